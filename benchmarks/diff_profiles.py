@@ -16,8 +16,8 @@ import time
 from kschedx.cli.named_profiles import configuration
 from kschedx.cli.parallel import processors, results
 from kschedx.explain.difference import Difference
+from kschedx.explain.profile_changes import Pair
 from kschedx.explain.setup import Setup
-from kschedx.explain.two_setups import Pair
 from kschedx.loading import load
 from kschedx.releases import resolve
 

@@ -15,29 +15,29 @@ from typing import Any
 
 import kschedx
 from kschedx import __version__
-from kschedx.answer.explanation import Explanation
 from kschedx.cli.checks import of_explanation
 from kschedx.errors import Place
+from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import junit, sarif
-from kschedx.render.document import to_json, to_yaml
-from kschedx.render.page.explanation import page_of
+from kschedx.render.manifests import to_json, to_yaml
+from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
 from kschedx.render.page.svg import svg
-from kschedx.render.screen import why
+from kschedx.render.screen import why_lines
 
 
 def _screen(answer: Explanation) -> str:
-    return "\n".join(line.plain for line in why(answer, width=100))
+    return "\n".join(line.plain for line in why_lines(answer, width=100))
 
 
 FORMS: Mapping[str, Callable[[Explanation], str]] = {
     "first screen": _screen,
     "json": lambda answer: to_json(answer.to_dict()),
     "yaml": lambda answer: to_yaml(answer.to_dict()),
-    "html": lambda answer: html(page_of(answer)),
-    "markdown": lambda answer: markdown(page_of(answer, every_node=False)),
-    "svg": lambda answer: svg(page_of(answer, every_node=False)),
+    "html": lambda answer: html(explanation_page(answer)),
+    "markdown": lambda answer: markdown(explanation_page(answer, every_node=False)),
+    "svg": lambda answer: svg(explanation_page(answer, every_node=False)),
     "junit": lambda answer: junit([of_explanation(answer, Place())], "kschedx"),
     "sarif": lambda answer: sarif([of_explanation(answer, Place())], __version__),
 }

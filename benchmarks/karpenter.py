@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import kschedx
 from benchmarks.autoscaler import CORES, KINDS, PENDING, PODS_PER_NODE, ZONES, Manifest, owned, pending, spec_of
 from kschedx.karpenter.catalogue import read_catalogue
-from kschedx.karpenter.cluster import Karpenter, Options
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 
 POOLS, TYPES = 5, 800
 AWS = "karpenter.k8s.aws"
@@ -21,7 +21,7 @@ AWS = "karpenter.k8s.aws"
 def main(size: int) -> None:
     snapshot = kschedx.Snapshot.from_objects(list(cluster(size)))
     catalogue = read_catalogue(types())
-    karpenter = Karpenter.of(snapshot, Options(catalogue=catalogue))
+    karpenter = Karpenter.of(snapshot, KarpenterOptions(catalogue=catalogue))
     assert karpenter is not None
     start = time.process_time()
     found = karpenter.about(snapshot.pods[snapshot.pods.rows["default/wait-3-3"]])

@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 import kschedx
-from kschedx.api.pod_volumes import PersistentVolumeClaimVolumeSource, Volume
-from kschedx.api.types import Pod
 from kschedx.explain.setup import Setup
-from kschedx.simulate.simulator import Options, Simulator
+from kschedx.kube.types import PersistentVolumeClaimVolumeSource, Pod, Volume
+from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.simulate.what_if import drain_in_turn
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
@@ -120,7 +119,7 @@ def queue(snapshot: Snapshot, setup: Setup, new: Sequence[Pod]) -> tuple[float, 
     """Seconds of the processor for the queue of these pods, what is worked out once left out."""
     world = with_pods(snapshot, new)
     gc.collect()  # the runs before this one are gone
-    simulator = Simulator(world, setup, Options(recreate=False))
+    simulator = Simulator(world, setup, SimulationOptions(recreate=False))
     first = len(snapshot.pods)
     simulator.queue.run([first])
     start = time.process_time()
@@ -165,7 +164,7 @@ def main(path: str, number: int) -> None:
     took, simulator = queue(snapshot, setup, pods(5_000, kinds=500))
     print(f"5,000 pods of 500 kinds: {took:.1f} s, {len(simulator.queue.steps):,} decisions")
     start = time.process_time()
-    drain_in_turn(snapshot, setup, [snapshot.cluster.names[7]], options=Options(force=True), comes_back=True)
+    drain_in_turn(snapshot, setup, [snapshot.cluster.names[7]], options=SimulationOptions(force=True), comes_back=True)
     print(f"drain of one node: {time.process_time() - start:.2f} s")
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"memory beyond the snapshot: {grown:,.0f} MB")

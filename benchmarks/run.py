@@ -60,7 +60,7 @@ def milliseconds(value: float) -> str:
 def of_dump(path: Path, pod: str, repeat: int) -> Iterator[Row]:
     """Loading in a process of its own, the rest in this one, the whole command in another."""
     import kschedx
-    from kschedx.answer.explanation import Explanation
+    from kschedx.inquiry.explanation import Explanation
 
     size = path.stat().st_size
     name = f"{path.name}, {size / 1e6:,.0f} MB"

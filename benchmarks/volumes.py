@@ -19,7 +19,7 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
 from kschedx.releases import resolve
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")

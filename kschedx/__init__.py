@@ -19,10 +19,10 @@ import_module("kschedx.simulate")
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from kschedx.answer.explanation import Explanation
     from kschedx.autoscaler.flags import FlagValue
     from kschedx.autoscaler.run import Autoscaling
     from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.inquiry.explanation import Explanation
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
@@ -44,7 +44,7 @@ def load(*paths: str, whole: bool = False) -> Snapshot:
 
     `whole` keeps the manifests of pods and nodes too, which extenders are sent.
     """
-    from kschedx.api.given import path
+    from kschedx.kube.decoding import path
     from kschedx.loading import load as load_paths
 
     try:
@@ -83,12 +83,12 @@ def explain(
     Raises `errors.InputError` for input that cannot be used and `errors.UndecidableError` where kschedx would have to
     guess.
     """
-    from kschedx.answer.run import explain_pod
-    from kschedx.api.given import boolean, mapping, text, texts
+    from kschedx.inquiry.pod import explain_pod
+    from kschedx.kube.decoding import boolean, mapping, text, texts
 
     ask = None
     if extenders is not None:
-        from kschedx.asking import asking
+        from kschedx.inquiry.extenders import asking
 
         ask = asking(extenders)
     return explain_pod(
@@ -120,17 +120,19 @@ def simulate(
     "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
     `kube_version` and `feature_gates` as in `explain`.
     """
-    from kschedx.api.given import boolean, mappings, text, whole_number
-    from kschedx.explain.missing import require_nodes_and_pods
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
-    from kschedx.simulate.changes import changes as read_changes
-    from kschedx.simulate.simulator import Options
+    from kschedx.kube.decoding import boolean, mappings, text, whole_number
+    from kschedx.simulate.changes import parse_changes as read_changes
+    from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.what_if import simulate as simulated
-    from kschedx.sources.text import load_documents
+    from kschedx.sources.files import load_documents
 
     cluster = _snapshot(snapshot)
     wanted = mappings(changes, "changes")
-    options = Options(recreate=boolean(recreate, "recreate"), seed=None if seed is None else whole_number(seed, "seed"))
+    options = SimulationOptions(
+        recreate=boolean(recreate, "recreate"), seed=None if seed is None else whole_number(seed, "seed")
+    )
     default_namespace = text(namespace, "namespace")
     given = _setup(config, kube_version, feature_gates)
     require_nodes_and_pods(cluster)
@@ -146,7 +148,7 @@ class _Given(TypedDict):
 
 def _setup(config: object, kube_version: object, feature_gates: object) -> _Given:
     """What may be left out of every question. Raises `InputError` for what it cannot be."""
-    from kschedx.api.given import gates, mapping, text
+    from kschedx.kube.decoding import gates, mapping, text
 
     return {
         "config": None if config is None else mapping(config, "config"),
@@ -179,14 +181,14 @@ def fit(
     `pod` is `namespace/name` of a pod in the snapshot, or a manifest of a pod or a workload. `config`,
     `kube_version` and `feature_gates` as in `explain`.
     """
-    from kschedx.answer.made import given
-    from kschedx.api.given import mapping, text, whole_number
     from kschedx.explain.setup import Setup
+    from kschedx.inquiry.manifests import new_pod
+    from kschedx.kube.decoding import mapping, text, whole_number
     from kschedx.simulate.fit import fit as fitted
 
     cluster = _snapshot(snapshot)
     setup = Setup.for_cluster(cluster, **_setup(config, kube_version, feature_gates))
-    asked = given(cluster, text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"), setup)
+    asked = new_pod(cluster, text(pod, "pod") if isinstance(pod, str) else mapping(pod, "pod"), setup)
     wanted = None if replicas is None else whole_number(replicas, "replicas")
     return fitted(asked.subject.snapshot, setup, asked.subject.pod, manifest=asked.workload, wanted=wanted)
 
@@ -208,9 +210,9 @@ def autoscale(
     the autoscaler's command line, name without dashes to value or list; `config` its scheduler configuration; `now` the
     time of the loop. Raises `errors.InputError` for input that cannot be used.
     """
-    from kschedx.api.given import flags as checked_flags
-    from kschedx.api.given import mapping, text
     from kschedx.autoscaler.run import one_loop, setup_of
+    from kschedx.kube.decoding import flags as checked_flags
+    from kschedx.kube.decoding import mapping, text
 
     setup = setup_of(
         _snapshot(snapshot),
@@ -241,8 +243,8 @@ def deschedule(
     """
     from datetime import datetime
 
-    from kschedx.api.given import mapping, text
     from kschedx.descheduler.descheduling import deschedule as descheduled
+    from kschedx.kube.decoding import mapping, text
 
     if isinstance(now, datetime):
         now = now.astimezone().isoformat()

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kschedx.api.kinds import KINDS
-from kschedx.api.resources import RequestOptions
-from kschedx.api.snapshot_header import merged
-from kschedx.api.validation import validate_written_node, validate_written_pod_spec
+from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
 from kschedx.errors import InputError, Place, nearest
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.resources import RequestOptions
+from kschedx.kube.snapshot_header import merged
 from kschedx.snapshot.build import SnapshotBuilder
-from kschedx.snapshot.snapshot import Snapshot
-from kschedx.snapshot.source import Missing, Source
+from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
 from kschedx.sources.files import read
 
 if TYPE_CHECKING:
     from kschedx.export.slim import Slim
     from kschedx.sources.live.client import ApiServer
-    from kschedx.sources.live.reading import Event
+    from kschedx.sources.live.cluster import Event
 
 AS_TODAY = RequestOptions(use_status_resources=True, pod_level_resources=True, pod_level_in_place=True)
 """How the newest release counts requests; `framework.runtime.request_options` says it for any release and gates."""
@@ -112,8 +111,8 @@ def load_live(
     Kinds that may not be read, or that the server does not know, are named in `Snapshot.source.missing`. Raises
     `InputError` where the server cannot be read.
     """
+    from kschedx.sources.live.cluster import Unread, read, server_version
     from kschedx.sources.live.lists import ListPage, Restarted
-    from kschedx.sources.live.reading import Unread, read, server_version
 
     builder = SnapshotBuilder(whole=whole)
     missing: dict[str, Missing] = {}

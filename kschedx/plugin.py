@@ -23,11 +23,11 @@ from functools import cached_property
 
 import numpy as np
 
-from kschedx.api.types import Node, Pod
 from kschedx.findings import Explained, Finding, PluginFinding
-from kschedx.findings.plugin import Value
+from kschedx.findings.extensions import Value
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
+    CycleState,
     FilterPlugin,
     Handle,
     PermitPlugin,
@@ -41,14 +41,13 @@ from kschedx.framework.interface import (
     QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
+    StateKey,
     Touch,
 )
-from kschedx.framework.outcome import MAX_NODE_SCORE, MIN_NODE_SCORE
-from kschedx.framework.state import CycleState, StateKey
-from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
-from kschedx.snapshot.columns import Column, IntArray
+from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.kube.types import Node, Pod
+from kschedx.snapshot.columns import ClusterRow, Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow, TableRow
 from kschedx.snapshot.snapshot import Snapshot
 
 __all__ = [

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from kschedx.answer.explanation import Explanation
-    from kschedx.explain.story import Story
-    from kschedx.simulate.drain import Drained
+    from kschedx.explain.difference import Story
+    from kschedx.inquiry.explanation import Explanation
+    from kschedx.simulate.drain import DrainResult
     from kschedx.snapshot.snapshot import Snapshot
 
 UPDATE = "--kschedx-update"
@@ -50,7 +50,7 @@ class Placement:
 
     @property
     def story(self) -> Story:
-        from kschedx.explain.story import Story
+        from kschedx.explain.difference import Story
 
         return Story.of(self.explanation.cycle)
 
@@ -60,7 +60,7 @@ class Placement:
         path = self._folder / file
         actual = self.story
         if self._updating:
-            from kschedx.render.document import to_json
+            from kschedx.render.manifests import to_json
 
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(to_json(actual.to_dict()) + "\n", encoding="utf-8")
@@ -116,18 +116,18 @@ def placement(request: pytest.FixtureRequest) -> Callable[..., Placement]:
 
 
 @pytest.fixture
-def drained() -> Callable[..., Drained]:
+def drained() -> Callable[..., DrainResult]:
     """`drained(snapshot, node, force=False, delete_emptydir_data=False)`: what `kubectl drain` would come to."""
 
     def drain(
         snapshot: Snapshot, node: str, *, force: bool = False, delete_emptydir_data: bool = False, **options: Any
-    ) -> Drained:
+    ) -> DrainResult:
         from kschedx.explain.setup import Setup
-        from kschedx.simulate.simulator import Options
+        from kschedx.simulate.simulator import SimulationOptions
         from kschedx.simulate.what_if import drain_in_turn
 
         setup = Setup.for_cluster(snapshot, **options)
-        flags = Options(force=force, delete_emptydir_data=delete_emptydir_data)
+        flags = SimulationOptions(force=force, delete_emptydir_data=delete_emptydir_data)
         return drain_in_turn(snapshot, setup, [node], options=flags, comes_back=True).drained[0]
 
     return drain
@@ -140,8 +140,8 @@ def _configuration(path: Path) -> Mapping[str, object]:
 
 
 def _read(path: Path) -> Story:
-    from kschedx.explain.story import Story
-    from kschedx.sources.text import load_documents
+    from kschedx.explain.difference import Story
+    from kschedx.sources.files import load_documents
 
     ((document, _),) = load_documents(str(path))
     return Story.from_dict(document, str(path))
@@ -150,9 +150,9 @@ def _read(path: Path) -> Story:
 def _difference(expected: Story, actual: Story) -> str:
     """Both stories where they differ, side by side; empty where they tell the same."""
     from kschedx.explain.difference import compare
-    from kschedx.render.story_difference import stories
+    from kschedx.render.comparison import story_lines
 
     if compare(expected, actual) is None:
         return ""
-    lines = stories(expected, actual, ("expected", "actual"), width=WIDTH, only_differences=True)
+    lines = story_lines(expected, actual, ("expected", "actual"), width=WIDTH, only_differences=True)
     return "\n".join(line.plain for line in lines)

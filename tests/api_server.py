@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from kschedx.api.kinds import KINDS, Kind
+from kschedx.kube.kinds import KINDS, ResourceKind
 from kschedx.sources.live.lists import path_of
 
 Manifest = Mapping[str, object]
@@ -114,7 +114,7 @@ class FakeApiServer:
         return Reply(body=json.dumps(body, separators=(",", ":")).encode())
 
 
-def discovery_of(kinds: Iterable[Kind]) -> Manifest:
+def discovery_of(kinds: Iterable[ResourceKind]) -> Manifest:
     """An APIGroupDiscoveryList with these kinds, each in the version that is asked for first."""
     served: dict[str, dict[str, list[str]]] = {}
     for kind in kinds:

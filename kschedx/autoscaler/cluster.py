@@ -1,4 +1,7 @@
-"""The autoscaler of a cluster, as far as its objects tell, and what it makes of one pod."""
+"""The scheduler configuration that the cluster-autoscaler judges pods with.
+
+Upstream: utils/scheduler/scheduler.go, simulator/framework/handle.go.
+"""
 
 from __future__ import annotations
 
@@ -9,32 +12,38 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.autoscaler_command import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
-from kschedx.api.timestamps import nanoseconds
-from kschedx.api.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
-from kschedx.autoscaler.answers import Answer, Choice, PodAnswer, Result
-from kschedx.autoscaler.command_line import of_deployments
-from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.groups_file import GroupsFile
+from kschedx.autoscaler.flags import Flags, of_deployments
 from kschedx.autoscaler.loop import Loop
-from kschedx.autoscaler.machines import machine_templates
-from kschedx.autoscaler.membership import Membership, membership
-from kschedx.autoscaler.pods import UNSCHEDULABLE, Outcome
-from kschedx.autoscaler.scheduling import scheduling
-from kschedx.autoscaler.state import Setup
+from kschedx.autoscaler.node_groups import Membership, membership
+from kschedx.autoscaler.pods import UNSCHEDULABLE, PodOutcome
+from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, LoopSetup, PodResult
 from kschedx.autoscaler.status import AutoscalerStatus, read_status
-from kschedx.autoscaler.templates import CloudTemplate, Template, cloud_templates
+from kschedx.autoscaler.templates import CloudTemplate, GroupsFile, Template, cloud_templates, machine_templates
 from kschedx.errors import ConfigError, InputError, Place
-from kschedx.framework.config import Profile, SchedulerConfig
+from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.runtime import Framework
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Status
+from kschedx.kube.autoscalers import SCALE_DOWN, SCALE_UP, SCHEDULER_CONFIG, Written
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod, PodCondition, PodStatus
 from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class Options(Struct, frozen=True, kw_only=True):
+def scheduling(config: Mapping[str, object] | None, release: Release) -> SchedulerConfig:
+    """Its one profile is for every pod, whatever its schedulerName. Raises `ConfigError` where there are others."""
+    made = load_profiles(config, release)
+    if len(made.profiles) != 1:
+        raise ConfigError(f"the cluster-autoscaler takes one profile, and the configuration has {len(made.profiles)}")
+    return made
+
+
+# The autoscaler of a cluster, as far as its objects tell, and what it makes of one pod.
+
+
+class AutoscalerOptions(Struct, frozen=True, kw_only=True):
     """What a user says about the autoscaler, beside what the cluster's objects tell."""
 
     group_label: str = ""
@@ -65,12 +74,12 @@ class GroupVerdict(Struct, frozen=True, kw_only=True):
 class PodScaling(Struct, frozen=True, kw_only=True):
     """What the autoscaler does about one pod."""
 
-    pod: PodAnswer
-    result: Result
+    pod: PodResult
+    result: LoopOutcome
     error: str
     groups: tuple[GroupVerdict, ...]
     """In the cloud's order."""
-    choice: Choice | None
+    choice: GroupChoice | None
     """The first of the choices that are left, where the pod is among its pods."""
     alternatives: tuple[str, ...]
     """The groups among which chance decides, where there are several."""
@@ -83,14 +92,16 @@ class PodScaling(Struct, frozen=True, kw_only=True):
 class Autoscaler:
     """cluster-autoscaler on a snapshot that has its status ConfigMap."""
 
-    def __init__(self, snapshot: Snapshot, status: AutoscalerStatus, options: Options, release: Release) -> None:
+    def __init__(
+        self, snapshot: Snapshot, status: AutoscalerStatus, options: AutoscalerOptions, release: Release
+    ) -> None:
         self.snapshot = snapshot
         self.status = status
         self.release = release
         self._options = options
 
     @classmethod
-    def of(cls, snapshot: Snapshot, options: Options, scheduler: Scheduler) -> Autoscaler | None:
+    def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> Autoscaler | None:
         """None for a cluster without its ConfigMap, and beside a scheduler without plugins, which it would ask. Raises
         `InputError` for a ConfigMap that cannot be read, or says nothing of groups yet."""
         written = snapshot.config_maps.get(AUTOSCALER_STATUS)
@@ -191,7 +202,7 @@ class Autoscaler:
         scheduler = self._scheduling
         taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Loop(
-            Setup(
+            LoopSetup(
                 framework=Framework(scheduler.profiles[0], scheduler, snapshot, self.release),
                 group_of=lambda node: groups.get(node.name),
                 status=status or self.status,
@@ -206,7 +217,7 @@ class Autoscaler:
         )
 
     @cached_property
-    def _own(self) -> tuple[Loop, Answer]:
+    def _own(self) -> tuple[Loop, LoopResult]:
         """The loop over the cluster as it is."""
         return _run(self.loop())
 
@@ -242,7 +253,7 @@ class Autoscaler:
         return None if mine is None else _about(loop, answer, mine)
 
 
-def _run(loop: Loop) -> tuple[Loop, Answer]:
+def _run(loop: Loop) -> tuple[Loop, LoopResult]:
     return loop, loop.run()
 
 
@@ -255,8 +266,8 @@ def _given_up(pod: Pod) -> Pod:
     )
 
 
-def _about(loop: Loop, answer: Answer, pod: PodAnswer) -> PodScaling:
-    rejections = loop.rejections(pod.row) if pod.outcome is Outcome.CONSIDERED else {}
+def _about(loop: Loop, answer: LoopResult, pod: PodResult) -> PodScaling:
+    rejections = loop.rejections(pod.row) if pod.outcome is PodOutcome.CONSIDERED else {}
     groups = []
     for one in answer.groups:
         status = one.group.status

@@ -1,6 +1,8 @@
-"""How many nodes of a group the pods that fit there would need.
+"""An estimate by counting: for pods whose places on new nodes depend on nothing but room, spread and affinity.
 
-Upstream: estimator/binpacking_estimator.go and the thresholds beside it.
+All new nodes of a group are alike, so that of a kind of pods only counts can change from one to the next: what is
+taken on the node, and how many pods match in the domains that it is in. `estimate.py` has the general way, on a world;
+a test holds that both come to the same.
 """
 
 from __future__ import annotations
@@ -12,15 +14,327 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.go_sort import sort_slice
-from kschedx.api.quantity import milli_value, value
-from kschedx.api.types import Node, Pod
-from kschedx.autoscaler.counted import CountedBins
-from kschedx.autoscaler.world import NewNode, Seen, World
+from kschedx.autoscaler.sandbox import FITS, OF_OTHERS, AddedNode, Sandbox, Seen, TemplateVerdict
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.types import Affinity, Node, Pod
+from kschedx.plugins.inter_pod_affinity.plugin import (
+    FILTER,
+    REASON_AFFINITY,
+    REASON_ANTI_AFFINITY,
+    REASON_EXISTING_ANTI_AFFINITY,
+)
+from kschedx.plugins.pod_topology_spread import HARD, NO_DOMAIN, REASON_LABEL, REASON_SKEW, Spread
 from kschedx.releases.autoscaler import AutoscalerBehaviour
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.columns import ClusterRow, IntArray
+from kschedx.snapshot.pods import host_ports
 
 HOSTNAME = "kubernetes.io/hostname"
+SPREAD, AFFINITY, FIT = "PodTopologySpread", "InterPodAffinity", "NodeResourcesFit"
+
+_DECIDING_ALIKE = frozenset({
+    "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", FIT, "VolumeRestrictions",
+    "NodeVolumeLimits", "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "VolumeBinding", "VolumeZone", SPREAD, AFFINITY,
+    "DynamicResources", "NodeDeclaredFeatures", "GangScheduling",
+})  # fmt: skip
+"""Filter plugins that say the same of every new node of a group, for pods that `is_countable`."""
+
+
+def is_countable(pod: Pod, filters: Sequence[str]) -> bool:
+    """Whether the pod asks for nothing but what is counted here."""
+    spec = pod.spec
+    if spec.volumes or spec.resource_claims or spec.scheduling_group is not None or host_ports(spec):
+        return False
+    hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints)
+    if hard and any(one.topology_key == HOSTNAME for one in spec.topology_spread_constraints):
+        return False  # such a pod may go to nodes that are there already
+    return HOSTNAME not in spec.node_selector and not _names_nodes(spec.affinity) and set(filters) <= _DECIDING_ALIKE
+
+
+def _names_nodes(affinity: Affinity | None) -> bool:
+    """Whether a term tells nodes apart by their names."""
+    nodes = affinity.node_affinity if affinity is not None else None
+    required = nodes.required_during_scheduling_ignored_during_execution if nodes is not None else None
+    return required is not None and any(
+        term.match_fields or any(one.key == HOSTNAME for one in term.match_expressions)
+        for term in required.node_selector_terms
+    )
+
+
+class _Sum(Struct, kw_only=True):
+    """What pods weigh in the domain of a new node, for one topology key."""
+
+    is_host: bool
+    """Each new node is a domain of its own."""
+    has_label: bool
+    base: int
+    """In the domain that new nodes join, without any of them."""
+    fresh: int
+    """What a new node brings."""
+    weights: IntArray
+    """(kind,) what a pod adds."""
+
+
+class _SpreadCount(Struct, kw_only=True):
+    """One constraint; the domains are those of zones and the like, never of hosts."""
+
+    max_skew: int
+    min_domains: int
+    itself: int
+    is_counted: bool
+    """New nodes count."""
+    counts: dict[str | None, int]
+    """Domain to matching pods, for domains that take part, without new nodes."""
+    elsewhere: int
+    """Matching pods in the new nodes' domain where that does not take part."""
+    domain: str | None
+    """Of new nodes."""
+    fresh: int
+    weights: IntArray
+
+
+class _Missing(Struct, frozen=True):
+    """A constraint whose label new nodes lack."""
+
+
+class SpreadDomains(Struct, kw_only=True):
+    """How pods are spread, and which keep each other near or away, seen from new nodes, none of which is there yet."""
+
+    spreads: list[_SpreadCount | _Missing]
+    affinity: list[_Sum]
+    anti_affinity: list[_Sum]
+    existing: list[_Sum]
+    matches_itself: bool
+    everywhere: int
+    everywhere_fresh: int
+
+    def add(self) -> None:
+        """One more new node."""
+        for spread in self.spreads:
+            if isinstance(spread, _SpreadCount) and spread.is_counted:
+                spread.counts[spread.domain] = spread.counts.get(spread.domain, 0) + spread.fresh
+        for total in (*self.affinity, *self.anti_affinity, *self.existing):
+            if not total.is_host and total.has_label:
+                total.base += total.fresh
+        self.everywhere += self.everywhere_fresh
+
+    def place(self, kind: int) -> None:
+        """A pod of this kind on a new node."""
+        for spread in self.spreads:
+            if isinstance(spread, _SpreadCount) and spread.weights[kind] and spread.is_counted:
+                spread.counts[spread.domain] += int(spread.weights[kind])
+        for total in self.affinity:
+            if total.has_label:
+                self.everywhere += int(total.weights[kind])
+        for total in (*self.affinity, *self.anti_affinity, *self.existing):
+            if not total.is_host and total.has_label:
+                total.base += int(total.weights[kind])
+
+    def spread_reason(self) -> str:
+        """The first constraint that a new node fails decides."""
+        for spread in self.spreads:
+            if isinstance(spread, _Missing):
+                return REASON_LABEL
+            if _is_skewed(spread):
+                return REASON_SKEW
+        return ""
+
+    def affinity_reason(self, filled: IntArray | None) -> str:
+        """`filled` is (kind,) the pods on the node; None for a node without any."""
+        if self.affinity:
+            sums = [_sum(total, filled) for total in self.affinity]
+            finds_nobody = any(one <= 0 for one in sums)
+            lacks_label = any(not total.has_label for total in self.affinity)
+            if lacks_label or (finds_nobody and not (self.matches_itself and self.everywhere == 0)):
+                return REASON_AFFINITY
+        if any(_sum(total, filled) > 0 for total in self.anti_affinity):
+            return REASON_ANTI_AFFINITY
+        return REASON_EXISTING_ANTI_AFFINITY if any(_sum(total, filled) > 0 for total in self.existing) else ""
+
+
+def _sum(total: _Sum, filled: IntArray | None) -> int:
+    if not total.has_label:
+        return 0
+    if total.is_host:
+        return total.fresh + (0 if filled is None else int(filled @ total.weights))
+    return total.base
+
+
+class _Tracked(Struct, frozen=True, kw_only=True):
+    """What is counted for one kind of pods."""
+
+    limit: IntArray
+    base: IntArray
+    weights: IntArray
+    """(kind, dimension) what a pod of each kind takes, in this kind's dimensions."""
+    domains: SpreadDomains
+
+
+class CountedBins:
+    """New nodes of one group as counts. Nodes are numbered from 0; pods are given by the number of their kind."""
+
+    def __init__(self, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
+        """`kinds` are rows of a pod of each kind, `seen` what was found for them on one new node."""
+        rows = np.array(kinds, dtype=np.int64)
+        self._tracked = [_tracked(one, rows) for one in seen]
+        self._filled = np.zeros((64, len(kinds)), dtype=np.int64)
+        self.count = 0
+        """Nodes so far."""
+
+    def add(self) -> int:
+        if self.count == len(self._filled):
+            self._filled = np.concatenate([self._filled, np.zeros_like(self._filled)])
+        for tracked in self._tracked:
+            tracked.domains.add()
+        self.count += 1
+        return self.count - 1
+
+    def place(self, kind: int, node: int) -> None:
+        self._filled[node, kind] += 1
+        for tracked in self._tracked:
+            tracked.domains.place(kind)
+
+    def fits(self, kind: int, node: int) -> bool:
+        tracked = self._tracked[kind]
+        used = tracked.base + self._filled[node] @ tracked.weights
+        return bool((used <= tracked.limit).all()) and self._fits_others(kind, node)
+
+    def _fits_others(self, kind: int, node: int) -> bool:
+        domains = self._tracked[kind].domains
+        return not domains.spread_reason() and not domains.affinity_reason(self._filled[node])
+
+    def first_that_fits(self, kind: int, after: int) -> int | None:
+        """The first node that takes the pod, from the one after `after` on and around."""
+        tracked = self._tracked[kind]
+        used = tracked.base + self._filled[: self.count] @ tracked.weights
+        roomy = np.flatnonzero((used <= tracked.limit).all(axis=1))
+        if not len(roomy):
+            return None
+        start = int(np.searchsorted(roomy, after, side="right"))
+        for node in (*roomy[start:].tolist(), *roomy[:start].tolist()):
+            if self._fits_others(kind, node):
+                return int(node)
+        return None
+
+
+def _is_skewed(spread: _SpreadCount) -> bool:
+    counts = spread.counts
+    matching = counts.get(spread.domain, spread.elsewhere)
+    least = 0 if len(counts) < spread.min_domains else min(counts.values(), default=NO_DOMAIN)
+    return matching + spread.itself - least > spread.max_skew
+
+
+def verdict_alone(seen: Seen) -> TemplateVerdict:
+    """On the new node as if it were the only one."""
+    if seen.stopped is not None:
+        return seen.stopped
+    found = list(seen.rejections)
+    if OF_OTHERS & set(seen.filters):
+        domains = domains_of(seen, np.zeros(0, dtype=np.int64))
+        domains.add()
+        for plugin, reason in ((SPREAD, domains.spread_reason()), (AFFINITY, domains.affinity_reason(None))):
+            if reason and plugin in seen.filters:
+                found.append(TemplateVerdict(fits=False, plugin=plugin, reasons=(reason,)))
+    return min(found, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
+
+
+def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
+    """What counts without any of the new nodes; `kinds` are rows of a pod of each kind that may be placed."""
+    state = seen.state
+    spreads = () if SPREAD in state.skip_filter or SPREAD not in seen.filters else state[HARD]
+    made = SpreadDomains(
+        spreads=[_spread(one, seen, kinds) for one in spreads],
+        affinity=[],
+        anti_affinity=[],
+        existing=[],
+        matches_itself=False,
+        everywhere=0,
+        everywhere_fresh=0,
+    )
+    if AFFINITY not in seen.filters or FILTER not in state:
+        return made
+    counts = state[FILTER]
+    made.matches_itself = counts.matches_itself
+    made.everywhere = int(counts.affinity.everywhere[seen.node])
+    for found, sums in (
+        (made.affinity, counts.affinity),
+        (made.anti_affinity, counts.anti_affinity),
+        (made.existing, counts.existing_anti_affinity),
+    ):
+        for key, tally in sums.weights.items():
+            column = counts_of_labels(seen, key)
+            label = seen.labels.get(key)
+            fresh = [
+                int(tally.weights(seen.pods, one.pods).sum()) if value is not None and len(one.pods) else 0
+                for one, value in zip(seen.new, column, strict=True)
+            ]
+            mine = sum(amount for amount, value in zip(fresh, column, strict=True) if value == label)
+            found.append(
+                _Sum(
+                    is_host=key == HOSTNAME,
+                    has_label=label is not None,
+                    base=int(sums.sums[key][seen.node]) - mine,
+                    fresh=fresh[seen.index],
+                    weights=np.asarray(tally.weights(seen.pods, kinds), dtype=np.int64),
+                )
+            )
+            if found is made.affinity:
+                made.everywhere -= sum(fresh)
+                made.everywhere_fresh += fresh[seen.index]
+    return made
+
+
+def counts_of_labels(seen: Seen, key: str) -> tuple[str | None, ...]:
+    """The value of a label on each of the new nodes."""
+    return tuple(seen.labels_of_new[index].get(key) for index in range(len(seen.new)))
+
+
+def _tracked(seen: Seen, kinds: IntArray) -> _Tracked:
+    room = seen.room
+    assert room is not None, "who counts has asked for room"
+    return _Tracked(
+        limit=room.limit[seen.index],
+        base=room.used[seen.index],
+        weights=room.weights(kinds),
+        domains=domains_of(seen, kinds),
+    )
+
+
+def _spread(spread: Spread, seen: Seen, kinds: IntArray) -> _SpreadCount | _Missing:
+    codes, values = spread.domains.codes, spread.domains.values
+    mine = int(codes[seen.node])
+    if values[mine] is None:
+        return _Missing()
+    counts_pods = seen.empty_selector_counts or not spread.constraint.selector.empty
+    matching = spread.matching.copy()
+    nodes = np.bincount(codes[spread.counted], minlength=len(values))
+    fresh = 0
+    for index, one in enumerate(seen.new):
+        if not spread.counted[one.node]:
+            continue
+        amount = int(spread.selected.weights(seen.pods, one.pods).sum()) if counts_pods and len(one.pods) else 0
+        matching[codes[one.node]] -= amount
+        nodes[codes[one.node]] -= 1
+        if index == seen.index:
+            fresh = amount
+    return _SpreadCount(
+        max_skew=spread.constraint.max_skew,
+        min_domains=spread.constraint.min_domains,
+        itself=spread.itself,
+        is_counted=bool(spread.counted[seen.node]),
+        counts={values[code]: int(matching[code]) for code in np.flatnonzero(nodes).tolist()},
+        elsewhere=int(matching[mine]),
+        domain=values[mine],
+        fresh=fresh,
+        weights=spread.selected.weights(seen.pods, kinds) * int(counts_pods),
+    )
+
+
+# How many nodes of a group the pods that fit there would need.
+#
+# Upstream: estimator/binpacking_estimator.go and the thresholds beside it.
+
+HOSTNAME_KEY = "kubernetes.io/hostname"
 SPREAD_REASON = "node(s) didn't match pod topology spread constraints"
 
 
@@ -77,7 +391,7 @@ class Bins(Protocol):
 class WorldBins:
     """New nodes as nodes of a fork of the world: the general way."""
 
-    def __init__(self, world: World, template: NewNode, behaviour: AutoscalerBehaviour) -> None:
+    def __init__(self, world: Sandbox, template: AddedNode, behaviour: AutoscalerBehaviour) -> None:
         self._world = world
         self._template = template
         self._behaviour = behaviour
@@ -123,7 +437,7 @@ class WorldBins:
 class CountingBins:
     """New nodes as counts, for kinds that nothing else decides about."""
 
-    def __init__(self, world: World, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
+    def __init__(self, world: Sandbox, kinds: Sequence[int], seen: Sequence[Seen]) -> None:
         self._world = world
         self._bins = CountedBins(kinds, seen)
 
@@ -254,10 +568,10 @@ class Ordered(Struct, frozen=True, kw_only=True):
     pods: tuple[int, ...]
 
 
-def renamed(template: NewNode, name: str) -> NewNode:
+def renamed(template: AddedNode, name: str) -> AddedNode:
     """A copy of a template under a name of its own."""
     node = template.node
-    labels = {**node.metadata.labels, HOSTNAME: name}
+    labels = {**node.metadata.labels, HOSTNAME_KEY: name}
     return replace(template, node=replace(node, metadata=replace(node.metadata, name=name, labels=labels)))
 
 
@@ -285,4 +599,4 @@ def ordered_kinds(
 
 def spreads_over_hosts(pod: Pod) -> bool:
     """Whether a spread constraint, hard or soft, is about hostnames."""
-    return any(one.topology_key == HOSTNAME for one in pod.spec.topology_spread_constraints)
+    return any(one.topology_key == HOSTNAME_KEY for one in pod.spec.topology_spread_constraints)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.api.quantity import milli_value, value
-from kschedx.api.types import AUTOSCALER_PRIORITIES, ConfigMap, Node
 from kschedx.errors import InputError
+from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.types import AUTOSCALER_PRIORITIES, ConfigMap, Node
 
 if TYPE_CHECKING:
     from kschedx.cel.regex import Pattern
@@ -36,7 +36,7 @@ class Option(Struct, frozen=True, kw_only=True):
     memory: int = 0
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class ExpanderChoice(Struct, frozen=True, kw_only=True):
     """What the expanders leave, and what they complain about."""
 
     options: tuple[Option, ...]
@@ -50,7 +50,7 @@ Filter = Callable[[Sequence[Option]], tuple[Sequence[Option], Sequence[str]]]
 
 def choose(
     options: Sequence[Option], names: Sequence[str], nodes: Mapping[str, Node], priorities: ConfigMap | None
-) -> Chosen:
+) -> ExpanderChoice:
     """One expander after the other until one option is left; `nodes` are the templates of the groups."""
     filters: Mapping[str, Filter] = {
         "least-waste": lambda left: (least_waste(left, nodes), ()),
@@ -70,7 +70,7 @@ def choose(
         events += said
         if len(left) == 1:
             break
-    return Chosen(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
+    return ExpanderChoice(options=tuple(left), events=tuple(events), unknown=tuple(unknown))
 
 
 def waste(option: Option, node: Node) -> tuple[float, float]:
@@ -152,7 +152,7 @@ def read_priorities(config: ConfigMap) -> dict[int, list[Pattern]] | str:
         return wrong.format(f"priority configuration in {name} configmap is empty; please provide valid configuration")
     from kschedx.cel.regex import compiled
     from kschedx.cel.values import Fault
-    from kschedx.sources import yaml_text
+    from kschedx.sources import yaml as yaml_text
 
     try:
         document = yaml_text.value_in(text)

@@ -1,7 +1,4 @@
-"""The cluster-autoscaler's command line, as far as it decides about scale-up.
-
-Upstream: config/flags/flags.go.
-"""
+"""The autoscaler's flags as its Deployment has them, and as somebody types them."""
 
 from __future__ import annotations
 
@@ -11,10 +8,37 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from kschedx.api.autoscaler_command import FLAGS
-from kschedx.errors import ConfigError, nearest
-from kschedx.framework.duration import Duration
+from kschedx.errors import ConfigError, InputError, nearest
+from kschedx.kube.autoscalers import FLAGS, PROGRAM, Written, flags_of_containers
+from kschedx.kube.duration import Duration
 from kschedx.releases.autoscaler import AutoscalerBehaviour
+
+
+def typed(options: Sequence[str]) -> Written:
+    """`NAME=VALUE` of `--autoscaler-flag`. Raises `InputError`."""
+    found: Written = {}
+    for option in options:
+        name, equals, value = option.lstrip("-").partition("=")
+        if not name:
+            raise InputError(f"--autoscaler-flag: {json.dumps(option)} is not NAME=VALUE")
+        found.setdefault(name, []).append(value if equals else "true")
+    return found
+
+
+def of_deployments(workloads: Mapping[tuple[str, str, str], bytes]) -> Written | None:
+    """The flags of the one Deployment that runs cluster-autoscaler; None where there is none, or several."""
+    found = [
+        flags
+        for (kind, _, _), raw in workloads.items()
+        if kind == "Deployment" and PROGRAM.encode() in raw
+        for _, flags in flags_of_containers(json.loads(raw))
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+# The cluster-autoscaler's command line, as far as it decides about scale-up.
+#
+# Upstream: config/flags/flags.go.
 
 FlagValue = str | int | float | bool | Sequence[str | int]
 
@@ -190,3 +214,64 @@ def limits_of(written: Mapping[str, FlagValue]) -> tuple[ResourceLimit, ...]:
         ResourceLimit(resource="memory", minimum=memory[0] * GIBIBYTE, maximum=memory[1] * GIBIBYTE),
         *parsed_flag("gpu-total", written.get("gpu-total", ()), gpu_limits),
     )
+
+
+# The flags of cluster-autoscaler that decide about removing nodes.
+#
+# Upstream: config/flags/flags.go, config/const.go.
+
+MINUTE = 60
+
+
+class ScaleDownFlags(Struct, frozen=True, kw_only=True):
+    """With their defaults."""
+
+    is_enabled: bool = True
+    unready_nodes_too: bool = True
+    unneeded_time: Duration = Duration.seconds(10 * MINUTE)
+    unready_time: Duration = Duration.seconds(20 * MINUTE)
+    threshold: float = 0.5
+    """Of what is requested in what the node offers; a node above it stays."""
+    gpu_threshold: float = 0.5
+    ignores_daemon_sets: bool = False
+    """Their pods count neither as requested nor as offered."""
+    ignores_mirror_pods: bool = False
+    skips_local_storage: bool = True
+    skips_system_pods: bool = True
+    skips_custom_controllers: bool = True
+    counts_devices: bool = False
+    """`--enable-dynamic-resource-allocation`, where it can be chosen."""
+    min_replica_count: int = 0
+    system_pod_timeout: Duration = Duration.seconds(60 * MINUTE)
+    minimums: Mapping[str, int] = {}
+    """Resource to what of it the whole cluster keeps at least: cores, bytes of memory, GPUs by type."""
+
+    @classmethod
+    def read(cls, written: Mapping[str, Sequence[str]]) -> ScaleDownFlags:
+        """Flags by their names without dashes. Raises `ConfigError` for a value that cannot be read."""
+        read: dict[str, Any] = {
+            field: parsed_flag(name, written[name], last(parse))
+            for name, (field, parse) in _SCALE_DOWN_FLAGS.items()
+            if name in written
+        }
+        minimums = {limit.resource: limit.minimum for limit in limits_of(written) if limit.minimum > 0}
+        return cls(**read, minimums=minimums)
+
+
+_SCALE_DOWN_FLAGS: Mapping[str, tuple[str, Callable[[str], object]]] = {
+    "scale-down-enabled": ("is_enabled", boolean),
+    "scale-down-unready-enabled": ("unready_nodes_too", boolean),
+    "scale-down-unneeded-time": ("unneeded_time", Duration.parse),
+    "scale-down-unready-time": ("unready_time", Duration.parse),
+    "scale-down-utilization-threshold": ("threshold", float),
+    "scale-down-gpu-utilization-threshold": ("gpu_threshold", float),
+    "ignore-daemonsets-utilization": ("ignores_daemon_sets", boolean),
+    "ignore-mirror-pods-utilization": ("ignores_mirror_pods", boolean),
+    "skip-nodes-with-local-storage": ("skips_local_storage", boolean),
+    "skip-nodes-with-system-pods": ("skips_system_pods", boolean),
+    "skip-nodes-with-custom-controller-pods": ("skips_custom_controllers", boolean),
+    "enable-dynamic-resource-allocation": ("counts_devices", boolean),
+    "min-replica-count": ("min_replica_count", int),
+    "blocking-system-pod-distruption-timeout": ("system_pod_timeout", Duration.parse),
+}
+"""Flag to the field that it sets and how its last value is read."""

@@ -8,17 +8,19 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.types import Node, NodeCondition, Pod, PodStatus
-from kschedx.autoscaler.answers import Answer, Choice
-from kschedx.autoscaler.cluster import Autoscaler
-from kschedx.autoscaler.status import GroupStatus, ScaleUp
+from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
+from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.sizes import not_triggered
+from kschedx.autoscaler.state import GroupChoice, LoopResult
+from kschedx.autoscaler.status import NodeGroupStatus, ScaleUp
 from kschedx.autoscaler.templates import Template
+from kschedx.kube.types import Node, NodeCondition, Pod, PodStatus
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_LOOPS = 50
 
 
-class Grown(Struct, frozen=True, kw_only=True):
+class AutoscalerGrowthStep(Struct, frozen=True, kw_only=True):
     """A group that gets nodes."""
 
     group: str
@@ -27,23 +29,23 @@ class Grown(Struct, frozen=True, kw_only=True):
     maximum: int
 
 
-class Growth(Struct, frozen=True, kw_only=True):
+class AutoscalerGrowth(Struct, frozen=True, kw_only=True):
     """What the autoscaler adds in the end."""
 
     snapshot: Snapshot
     """With the new nodes, and the pods that they come with."""
-    groups: tuple[Grown, ...]
+    groups: tuple[AutoscalerGrowthStep, ...]
     loops: int
     """Those that added nodes."""
     helped: int
     """Pods that got nodes added for them."""
-    last: Answer
+    last: LoopResult
     """The loop that added nothing."""
     by_chance: bool
     """Somewhere several options were as good; the first was taken."""
 
 
-def grow(autoscaler: Autoscaler) -> Growth:
+def grow_by_autoscaler(autoscaler: Autoscaler) -> AutoscalerGrowth:
     """New nodes are there and ready at the next loop. Of options that are as good the first is taken."""
     snapshot, status = autoscaler.snapshot, autoscaler.status
     first = {group.name: group for group in status.groups}
@@ -65,19 +67,21 @@ def grow(autoscaler: Autoscaler) -> Growth:
         sizes = {one.group: one.after for one in choice.resizes}
         status = replace(status, groups=tuple(_resized(one, sizes) for one in status.groups))
     grown = (
-        Grown(group=one.name, before=first[one.name].target, after=one.target, maximum=one.max_size)
+        AutoscalerGrowthStep(group=one.name, before=first[one.name].target, after=one.target, maximum=one.max_size)
         for one in status.groups
         if one.target != first[one.name].target
     )
-    return Growth(snapshot=snapshot, groups=tuple(grown), loops=loops, helped=helped, last=answer, by_chance=by_chance)
+    return AutoscalerGrowth(
+        snapshot=snapshot, groups=tuple(grown), loops=loops, helped=helped, last=answer, by_chance=by_chance
+    )
 
 
-def _resized(status: GroupStatus, sizes: Mapping[str, int]) -> GroupStatus:
+def _resized(status: NodeGroupStatus, sizes: Mapping[str, int]) -> NodeGroupStatus:
     size = sizes.get(status.name)
     return status if size is None else replace(status, target=size, scale_up=ScaleUp.NO_ACTIVITY)
 
 
-def _new_nodes(choice: Choice, templates: Mapping[str, Template]) -> list[tuple[str, Node, Sequence[Pod]]]:
+def _new_nodes(choice: GroupChoice, templates: Mapping[str, Template]) -> list[tuple[str, Node, Sequence[Pod]]]:
     ready = (NodeCondition(type="Ready", status="True"),)
     made: list[tuple[str, Node, Sequence[Pod]]] = []
     for one in choice.resizes:
@@ -116,3 +120,74 @@ def _on(pod: Pod, node: Node) -> Pod:
         spec=replace(pod.spec, node_name=node.name),
         status=PodStatus(),
     )
+
+
+# What the autoscaler does about one pod, as the value of the key `autoscaler` of the Explanation document.
+
+Json = dict[str, object]
+
+
+def scaling_document(autoscaler: Autoscaler, scaling: PodScaling) -> Json:
+    """Keys are a contract: they are added, never changed."""
+    pod, choice = scaling.pod, scaling.choice
+    made: Json = {
+        "kind": "cluster-autoscaler",
+        "outcome": pod.outcome.value,
+        "result": scaling.result.value,
+        "groups": {group.name: _group_verdict(group) for group in scaling.groups},
+        "scaleUps": [
+            {"group": one.group, "from": one.before, "to": one.after, "max": one.maximum}
+            for one in (choice.resizes if choice else ())
+        ],
+        "event": choice.event if choice else not_triggered(pod.parts) if pod.remains else "",
+        "isTold": bool(choice) or pod.is_told,
+        "groupsToldBy": list(autoscaler.membership.told_by),
+        "flagsAreKnown": autoscaler.flags_are_known,
+        "isMeasured": autoscaler.is_measured,
+    }
+    if pod.outcome is PodOutcome.SCHEDULABLE:
+        made["node"] = pod.node
+        made["isUpcoming"] = pod.is_on_upcoming
+    if scaling.error:
+        made["error"] = scaling.error
+    if autoscaler.status.unknown:
+        made["unknownStatus"] = list(autoscaler.status.unknown)
+    if autoscaler.config_not_here:
+        made["schedulerConfigFile"] = autoscaler.config_not_here
+    if scaling.alternatives:
+        made["alternatives"] = list(scaling.alternatives)
+    if scaling.is_waiting:
+        made["isWaiting"] = True
+    return made
+
+
+def autoscaler_growth_document(growth: AutoscalerGrowth) -> Json:
+    """What the autoscaler adds in the end, as the value of the key `autoscaler` of a Simulation document."""
+    return {
+        "kind": "cluster-autoscaler",
+        "loops": growth.loops,
+        "groups": {one.group: {"from": one.before, "to": one.after, "max": one.maximum} for one in growth.groups},
+        "helped": growth.helped,
+        "result": growth.last.result.value,
+        "byChance": growth.by_chance,
+    }
+
+
+def _group_verdict(group: GroupVerdict) -> Json:
+    made: Json = {"target": group.target, "minSize": group.min_size, "maxSize": group.max_size, "fits": group.fits}
+    if group.skipped:
+        made["skipped"] = list(group.skipped)
+    if group.detail:
+        made["detail"] = group.detail
+    if group.template is None:
+        made["template"] = None
+    if group.rejections:
+        made["rejectedBy"] = {
+            status.plugin: {
+                "code": status.code.text,
+                "reasons": list(status.reasons),
+                "findings": [finding.to_dict() for finding in status.findings],
+            }
+            for status in group.rejections
+        }
+    return made

@@ -9,40 +9,32 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kschedx.api.types import AUTOSCALER_PRIORITIES
-from kschedx.autoscaler import events
-from kschedx.autoscaler.answers import Answer, Choice, GroupAnswer, PodAnswer, Result
-from kschedx.autoscaler.counted import verdict_alone
-from kschedx.autoscaler.estimate import renamed
+from kschedx.autoscaler import sizes as events
+from kschedx.autoscaler.binpacking import Packing
+from kschedx.autoscaler.estimate import renamed, verdict_alone
 from kschedx.autoscaler.expanders import Option, choose
-from kschedx.autoscaler.groups import cluster_is_healthy
-from kschedx.autoscaler.limits import Limits, LoopError, Machines, skip_reasons
-from kschedx.autoscaler.packing import Packing
-from kschedx.autoscaler.pods import (
-    Outcome,
-    are_all_new,
-    old_enough,
-    without_place,
-)
-from kschedx.autoscaler.sizes import resized
-from kschedx.autoscaler.state import Setup, State
-from kschedx.autoscaler.world import NewNode, Seen, Verdict, World, world_of
+from kschedx.autoscaler.node_groups import cluster_is_healthy
+from kschedx.autoscaler.pods import PodOutcome, are_all_new, old_enough, without_place
+from kschedx.autoscaler.sandbox import AddedNode, Sandbox, Seen, TemplateVerdict, sandbox_of
+from kschedx.autoscaler.sizes import Limits, LoopError, Machines, resized, skip_reasons
+from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopOutcome, LoopResult, LoopSetup, LoopState, PodResult
 from kschedx.framework.status import Status
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.kube.types import AUTOSCALER_PRIORITIES
+from kschedx.snapshot.columns import ClusterRow
 
 
 class Loop:
     """Runs once; afterwards it can be asked about its pods."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.state = State(setup)
-        self._answers: dict[int, PodAnswer] = {}
+    def __init__(self, setup: LoopSetup) -> None:
+        self.state = LoopState(setup)
+        self._answers: dict[int, PodResult] = {}
         self._events: list[str] = []
         self._skipped: dict[str, tuple[str, ...]] = {}
         self._seen: dict[int, dict[str, Seen]] = {}
         """Of a considered pod, what was found on the template of each group."""
 
-    def run(self) -> Answer:
+    def run(self) -> LoopResult:
         if not self.state.flags.scale_up_from_zero and not any(state.is_usable for state in self.state.states):
             what = "ready nodes" if self.state.nodes else "nodes"
             return self._not_tried(f"Warning ClusterUnhealthy: Cluster has no {what}.")
@@ -51,52 +43,52 @@ class Loop:
         self._world = world = self._begin()
         waiting = self._waiting(world)
         for row in waiting:
-            self._answers[row] = PodAnswer(row=row, outcome=Outcome.CONSIDERED)
+            self._answers[row] = PodResult(row=row, outcome=PodOutcome.CONSIDERED)
         if not waiting:
-            return self._ended(Result.NOT_NEEDED)
+            return self._ended(LoopOutcome.NOT_NEEDED)
         usable = sum(state.is_usable for state in self.state.states)
         if 0 < self.state.flags.max_nodes_total <= usable:
             if self.state.behaviour.max_nodes_total_is_told:
                 self._events.append(events.max_nodes_total_reached(self.state.flags.max_nodes_total))
                 for row in waiting:
                     self._tell(row, (events.AT_MAX_NODES_TOTAL,), is_told=True)
-            return self._ended(Result.AT_MAX_NODES_TOTAL)
+            return self._ended(LoopOutcome.AT_MAX_NODES_TOTAL)
         if not self.state.flags.bypassed_schedulers and are_all_new(
             self.state.pods, waiting, self._asks_for_gpu, self.state.setup.now
         ):
             for row in waiting:
-                self._answers[row] = PodAnswer(row=row, outcome=Outcome.ALL_NEW)
-            return self._ended(Result.IN_COOLDOWN)
+                self._answers[row] = PodResult(row=row, outcome=PodOutcome.ALL_NEW)
+            return self._ended(LoopOutcome.IN_COOLDOWN)
         for row, verdicts in self._checked(world, waiting).items():
-            self._answers[row] = PodAnswer(row=row, outcome=Outcome.CONSIDERED, verdicts=verdicts)
+            self._answers[row] = PodResult(row=row, outcome=PodOutcome.CONSIDERED, verdicts=verdicts)
         return self._scale_up(world, waiting, usable)
 
-    def _not_tried(self, event: str) -> Answer:
+    def _not_tried(self, event: str) -> LoopResult:
         self._events.append(event)
         for row in self.state.pods.pending:
-            listed = self.state.arranged.passed_over.get(row, Outcome.NOT_LOOKED_AT)
-            outcome = Outcome.NOT_LOOKED_AT if listed is Outcome.EXPENDABLE else listed
-            self._answers[row] = PodAnswer(row=row, outcome=outcome)
-        return self._ended(Result.NOT_TRIED)
+            listed = self.state.arranged.passed_over.get(row, PodOutcome.NOT_LOOKED_AT)
+            outcome = PodOutcome.NOT_LOOKED_AT if listed is PodOutcome.EXPENDABLE else listed
+            self._answers[row] = PodResult(row=row, outcome=outcome)
+        return self._ended(LoopOutcome.NOT_TRIED)
 
-    def _begin(self) -> World:
+    def _begin(self) -> Sandbox:
         """The snapshot that the loop plays with, upcoming nodes included."""
         coming = [group for group in self.state.groups if group.upcoming > 0]
         started = {node.row for group in coming for node in group.not_started}
         kept = [row for row in map(ClusterRow, range(len(self.state.nodes))) if row not in started]
         prototypes = [pod for template in self.state.templates.values() for pod in template.pods]
         first = len(self.state.pods)
-        self._new_nodes: dict[str, NewNode] = {}
+        self._new_nodes: dict[str, AddedNode] = {}
         for name, template in self.state.templates.items():
             rows = tuple(range(first, first + len(template.pods)))
             first += len(rows)
-            self._new_nodes[name] = NewNode(node=template.node, pods=rows)
-        upcoming: list[tuple[str, NewNode]] = []
+            self._new_nodes[name] = AddedNode(node=template.node, pods=rows)
+        upcoming: list[tuple[str, AddedNode]] = []
         for group in coming:
             if group.name in self._new_nodes:
                 new = self._new_nodes[group.name]
                 upcoming += [(group.name, renamed(new, f"{new.node.name}-upcoming-{i}")) for i in range(group.upcoming)]
-        world, rows_of = world_of(
+        world, rows_of = sandbox_of(
             self.state.setup.framework,
             kept,
             [new for _, new in upcoming],
@@ -111,37 +103,37 @@ class Loop:
         self._group_of_row = [self.state.states[row].group for row in kept] + [name for name, _ in upcoming]
         return world
 
-    def settled(self) -> tuple[World, Mapping[ClusterRow, ClusterRow]]:
+    def settled(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
         """The cluster with what waits put where there is room, before any node is added; rows of the snapshot's nodes
         to those of the world's."""
         world = self._begin()
         self._waiting(world)
         return world, self._rows_of
 
-    def _waiting(self, world: World) -> tuple[int, ...]:
+    def _waiting(self, world: Sandbox) -> tuple[int, ...]:
         """The pods that the autoscaler wants to help, in its order; all others get their answers."""
         for row, outcome in self.state.arranged.passed_over.items():
-            self._answers[row] = PodAnswer(row=row, outcome=outcome)
+            self._answers[row] = PodResult(row=row, outcome=outcome)
         for row in self.state.arranged.nominated:
-            self._answers[row] = PodAnswer(row=row, outcome=Outcome.NOMINATED)
+            self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOMINATED)
         if not self.state.behaviour.nominated_pods_are_placed and self._is_nominated_to_no_node():
             for row in self.state.arranged.unschedulable:
-                self._answers[row] = PodAnswer(row=row, outcome=Outcome.NOT_LOOKED_AT)
+                self._answers[row] = PodResult(row=row, outcome=PodOutcome.NOT_LOOKED_AT)
             return ()
         left, placed = without_place(world, self.state.pods, self.state.arranged.unschedulable, self.state.kinds)
         for row, node in placed.items():
-            self._answers[row] = PodAnswer(
+            self._answers[row] = PodResult(
                 row=row,
-                outcome=Outcome.SCHEDULABLE,
+                outcome=PodOutcome.SCHEDULABLE,
                 node=world.node(node).name,
                 is_on_upcoming=node >= self._real,
             )
         waiting = []
         for row in left:
             if self.state.kinds.is_of_daemon_set(row):
-                self._answers[row] = PodAnswer(row=row, outcome=Outcome.DAEMON_SET)
+                self._answers[row] = PodResult(row=row, outcome=PodOutcome.DAEMON_SET)
             elif not old_enough(self.state.pods, row, self.state.flags, self.state.setup.now):
-                self._answers[row] = PodAnswer(row=row, outcome=Outcome.TOO_YOUNG)
+                self._answers[row] = PodResult(row=row, outcome=PodOutcome.TOO_YOUNG)
             else:
                 waiting.append(row)
         return tuple(waiting)
@@ -157,7 +149,7 @@ class Loop:
         amounts = self.state.pods.requests(self.state.options)[row].amounts
         return not amounts.keys().isdisjoint(self.state.behaviour.gpu_resources)
 
-    def _checked(self, world: World, rows: Sequence[int]) -> dict[int, dict[str, Verdict]]:
+    def _checked(self, world: Sandbox, rows: Sequence[int]) -> dict[int, dict[str, TemplateVerdict]]:
         """Each pod against each group's template in the cluster as it is, before any packing.
 
         A template sees no other: they are all there at once, and what they bring is not counted for the others.
@@ -166,7 +158,7 @@ class Loop:
         for row in rows:
             alike.setdefault(self.state.kinds.identity(row), []).append(row)
         self._seen = {}
-        found: dict[int, dict[str, Verdict]] = {}
+        found: dict[int, dict[str, TemplateVerdict]] = {}
         with world.fork():
             new = world.bring(list(self._new_nodes.values()))
             for members in alike.values():
@@ -187,7 +179,7 @@ class Loop:
 
     # --- scale-up
 
-    def _scale_up(self, world: World, waiting: Sequence[int], usable: int) -> Answer:
+    def _scale_up(self, world: Sandbox, waiting: Sequence[int], usable: int) -> LoopResult:
         upcoming = sum(group.upcoming for group in self.state.groups)
         current = world.node_count if self.state.behaviour.counts_nodes_of_snapshot else usable + upcoming
         for group in self.state.groups:
@@ -218,7 +210,7 @@ class Loop:
                 for row in kind:
                     self._tell(row, self._parts(kind[0]), is_told=not options)
         if not options:
-            return self._ended(Result.NO_OPTIONS)
+            return self._ended(LoopOutcome.NO_OPTIONS)
         nodes = {name: template.node for name, template in self.state.templates.items()}
         chosen = choose(
             options, self.state.flags.expanders, nodes, self.state.snapshot.config_maps.get(AUTOSCALER_PRIORITIES)
@@ -235,14 +227,16 @@ class Loop:
             unknown_expanders=chosen.unknown,
         )
 
-    def _failed(self, waiting: Sequence[int], error: str) -> Answer:
+    def _failed(self, waiting: Sequence[int], error: str) -> LoopResult:
         """An error before any group is looked at."""
         if self.state.behaviour.failures_are_told:
             for row in waiting:
                 self._tell(row, (), is_told=False)
-        return self._ended(Result.ERROR, error=error)
+        return self._ended(LoopOutcome.ERROR, error=error)
 
-    def _filtered_out(self, kinds: Sequence[tuple[int, ...]], helped: set[int], options: Sequence[Option]) -> Answer:
+    def _filtered_out(
+        self, kinds: Sequence[tuple[int, ...]], helped: set[int], options: Sequence[Option]
+    ) -> LoopResult:
         """The expanders left no option."""
         for i in sorted(helped) if self.state.behaviour.failures_are_told else ():
             for row in kinds[i]:
@@ -251,9 +245,9 @@ class Loop:
             if i not in helped:
                 for row in kind:
                     self._tell(row, self._parts(kind[0]), is_told=True)
-        return self._ended(Result.NO_OPTIONS, options=tuple(options))
+        return self._ended(LoopOutcome.NO_OPTIONS, options=tuple(options))
 
-    def _limits(self, world: World) -> Limits:
+    def _limits(self, world: Sandbox) -> Limits:
         machines = Machines(
             cloud_provider=self.state.flags.cloud_provider,
             cloud=self.state.setup.cloud,
@@ -275,7 +269,7 @@ class Loop:
             self.state.groups, self.state.templates, outside, self.state.flags, machines, self.state.behaviour
         )
 
-    def _verdict(self, row: int, group: str) -> Verdict:
+    def _verdict(self, row: int, group: str) -> TemplateVerdict:
         return self._answers[row].verdicts[group]
 
     def _parts(self, first: int, fitting: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -296,7 +290,7 @@ class Loop:
 
     def _tell(self, row: int, parts: tuple[str, ...], *, is_told: bool) -> None:
         before = self._answers[row]
-        self._answers[row] = PodAnswer(
+        self._answers[row] = PodResult(
             row=row,
             outcome=before.outcome,
             verdicts=before.verdicts,
@@ -312,7 +306,7 @@ class Loop:
         fitting: Mapping[str, Sequence[int]],
         current: int,
         limits: Limits,
-    ) -> Choice:
+    ) -> GroupChoice:
         count = option.nodes
         maximum = self.state.flags.max_nodes_total
         if 0 < maximum < count + current:
@@ -321,7 +315,9 @@ class Loop:
             if said not in self._events:
                 self._events.append(said)
             if count < 1:
-                return Choice(option=option, result=Result.ERROR, error="max node total count already reached")
+                return GroupChoice(
+                    option=option, result=LoopOutcome.ERROR, error="max node total count already reached"
+                )
         limits = limits.copy()
         count = limits.allowed(self.state.templates[option.group], count)
         groups = [self.state.by_name[name] for name in option.similar]
@@ -330,9 +326,9 @@ class Loop:
         )
         taken = set(fitting[option.group])
         later = [i for i, kind in enumerate(kinds) if i not in taken and self._fits_another(kind[0])]
-        return Choice(
+        return GroupChoice(
             option=option,
-            result=Result.SUCCESSFUL,
+            result=LoopOutcome.SUCCESSFUL,
             resizes=tuple(resizes),
             triggered=option.pods,
             awaiting=tuple(row for i in later for row in kinds[i]),
@@ -350,18 +346,18 @@ class Loop:
 
     def _ended(
         self,
-        result: Result,
+        result: LoopOutcome,
         *,
         error: str = "",
         options: tuple[Option, ...] = (),
-        choices: tuple[Choice, ...] = (),
+        choices: tuple[GroupChoice, ...] = (),
         unknown_expanders: tuple[str, ...] = (),
-    ) -> Answer:
-        return Answer(
+    ) -> LoopResult:
+        return LoopResult(
             result=result,
             error=error,
             groups=tuple(
-                GroupAnswer(
+                GroupResult(
                     group=group,
                     template=self.state.templates.get(group.name),
                     skipped=self._skipped.get(group.name, ()),

@@ -1,41 +1,201 @@
-"""From a snapshot to what the cluster-autoscaler would do."""
+"""The loop as a document, the value of the key `autoscaler`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from kschedx.api.timestamps import nanoseconds
-from kschedx.api.types import AUTOSCALER_STATUS, Node
-from kschedx.autoscaler.answers import Answer
-from kschedx.autoscaler.document import Json, document
+from kschedx.autoscaler.cluster import scheduling
 from kschedx.autoscaler.flags import Flags, FlagValue
 from kschedx.autoscaler.loop import Loop
-from kschedx.autoscaler.scheduling import scheduling
-from kschedx.autoscaler.state import Setup
+from kschedx.autoscaler.pods import PodEquivalence, PodOutcome
+from kschedx.autoscaler.sandbox import TemplateVerdict
+from kschedx.autoscaler.state import GroupChoice, GroupResult, LoopResult, LoopSetup, PodResult
 from kschedx.autoscaler.status import read_status
-from kschedx.autoscaler.templates import cloud_templates
+from kschedx.autoscaler.templates import Template, cloud_templates
 from kschedx.errors import InputError
 from kschedx.framework.runtime import Framework
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.types import AUTOSCALER_STATUS, Node, Pod
 from kschedx.releases import resolve
 from kschedx.releases.autoscaler import autoscaler_behaviour
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
+Json = dict[str, object]
+
+
+class LoopEntry(Struct, frozen=True, kw_only=True):
+    """Pending pods that nothing but their name tells apart; what the loop makes of which of them can be chance."""
+
+    name: str
+    """`namespace/name` of the first."""
+    pods: tuple[PodResult, ...]
+
+
+def entries_of(answer: LoopResult, pods: PodTable) -> tuple[LoopEntry, ...]:
+    kinds = PodEquivalence(pods)
+    together: dict[Hashable, list[PodResult]] = {}
+    for one in answer.pods:
+        together.setdefault(_identity(pods, kinds, one.row), []).append(one)
+    return tuple(LoopEntry(name=pods.key(some[0].row), pods=tuple(some)) for some in together.values())
+
+
+def _identity(pods: PodTable, kinds: PodEquivalence, row: int) -> Hashable:
+    controller = kinds.controller(row)
+    if controller is None:
+        return row
+    return (
+        controller,
+        kinds.template(row),
+        int(pods.annotations.codes[row]),
+        int(pods.namespaces.codes[row]),
+        pods.creation_timestamps[row],
+        pods.deletion_timestamps[row],
+        pods.nominated_node_names[row],
+        int(pods.statuses.codes[row]),
+        int(pods.phases.codes[row]),
+    )
+
+
+def loop_document(answer: LoopResult, pods: PodTable) -> Json:
+    entries = entries_of(answer, pods)
+    name_of = {one.row: entry.name for entry in entries for one in entry.pods}
+
+    def counted(rows: Iterable[int]) -> dict[str, int]:
+        return dict(Counter(name_of[row] for row in rows))
+
+    made: Json = {
+        "result": answer.result.value,
+        "groups": {one.group.name: _group(one) for one in answer.groups},
+        "pods": {entry.name: _entry(entry, pods) for entry in entries},
+        "options": [
+            {
+                "group": option.group,
+                "nodes": option.nodes,
+                "pods": counted(option.pods),
+                "similar": list(option.similar),
+            }
+            for option in answer.options
+        ],
+        "candidates": [choice.option.group for choice in answer.choices],
+        "choices": {choice.option.group: _choice(choice, counted) for choice in answer.choices},
+        "clusterEvents": list(answer.events),
+    }
+    if answer.error:
+        made["error"] = answer.error
+    if answer.unknown_expanders:
+        made["unknownExpanders"] = list(answer.unknown_expanders)
+    return made
+
+
+def _group(one: GroupResult) -> Json:
+    status = one.group.status
+    made: Json = {
+        "health": status.health.value,
+        "target": status.target,
+        "minSize": status.min_size,
+        "maxSize": status.max_size,
+        "upcoming": one.group.upcoming,
+    }
+    if one.skipped:
+        made["skipped"] = list(one.skipped)
+    if status.backoff_code or status.backoff_message:
+        made["backoff"] = {"errorCode": status.backoff_code, "errorMessage": status.backoff_message}
+    if one.template is not None:
+        made["template"] = _template(one.template)
+    return made
+
+
+def _template(template: Template) -> Json:
+    node = template.node
+    return {
+        "from": template.source,
+        "labels": dict(node.metadata.labels),
+        "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in node.spec.taints],
+        "unschedulable": node.spec.unschedulable,
+        "allocatable": {name: str(text) for name, text in node.status.allocatable.items()},
+        "capacity": {name: str(text) for name, text in node.status.capacity.items()},
+        "pods": [_pod_name(pod) for pod in template.pods],
+        "requested": {"cpu": f"{template.milli_cpu}m", "memory": str(template.memory)},
+    }
+
+
+def _pod_name(pod: Pod) -> str:
+    controller = pod.metadata.controller
+    if controller is not None and controller.kind == "DaemonSet":
+        return f"DaemonSet {pod.metadata.namespace}/{controller.name}"
+    return f"Pod {pod.key}"
+
+
+def _entry(entry: LoopEntry, pods: PodTable) -> Json:
+    rows: list[Json] = []
+    counts: list[int] = []
+    for one in entry.pods:
+        row = _outcome(one)
+        if row in rows:
+            counts[rows.index(row)] += 1
+        else:
+            rows.append(row)
+            counts.append(1)
+    return {
+        "members": [pods.key(one.row) for one in entry.pods],
+        "outcomes": [{"count": count, **row} for count, row in zip(counts, rows, strict=True)],
+    }
+
+
+def _outcome(one: PodResult) -> Json:
+    made: Json = {"outcome": one.outcome.value}
+    if one.outcome is PodOutcome.SCHEDULABLE:
+        made["on"] = "upcoming" if one.is_on_upcoming else "existing"
+    if one.verdicts:
+        made["groups"] = {group: _verdict(verdict) for group, verdict in one.verdicts.items()}
+    if one.remains:
+        made |= {"remains": True, "parts": list(one.parts), "event": one.is_told}
+    return made
+
+
+def _verdict(verdict: TemplateVerdict) -> Json:
+    if verdict.fits:
+        return {"fits": True}
+    made: Json = {"fits": False, "plugin": verdict.plugin, "reasons": list(verdict.reasons)}
+    if verdict.error:
+        made["error"] = verdict.error
+    return made
+
+
+def _choice(choice: GroupChoice, count: Callable[[Iterable[int]], dict[str, int]]) -> Json:
+    made: Json = {
+        "result": choice.result.value,
+        "scaleUps": [
+            {"group": one.group, "from": one.before, "to": one.after, "max": one.maximum} for one in choice.resizes
+        ],
+        "triggered": count(choice.triggered),
+        "awaiting": count(choice.awaiting),
+        "event": choice.event,
+    }
+    if choice.error:
+        made["error"] = choice.error
+    return made
+
+
+# From a snapshot to what the cluster-autoscaler would do.
+
 
 class Autoscaling(Struct, frozen=True, kw_only=True):
     """A loop's answer about the pending pods of a snapshot."""
 
-    answer: Answer
+    answer: LoopResult
     pods: PodTable
 
     def to_dict(self) -> Json:
-        return document(self.answer, self.pods)
+        return loop_document(self.answer, self.pods)
 
 
-def one_loop(setup: Setup) -> Autoscaling:
+def one_loop(setup: LoopSetup) -> Autoscaling:
     return Autoscaling(answer=Loop(setup).run(), pods=setup.framework.snapshot.pods)
 
 
@@ -48,7 +208,7 @@ def setup_of(
     config: Mapping[str, object] | None = None,
     kube_version: str | None = None,
     now: str | None = None,
-) -> Setup:
+) -> LoopSetup:
     """What a loop goes by. Raises `InputError` where it has no status of an autoscaler that can be read."""
     release = resolve(kube_version)
     behaviour = autoscaler_behaviour(release.version)
@@ -64,7 +224,7 @@ def setup_of(
         name = node.metadata.labels.get(group_label)
         return name if name in names else None
 
-    return Setup(
+    return LoopSetup(
         framework=framework,
         group_of=group_of,
         status=status,

@@ -6,25 +6,28 @@ Upstream: RunOnce in core/static_autoscaler.go, clusterstate/.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 
-from kschedx.api.types import Node, Pod
+from kschedx.autoscaler.expanders import Option
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.groups import Group, GroupOfNode, NodeState, groups_of, node_states
-from kschedx.autoscaler.kinds import PodKinds
-from kschedx.autoscaler.pods import Arranged, arrange, is_allowed, is_expendable
+from kschedx.autoscaler.node_groups import AutoscalerGroup, GroupOfNode, NodeState, autoscaler_groups, node_states
+from kschedx.autoscaler.pods import Arranged, PodEquivalence, PodOutcome, arrange, is_allowed, is_expendable
+from kschedx.autoscaler.sandbox import TemplateVerdict
+from kschedx.autoscaler.sizes import Resize
 from kschedx.autoscaler.status import AutoscalerStatus
 from kschedx.autoscaler.templates import CloudTemplate, Template, TemplateMaker, choose_templates, daemon_sets
 from kschedx.framework.runtime import Framework, request_options
+from kschedx.kube.types import Node, Pod
 from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
-from kschedx.snapshot.rows import ClusterRow
 
 
-class Setup(Struct, frozen=True, kw_only=True):
+class LoopSetup(Struct, frozen=True, kw_only=True):
     """What a loop goes by."""
 
     framework: Framework
@@ -40,10 +43,10 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Estimates are made by counting, where that comes to the same."""
 
 
-class State:
+class LoopState:
     """Everything here is read from the cluster, and nothing changes."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: LoopSetup) -> None:
         self.setup = setup
         self.flags = setup.flags
         self.behaviour = setup.behaviour
@@ -51,7 +54,7 @@ class State:
         self.pods: PodTable = self.snapshot.pods
         self.nodes: Sequence[Node] = self.snapshot.cluster.nodes
         self.options = request_options(setup.framework.release)
-        self.kinds = PodKinds(self.pods)
+        self.kinds = PodEquivalence(self.pods)
 
     @property
     def now(self) -> int:
@@ -120,11 +123,82 @@ class State:
         return [self.pods[row] for row in self.rows_on(node)]
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[AutoscalerGroup, ...]:
         """In the order of the status."""
-        return groups_of(self.setup.status.groups, self.states, self.behaviour)
+        return autoscaler_groups(self.setup.status.groups, self.states, self.behaviour)
 
     @cached_property
-    def by_name(self) -> dict[str, Group]:
+    def by_name(self) -> dict[str, AutoscalerGroup]:
         """The groups."""
         return {group.name: group for group in self.groups}
+
+
+# What a loop of the cluster-autoscaler comes to.
+
+
+class LoopOutcome(StrEnum):
+    """How the loop ends."""
+
+    SUCCESSFUL = "ScaleUpSuccessful"
+    NO_OPTIONS = "ScaleUpNoOptionsAvailable"
+    NOT_NEEDED = "ScaleUpNotNeeded"
+    AT_MAX_NODES_TOTAL = "ScaleUpLimitedByMaxNodesTotal"
+    IN_COOLDOWN = "ScaleUpInCooldown"
+    ERROR = "ScaleUpError"
+    NOT_TRIED = "ScaleUpNotTried"
+
+
+class GroupResult(Struct, frozen=True, kw_only=True):
+    """A group, the template of its nodes, and why it is left out, if it is."""
+
+    group: AutoscalerGroup
+    template: Template | None
+    skipped: tuple[str, ...] = ()
+
+
+class PodResult(Struct, frozen=True, kw_only=True):
+    """What the loop makes of a pending pod."""
+
+    row: int
+    outcome: PodOutcome
+    node: str = ""
+    """Where a schedulable pod fits."""
+    is_on_upcoming: bool = False
+    verdicts: Mapping[str, TemplateVerdict] = {}
+    """Of a considered pod, each group with a template to the check of the pod on it."""
+    remains: bool = False
+    """The autoscaler counts it among those that it cannot help."""
+    parts: tuple[str, ...] = ()
+    """What follows `pod didn't trigger scale-up: `."""
+    is_told: bool = False
+    """The event NotTriggerScaleUp is really sent."""
+
+
+class GroupChoice(Struct, frozen=True, kw_only=True):
+    """What follows when an option is taken."""
+
+    option: Option
+    result: LoopOutcome
+    resizes: tuple[Resize, ...] = ()
+    triggered: tuple[int, ...] = ()
+    """Rows of the pods of the option, which get the event TriggeredScaleUp."""
+    awaiting: tuple[int, ...] = ()
+    """Pods that fit other groups only: the next loop is theirs."""
+    event: str = ""
+    error: str = ""
+
+
+class LoopResult(Struct, frozen=True, kw_only=True):
+    """The whole loop."""
+
+    result: LoopOutcome
+    groups: tuple[GroupResult, ...]
+    pods: tuple[PodResult, ...]
+    """Every pending pod in list order."""
+    error: str = ""
+    options: tuple[Option, ...] = ()
+    choices: tuple[GroupChoice, ...] = ()
+    """One for each option that is left after the expanders; of several one is taken at random."""
+    events: tuple[str, ...] = ()
+    """About the autoscaler itself."""
+    unknown_expanders: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place
 
 if TYPE_CHECKING:
-    from kschedx.sources.yaml_text import Value
+    from kschedx.sources.yaml import Value
 
 
 class Health(StrEnum):
@@ -37,7 +37,7 @@ class ScaleUp(StrEnum):
 INITIALIZING = "Initializing"
 
 
-class GroupStatus(Struct, frozen=True, kw_only=True):
+class NodeGroupStatus(Struct, frozen=True, kw_only=True):
     """A group as the autoscaler sees it."""
 
     name: str
@@ -61,7 +61,7 @@ class GroupStatus(Struct, frozen=True, kw_only=True):
 class AutoscalerStatus(Struct, frozen=True, kw_only=True):
     """The ConfigMap's content."""
 
-    groups: tuple[GroupStatus, ...]
+    groups: tuple[NodeGroupStatus, ...]
     """In the cloud's order."""
     state: str = ""
     """`Running`, `Initializing`."""
@@ -77,7 +77,7 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
         """Nothing was looked at so far; a cluster without groups says `Running`."""
         return self.state == INITIALIZING and not self.groups
 
-    def group(self, name: str) -> GroupStatus | None:
+    def group(self, name: str) -> NodeGroupStatus | None:
         return next((group for group in self.groups if group.name == name), None)
 
 
@@ -98,7 +98,7 @@ def read_status(text: str) -> AutoscalerStatus:
 def _read(text: str) -> AutoscalerStatus:
     if text.lstrip().startswith("Cluster-autoscaler status at"):
         return _read_text(text)
-    from kschedx.sources import yaml_text
+    from kschedx.sources import yaml as yaml_text
 
     try:
         document = yaml_text.value_in(text)
@@ -132,14 +132,14 @@ def _unknown(groups: Iterable[object]) -> tuple[str, ...]:
 _PLACE = Place(object="ConfigMap kube-system/cluster-autoscaler-status", field="data.status")
 
 
-def _group(entry: object, index: int) -> GroupStatus:
+def _group(entry: object, index: int) -> NodeGroupStatus:
     if not isinstance(entry, dict) or not entry.get("name"):
         raise InputError(f"nodeGroups[{index}] has no name", place=_PLACE)
     health, scale_up = _map(entry, "health"), _map(entry, "scaleUp")
     counts = _map(health, "nodeCounts")
     registered = _map(counts, "registered")
     backoff = _map(scale_up, "backoffInfo")
-    return GroupStatus(
+    return NodeGroupStatus(
         name=str(entry["name"]),
         target=_number(health, "cloudProviderTarget"),
         min_size=_number(health, "minSize"),
@@ -209,7 +209,7 @@ def _read_text(text: str) -> AutoscalerStatus:
         state, facts = lines["Health"]
         numbers = {key: int(number) for key, number in _FACT.findall(facts)}
         groups.append(
-            GroupStatus(
+            NodeGroupStatus(
                 name=name,
                 target=numbers.get("cloudProviderTarget", 0),
                 min_size=numbers.get("minSize", 0),

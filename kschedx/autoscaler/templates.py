@@ -1,31 +1,228 @@
-"""What a new node of each group would look like, and which pods would be on it from the start.
+"""What somebody writes down about groups: their nodes, templates, and the tags of their ASGs.
 
-Upstream: processors/nodeinfosprovider/mixed_nodeinfos_processor.go, simulator/node_info_utils.go,
-utils/daemonset/daemonset.go.
+    groups:
+      gpu-b:
+        nodes: [ip-10-0-3-7.ec2.internal]
+        template: {Node: {...}, Pods: [...]}          # as /snapshotz has it
+      spot-a:
+        capacity: {cpu: "8", memory: 32Gi, pods: "58"}
+        tags:
+          k8s.io/cluster-autoscaler/node-template/label/disk: nvme
+          k8s.io/cluster-autoscaler/node-template/taint/dedicated: gpu:NoSchedule
+          k8s.io/cluster-autoscaler/node-template/resources/ephemeral-storage: 100G
+
+The output of the autoscaler's /snapshotz is taken as it is.
+Upstream of the tags: cloudprovider/aws (buildNodeFromTemplate), of the annotations: cloudprovider/clusterapi.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.annotations import DAEMON_SET_POD, MIRROR
-from kschedx.api.daemon_set_pods import runs_on
-from kschedx.api.resources import RequestOptions, pod_request
-from kschedx.api.types import Node, ObjectMeta, Pod
-from kschedx.api.workloads import pod_from_workload
 from kschedx.autoscaler.flags import Flags
-from kschedx.autoscaler.groups import NodeState
-from kschedx.autoscaler.taints import TO_BE_DELETED, TaintRules
-from kschedx.errors import InputError, Place
-from kschedx.framework.duration import Duration
+from kschedx.autoscaler.node_groups import TO_BE_DELETED, NodeState, TaintRules
+from kschedx.errors import InputError, Place, nearest
+from kschedx.kube import autoscalers as capi
+from kschedx.kube.autoscalers import DAEMON_SET_POD, MIRROR
+from kschedx.kube.duration import Duration
+from kschedx.kube.resources import RequestOptions, pod_request
+from kschedx.kube.types import Node, ObjectMeta, Pod, Taint
+from kschedx.kube.workloads import pod_from_workload, runs_on
 from kschedx.releases.autoscaler import AutoscalerBehaviour
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+
+_PREFIX = "k8s.io/cluster-autoscaler/node-template/"
+_KEYS = ("nodes", "template", "capacity", "labels", "taints", "tags")
+
+
+class GroupsFile(Struct, frozen=True, kw_only=True):
+    """What the file says."""
+
+    nodes: Mapping[str, str] = {}
+    """Node to group."""
+    templates: Mapping[str, object] = {}
+    """Group to `{"Node": manifest, "Pods": [manifest]}`."""
+
+    def with_other(self, other: GroupsFile) -> GroupsFile:
+        """Both; of a group or node that both name, the other's."""
+        return GroupsFile(nodes={**self.nodes, **other.nodes}, templates={**self.templates, **other.templates})
+
+
+def read_groups(document: object, source: str) -> GroupsFile:
+    """Raises `InputError`."""
+    place = Place(source=source)
+    if isinstance(document, dict) and isinstance(document.get("TemplateNodes"), dict):
+        return GroupsFile(templates=document["TemplateNodes"])
+    groups = document.get("groups") if isinstance(document, dict) else None
+    if not isinstance(groups, dict):
+        raise InputError("this is neither a map with `groups` nor the output of /snapshotz", place=place)
+    nodes: dict[str, str] = {}
+    templates: dict[str, object] = {}
+    for name, entry in groups.items():
+        where = Place(source=source, field=f"groups.{name}")
+        if not isinstance(entry, dict):
+            raise InputError("a group is a map", place=where)
+        for key in entry:
+            if key not in _KEYS:
+                raise InputError(f'"{key}" is not a key of a group', place=where, hint=nearest(str(key), _KEYS))
+        for node in entry.get("nodes") or ():
+            nodes[str(node)] = str(name)
+        if "template" in entry:
+            templates[str(name)] = entry["template"]
+        elif any(key in entry for key in ("capacity", "labels", "taints", "tags")):
+            templates[str(name)] = {"Node": _described_node(str(name), entry, where), "Pods": []}
+    return GroupsFile(nodes=nodes, templates=templates)
+
+
+def _described_node(name: str, entry: Mapping[str, object], place: Place) -> dict[str, object]:
+    """A node manifest of what is written down."""
+    labels = _texts(entry.get("labels"), "labels", place)
+    capacity: dict[str, str] = _texts(entry.get("capacity"), "capacity", place)
+    taints = [_taint(text, place) for text in _list(entry.get("taints"))]
+    for tag, value in _texts(entry.get("tags"), "tags", place).items():
+        if not tag.startswith(_PREFIX):
+            continue
+        what, _, key = tag.removeprefix(_PREFIX).partition("/")
+        if what == "label":
+            labels[key] = value
+        elif what == "taint":
+            text, _, effect = value.rpartition(":")
+            taints.append({"key": key, "value": text, "effect": effect})
+        elif what == "resources":
+            capacity[key] = value
+    if not {"cpu", "memory"} <= capacity.keys():
+        raise InputError("a template needs capacity with cpu and memory", place=place)
+    capacity.setdefault("pods", "110")
+    return {
+        "metadata": {"name": f"template-{name}", "labels": {"kubernetes.io/os": "linux", **labels}},
+        "spec": {"taints": taints},
+        "status": {
+            "capacity": capacity,
+            "allocatable": dict(capacity),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _texts(value: object, key: str, place: Place) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(f"{key} is a map", place=place)
+    return {str(name): str(text) for name, text in value.items()}
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []
+
+
+def _taint(value: object, place: Place) -> dict[str, object]:
+    """`key=value:effect`, or a map."""
+    if isinstance(value, dict):
+        return value
+    key_value, colon, effect = str(value).rpartition(":")
+    if not colon:
+        raise InputError(f'"{value}" is no taint: KEY=VALUE:EFFECT', place=place)
+    key, _, text = key_value.partition("=")
+    return {"key": key, "value": text, "effect": effect}
+
+
+# Templates of groups that Cluster API tells: annotations with what a machine has to offer.
+#
+# Upstream: TemplateNodeInfo in cloudprovider/clusterapi/clusterapi_nodegroup.go, InstanceCapacity, Labels and Taints
+# in
+# clusterapi_unstructured.go. What a machine template's own status says is not read.
+
+MOST_PODS = "110"
+_MANAGED = ("node-role.kubernetes.io", "node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
+"""Domains of the labels that machines pass on to their nodes."""
+
+Manifest = dict[str, object]
+
+
+def machine_templates(snapshot: Snapshot) -> dict[str, Manifest]:
+    """Group to `{"Node": manifest, "Pods": [manifest]}`, of those that say how much cpu and memory there is."""
+    found: dict[str, Manifest] = {}
+    for kind, records in capi.RECORDS.items():
+        for record in records:
+            for one in snapshot.of(record):
+                capacity = _capacity(one.metadata.annotations)
+                if {"cpu", "memory"} <= capacity.keys():
+                    group = f"{kind}/{one.metadata.namespace}/{one.metadata.name}"
+                    found[group] = {"Node": _node(one, capacity), "Pods": [_kube_proxy(one.metadata.name)]}
+    return found
+
+
+def _capacity(written: Mapping[str, str]) -> dict[str, str]:
+    named = {"cpu": capi.CPU, "memory": capi.MEMORY, "ephemeral-storage": capi.DISK}
+    found = {resource: written[key] for resource, key in named.items() if written.get(key)}
+    if written.get(capi.GPU_TYPE) and written.get(capi.GPU_COUNT, "0") != "0":
+        found[written[capi.GPU_TYPE]] = written[capi.GPU_COUNT]
+    most = written.get(capi.MAX_PODS, "")
+    found["pods"] = MOST_PODS if most in ("", "0") else most
+    return found
+
+
+def _node(one: capi.Scalable, capacity: Mapping[str, str]) -> Manifest:
+    name = f"{one.metadata.name}-asg"
+    generic = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name}
+    passed_on = {key: value for key, value in one.spec.template.spec.metadata.labels.items() if _is_managed(key)}
+    told = dict(_pairs(one.metadata.annotations.get(capi.LABELS, "")))
+    return {
+        "metadata": {"name": name, "labels": {**generic, **passed_on, **told}},
+        "spec": {"taints": [_manifest(taint) for taint in _taints(one)]},
+        "status": {
+            "capacity": dict(capacity),
+            "allocatable": dict(capacity),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def _is_managed(key: str) -> bool:
+    domain = key.partition("/")[0]
+    return any(domain == one or domain.endswith(f".{one}") for one in _MANAGED)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if equals:
+            yield key, value
+
+
+def _taints(one: capi.Scalable) -> tuple[Taint, ...]:
+    """Those of the spec, and over them those of the annotation, by key and effect."""
+    found = {(taint.key, taint.effect): taint for taint in one.spec.template.spec.taints}
+    for text in filter(None, one.metadata.annotations.get(capi.TAINTS, "").split(",")):
+        named, _, effect = text.partition(":")
+        key, _, value = named.partition("=")
+        found[key, effect] = Taint(key=key, value=value, effect=effect)
+    return tuple(found.values())
+
+
+def _manifest(taint: Taint) -> Manifest:
+    return {"key": taint.key, "value": taint.value, "effect": taint.effect}
+
+
+def _kube_proxy(group: str) -> Manifest:
+    """The autoscaler takes one for granted on every new node; it asks for nothing."""
+    return {
+        "metadata": {"name": f"kube-proxy-{group}", "namespace": "kube-system", "labels": {"component": "kube-proxy"}},
+        "spec": {"containers": [{"name": "kube-proxy", "image": "kube-proxy"}]},
+    }
+
+
+# What a new node of each group would look like, and which pods would be on it from the start.
+#
+# Upstream: processors/nodeinfosprovider/mixed_nodeinfos_processor.go, simulator/node_info_utils.go,
+# utils/daemonset/daemonset.go.
 
 TEMPLATE_LABEL = "cluster-autoscaler.kubernetes.io/template-node"
 CRITICAL = "system-node-critical"

@@ -10,8 +10,8 @@ from typing import assert_never
 from kschedx.cel import regex
 from kschedx.cel.environment import TYPES, VARIABLES, Environment
 from kschedx.cel.functions import Function
-from kschedx.cel.library.formatting import misused
-from kschedx.cel.library.standard import FUNCTIONS as STANDARD
+from kschedx.cel.library.standard import STANDARD_FUNCTIONS as STANDARD
+from kschedx.cel.library.texts import misused
 from kschedx.cel.syntax import (
     Call,
     Comprehension,
@@ -30,9 +30,9 @@ from kschedx.cel.types import (
     DYN,
     ERROR,
     INT,
-    Kind,
     Mapping,
     Type,
+    TypeKind,
     assignable,
     equivalent,
     is_dyn,
@@ -135,20 +135,20 @@ class _Checker:
     def _field(self, one: Expr, operand: Type, field: str, *, is_optional: bool) -> Type:
         operand, was_optional = unwrap_optional(substitute(self.mapping, operand))
         found = ERROR
-        if operand.kind is Kind.MAP:
+        if operand.kind is TypeKind.MAP:
             found = operand.parameters[1]
-        elif operand.kind is Kind.STRUCT:
+        elif operand.kind is TypeKind.STRUCT:
             if operand != DEVICE:
                 self._fault(one.position, f"unexpected failed resolution of '{operand.name}'")
             elif field in self._environment.device_fields:
                 found = self._environment.device_fields[field]
             else:
                 self._fault(one.position, f"undefined field '{field}'")
-        elif operand.kind is Kind.TYPE_PARAM:
+        elif operand.kind is TypeKind.TYPE_PARAM:
             self._may_be((DYN,), (operand,))
             found = DYN
         else:
-            if not is_dyn(operand) and operand.kind is not Kind.ERROR:
+            if not is_dyn(operand) and operand.kind is not TypeKind.ERROR:
                 self._fault(one.position, f"type '{shown(operand)}' does not support field selection")
             found = DYN
         return substitute(self.mapping, optional_of(found) if was_optional or is_optional else found)
@@ -208,7 +208,7 @@ class _Checker:
         return found
 
     def _freshen(self, one: Type, fresh: Mapping) -> None:
-        if one.kind is Kind.TYPE_PARAM and one.name not in fresh:
+        if one.kind is TypeKind.TYPE_PARAM and one.name not in fresh:
             fresh[one.name] = self._new_variable()
         for each in one.parameters:
             self._freshen(each, fresh)
@@ -288,11 +288,11 @@ class _Checker:
 
     def _iterated(self, one: Comprehension, over: Type) -> tuple[Type, Type]:
         """The types of the variables."""
-        if over.kind is Kind.LIST:
+        if over.kind is TypeKind.LIST:
             return (INT, over.parameters[0]) if one.variable2 else (over.parameters[0], DYN)
-        if over.kind is Kind.MAP:
+        if over.kind is TypeKind.MAP:
             return over.parameters[0], over.parameters[1]
-        if over.kind in (Kind.DYN, Kind.ERROR, Kind.TYPE_PARAM):
+        if over.kind in (TypeKind.DYN, TypeKind.ERROR, TypeKind.TYPE_PARAM):
             self._may_be((DYN,), (over,))
             return DYN, DYN
         self._fault(

@@ -9,9 +9,11 @@ from functools import cached_property, lru_cache
 
 from msgspec import Struct
 
-from kschedx.cel.comparison import equal
 from kschedx.cel.functions import Function, Overload
-from kschedx.cel.library import addresses, formats, kubernetes, lists, optionals, standard, texts, times
+from kschedx.cel.library import addresses, kubernetes, lists, standard, texts
+from kschedx.cel.library import kubernetes as formats
+from kschedx.cel.library import lists as optionals
+from kschedx.cel.library import standard as times
 from kschedx.cel.types import (
     ANY,
     BOOL,
@@ -29,13 +31,13 @@ from kschedx.cel.types import (
     TIMESTAMP,
     TYPE,
     UINT,
-    Kind,
     Type,
+    TypeKind,
     list_of,
     map_of,
     optional_of,
 )
-from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, is_list
+from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
 
 
 class Features(Struct, frozen=True, kw_only=True):
@@ -66,7 +68,7 @@ _INCLUDES = Function(
 )
 
 _AUTHORIZER = {
-    word: Type(Kind.STRUCT, f"kubernetes.authorization.{word}")
+    word: Type(TypeKind.STRUCT, f"kubernetes.authorization.{word}")
     for word in ("Authorizer", "PathCheck", "GroupCheck", "ResourceCheck", "Decision")
 }
 
@@ -139,14 +141,14 @@ class Environment:
         found: dict[str, Function] = {}
         own = (_INCLUDES,) if self._features.list_attributes else ()
         for function in (
-            *standard.FUNCTIONS,
-            *times.FUNCTIONS,
-            *lists.FUNCTIONS,
-            *optionals.FUNCTIONS,
-            *kubernetes.FUNCTIONS,
-            *addresses.FUNCTIONS,
-            *formats.FUNCTIONS,
-            *texts.FUNCTIONS,
+            *standard.STANDARD_FUNCTIONS,
+            *times.TIME_FUNCTIONS,
+            *lists.LIST_FUNCTIONS,
+            *optionals.OPTIONAL_FUNCTIONS,
+            *kubernetes.KUBERNETES_FUNCTIONS,
+            *addresses.ADDRESS_FUNCTIONS,
+            *formats.FORMAT_FUNCTIONS,
+            *texts.TEXT_FUNCTIONS,
             *_authorizer_functions(),
             *own,
         ):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from kschedx.cel.types import Kind, Type, is_dyn
+from kschedx.cel.types import Type, TypeKind, is_dyn
 from kschedx.cel.values import Budget, Fault, MapValue, Value, is_list, type_value
 
 Run = Callable[..., Value]
@@ -42,7 +42,7 @@ class Function(Struct, frozen=True, kw_only=True):
 
 def holds(declared: Type, value: Value) -> bool:
     """Whether a value may be an argument; of a list and a map, by its first item."""
-    if is_dyn(declared) or declared.kind is Kind.TYPE_PARAM:
+    if is_dyn(declared) or declared.kind is TypeKind.TYPE_PARAM:
         return True
     if declared.name != type_value(value).name:
         return False

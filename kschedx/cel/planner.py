@@ -1,41 +1,531 @@
-"""From a checked syntax tree to functions that evaluate it, and count its cost as they go.
-
-A part that names something or looks into it (`Attribute`) costs one for the name and one for each step; constants, and
-lists and maps of them, are made once and cost nothing; a comprehension costs what its parts do, each time.
-
-Upstream: cel-go's interpreter/planner.go and decorators.go, as apiserver sets them up.
-"""
+"""One evaluation of an expression, and what the function that evaluates a part looks like."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from kschedx.cel import costs, regex
-from kschedx.cel.attributes import (
-    Attribute,
-    ConditionalAttribute,
-    Constant,
-    Planned,
-    presence_of,
-    qualified,
-    ready,
-    step_to,
-)
-from kschedx.cel.calls import (
-    called,
-    equality,
-    implementation,
-    logical,
-    membership_in_constants,
-    not_strictly_false,
-    optional_or,
-)
 from kschedx.cel.environment import Environment
-from kschedx.cel.evaluation import MOST_WORK, CostExceededError, Evaluate, Evaluation
-from kschedx.cel.folds import accumulated, fold, slot_reader
-from kschedx.cel.printing import printed_key
+from kschedx.cel.functions import Function, Run, dispatched, guarded
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, ListNode, Literal, MapNode, Select, StructNode
-from kschedx.cel.values import Budget, Fault, MapValue, Optional, UndecidedError, Value, is_list, map_key
+from kschedx.cel.values import (
+    NO_OVERLOAD,
+    NONE,
+    Budget,
+    Duration,
+    Fault,
+    Growing,
+    MapValue,
+    Optional,
+    Timestamp,
+    Uint,
+    UndecidedError,
+    Value,
+    equal,
+    go_type,
+    is_list,
+    map_key,
+    printed_key,
+    type_value,
+)
+
+
+class CostExceededError(Exception):
+    """The evaluation costs more than Kubernetes lets it."""
+
+
+MOST_WORK = 5_000_000
+"""Steps that no cost stands for, in one evaluation."""
+
+
+class Evaluation:
+    """What one evaluation has: the device, its variables by their places, and what it has cost so far."""
+
+    __slots__ = ("budget", "cost", "device", "slots")
+
+    def __init__(self, device: MapValue, slots: int) -> None:
+        self.device = device
+        self.slots: list[Value] = [None] * slots
+        self.cost = 0
+        self.budget = Budget(MOST_WORK)
+
+
+Evaluate = Callable[[Evaluation], Value]
+
+
+# A name, or any value, with the steps that lead into it: fields, keys and indexes, also of optional values.
+#
+# Upstream: cel-go's interpreter/attributes.go.
+
+_Qualify = Callable[[Evaluation, Value], Value]
+
+_ABSENT = Optional()
+"""What an optional step finds where there is nothing; never seen outside of a chain of steps."""
+
+
+class Constant:
+    """A value that is known without evaluating, and costs nothing."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Attribute:
+    """A name or a value, and the steps into it, to which more may be added."""
+
+    __slots__ = ("base", "cost", "optional_steps", "steps")
+
+    def __init__(self, base: Evaluate, cost: int = 1) -> None:
+        self.base = base
+        self.steps: list[_Qualify] = []
+        self.optional_steps: list[bool] = []
+        self.cost = cost
+
+    def add(self, step: _Qualify, *, is_optional: bool) -> None:
+        self.steps.append(step)
+        self.optional_steps.append(is_optional)
+
+    def resolver(self) -> Evaluate:
+        """Its value, without the cost of the name."""
+        base, steps = self.base, tuple(self.steps)
+        if not steps:
+            return base
+        if any(self.optional_steps):
+            return self._optional_resolver()
+        if len(steps) == 1:
+            only = steps[0]
+
+            def resolve_one(run: Evaluation) -> Value:
+                value = base(run)
+                kind = value.__class__
+                if kind is Fault:
+                    return value
+                return _into_optional(run, value, steps) if kind is Optional else only(run, value)
+
+            return resolve_one
+
+        def resolve(run: Evaluation) -> Value:
+            value = base(run)
+            if isinstance(value, Optional):
+                return _into_optional(run, value, steps)
+            for step in steps:
+                if value.__class__ is Fault:
+                    return value
+                value = step(run, value)
+            return value
+
+        return resolve
+
+    def _optional_resolver(self) -> Evaluate:
+        base = self.base
+        steps = tuple(zip(self.steps, self.optional_steps, strict=True))
+
+        def resolve(run: Evaluation) -> Value:
+            value = base(run)
+            is_optional = isinstance(value, Optional)
+            if isinstance(value, Optional):
+                if value.value is None:
+                    return value
+                value = value.value
+            for step, is_optional_step in steps:
+                if isinstance(value, Fault):
+                    return value
+                is_optional = is_optional or is_optional_step
+                value = _if_present(run, step, value) if is_optional else step(run, value)
+                if value is _ABSENT:
+                    return NONE
+            return value if isinstance(value, Fault) or not is_optional else Optional(value)
+
+        return resolve
+
+
+def _into_optional(run: Evaluation, value: Value, steps: tuple[_Qualify, ...]) -> Value:
+    assert isinstance(value, Optional)
+    if value.value is None:
+        return value
+    inner = value.value
+    for step in steps:
+        if isinstance(inner, Fault):
+            return inner
+        inner = _if_present(run, step, inner)
+        if inner is _ABSENT:
+            return NONE
+    return inner if isinstance(inner, Fault) else Optional(inner)
+
+
+def _if_present(run: Evaluation, step: _Qualify, value: Value) -> Value:
+    before = run.cost
+    found = step(run, value)
+    if isinstance(found, _Missing):
+        run.cost = before
+        return _ABSENT
+    return found
+
+
+class _Missing(Fault):
+    """There is no such key or item."""
+
+    __slots__ = ()
+
+
+Planned = Constant | Attribute | Evaluate
+
+
+class ConditionalAttribute(Attribute):
+    """One of two, each of which takes the steps."""
+
+    __slots__ = ("condition", "otherwise", "then")
+
+    def __init__(self, condition: Evaluate, then: Attribute, otherwise: Attribute) -> None:
+        super().__init__(condition, 0)
+        self.condition = condition
+        self.then = then
+        self.otherwise = otherwise
+
+    def add(self, step: _Qualify, *, is_optional: bool) -> None:
+        self.then.add(step, is_optional=is_optional)
+        self.otherwise.add(step, is_optional=is_optional)
+
+    def resolver(self) -> Evaluate:
+        condition, then, otherwise = self.condition, self.then.resolver(), self.otherwise.resolver()
+
+        def resolve(run: Evaluation) -> Value:
+            value = condition(run)
+            if value is True:
+                return then(run)
+            if value is False:
+                return otherwise(run)
+            return value if isinstance(value, Fault) else NO_OVERLOAD
+
+        return resolve
+
+
+def ready(planned: Planned) -> Evaluate:
+    """The function that evaluates a part, once nothing more is added to it."""
+    if isinstance(planned, Constant):
+        value = planned.value
+        return lambda _: value
+    if isinstance(planned, Attribute):
+        resolve, cost = planned.resolver(), planned.cost
+        if not cost:
+            return resolve
+
+        def evaluate(run: Evaluation) -> Value:
+            value = resolve(run)
+            run.cost += cost
+            return value
+
+        return evaluate
+    return planned
+
+
+def qualified(value: Value, key: Value) -> Value:
+    """What a value holds under a key or an index."""
+    if isinstance(value, MapValue):
+        found = value.find(key)
+        return _Missing(f"no such key: {printed_key(key)}") if found is None else found
+    if is_list(value):
+        index = _index(key)
+        if isinstance(index, Fault):
+            return index
+        if 0 <= index < len(value):
+            return value[index]
+        return _Missing(f"index out of bounds: {printed_key(key)}")
+    return _Missing(f"no such key: {printed_key(key)}")
+
+
+def _index(key: Value) -> int | Fault:
+    if type(key) is int or isinstance(key, Uint):
+        return int(key)
+    if isinstance(key, float):
+        return int(key) if key == int(key) else Fault(f"unsupported index value {printed_key(key)} in list")
+    return Fault(f"unsupported index type '{type_value(key).name}' in list")
+
+
+def step_to(key: Value) -> _Qualify:
+    """A field, or a key or index that is known."""
+
+    def step(run: Evaluation, value: Value) -> Value:
+        run.cost += 1
+        if isinstance(value, MapValue):
+            found = value.find(key)
+            if found is not None:
+                return found
+        return qualified(value, key)
+
+    return step
+
+
+def presence_of(field: str) -> _Qualify:
+    """What has() asks."""
+
+    def step(run: Evaluation, value: Value) -> Value:
+        run.cost += 1
+        found = qualified(value, field)
+        if isinstance(found, Fault) and not isinstance(found, _Missing):
+            return found
+        return not isinstance(found, Fault)
+
+    return step
+
+
+# What a call does with the values of its arguments, and what it costs: operators, then every other function.
+#
+# Upstream: cel-go's interpreter/interpretable.go and decorators.go.
+
+_RECEIVERS = (str, Timestamp, Duration)
+"""Values that know functions by themselves, and say so of one that they do not."""
+
+
+def logical(terms: list[Evaluate], *, stops_at: bool) -> Evaluate:
+    """Of two terms; a fault counts only where the other one does not decide."""
+    first, second = terms
+
+    def evaluate(run: Evaluation) -> Value:
+        one = first(run)
+        if one is stops_at:
+            return one
+        other = second(run)
+        if other is stops_at:
+            return other
+        for value in (one, other):
+            if not isinstance(value, bool):
+                return value if isinstance(value, Fault) else NO_OVERLOAD
+        return not stops_at
+
+    return evaluate
+
+
+def not_strictly_false(argument: Evaluate) -> Evaluate:
+    def evaluate(run: Evaluation) -> Value:
+        value = argument(run)
+        run.cost += 1
+        return value is not False
+
+    return evaluate
+
+
+def equality(first: Evaluate, second: Evaluate, *, is_equal: bool) -> Evaluate:
+    cost = costs.equality if is_equal else costs.inequality
+
+    def evaluate(run: Evaluation) -> Value:
+        one = first(run)
+        other = second(run)
+        if isinstance(one, Fault):
+            found: Value = one
+        elif isinstance(other, Fault):
+            found = other
+        elif is_equal:
+            found = equal(one, other, run.budget)
+        else:
+            found = equal(one, other, run.budget) is not True
+        run.cost += cost((one, other), found)
+        return found
+
+    return evaluate
+
+
+def optional_or(first: Evaluate, second: Evaluate, *, unwraps: bool) -> Evaluate:
+    """`or()`, or `orValue()`, which unwraps; the second is evaluated where the first holds nothing."""
+
+    def evaluate(run: Evaluation) -> Value:
+        one = first(run)
+        if not isinstance(one, Optional):
+            return one
+        if one.value is None:
+            return second(run)
+        return one.value if unwraps else one
+
+    return evaluate
+
+
+def membership_in_constants(item: Evaluate, items: list[Value]) -> Evaluate | None:
+    """Of a list of constants: it costs nothing. None where an item is no plain value."""
+    if not items:
+        return lambda _: False
+    if not all(map(_is_plain, items)):
+        return None
+    known = {map_key(one) for one in items}
+
+    def evaluate(run: Evaluation) -> Value:
+        value = item(run)
+        if isinstance(value, Fault):
+            return value
+        return _is_plain(value) and map_key(value) in known
+
+    return evaluate
+
+
+def _is_plain(value: Value) -> bool:
+    return isinstance(value, bool | int | float | str) and not isinstance(value, Duration | Timestamp)
+
+
+def implementation(function: Function, overload: str) -> Run:
+    """What a function does; `overload` is empty where several fit by their types."""
+    if function.run is not None:
+        return _with_first_argument(function, function.run)
+    if overload:
+        found = next(one for one in function.overloads if one.id == overload)
+        own = guarded(function, found)
+        if own is not None:
+            return own
+    runnable = [one for one in function.overloads if one.run is not None]
+    if len(runnable) == 1:
+        only = guarded(function, runnable[0])
+        assert only is not None
+        return only
+    return dispatched(function)
+
+
+def _with_first_argument(function: Function, own: Run) -> Run:
+    """What every overload does, of the values that it is for."""
+    takes, name = function.takes, function.name
+    if not takes:
+        return own
+
+    def run(budget: Budget, *arguments: Value) -> Value:
+        if type(arguments[0]) in takes:
+            return own(budget, *arguments)
+        return NO_OVERLOAD if isinstance(arguments[0], _RECEIVERS) else Fault(f"no such overload: {name}")
+
+    return run
+
+
+def called(own: Run, arguments: list[Evaluate], cost: costs.CallCost | None) -> Evaluate:
+    """A call that costs one where `cost` is None."""
+    limit = costs.LIMIT
+    if len(arguments) == 2:
+        first, second = arguments
+
+        def evaluate_two(run: Evaluation) -> Value:
+            one = first(run)
+            other = second(run)
+            if isinstance(one, Fault):
+                found: Value = one
+            elif isinstance(other, Fault):
+                found = other
+            else:
+                found = own(run.budget, one, other)
+            if cost is None:
+                run.cost += 1
+            else:
+                run.cost += cost((one, other), found)
+                if run.cost > limit:
+                    raise CostExceededError
+            return found
+
+        return evaluate_two
+
+    def evaluate(run: Evaluation) -> Value:
+        values = []
+        for argument in arguments:
+            value = argument(run)
+            values.append(value)
+            if isinstance(value, Fault):
+                break
+        whole = len(values) == len(arguments)
+        failed = values[-1] if values and isinstance(values[-1], Fault) else None
+        found = own(run.budget, *values) if failed is None else failed
+        if whole:
+            run.cost += 1 if cost is None else cost(values, found)
+            if run.cost > limit:
+                raise CostExceededError
+        return found
+
+    return evaluate
+
+
+# How a comprehension goes over its items, and where its variables are kept.
+#
+# Upstream: cel-go's interpreter/interpretable.go (evalFold).
+
+
+def slot_reader(slot: int) -> Evaluate:
+    def evaluate(run: Evaluation) -> Value:
+        return run.slots[slot]
+
+    return evaluate
+
+
+def accumulated(slot: int, initial: Evaluate) -> Evaluate:
+    """What is collected so far; its first value is not evaluated before it is read."""
+
+    def evaluate(run: Evaluation) -> Value:
+        value = run.slots[slot]
+        if value is None:
+            value = initial(run)
+            if is_list(value) and not value:
+                value = Growing()
+            elif isinstance(value, MapValue) and not len(value):
+                value = MapValue({})
+            run.slots[slot] = value
+        return value
+
+    return evaluate
+
+
+def fold(
+    over: Evaluate,
+    accumulator: int,
+    variable: int,
+    variable2: int | None,
+    *,
+    goes_on: Evaluate | None,
+    step: Evaluate,
+    result: Evaluate,
+) -> Evaluate:
+    """`variable2` is None for one variable, `goes_on` for what never stops early; numbers are places of variables."""
+    limit = costs.LIMIT
+
+    def evaluate(run: Evaluation) -> Value:
+        items = over(run)
+        slots = run.slots
+        slots[accumulator] = None
+        if isinstance(items, MapValue):
+            keys: list[Value] = items.own_keys()
+            values: list[Value] = [items.find(key) for key in keys] if variable2 is not None else keys
+        elif is_list(items):
+            keys = values = items if isinstance(items, list) else _copied(run, items)
+        elif isinstance(items, Fault):
+            return items
+        elif variable2 is not None:
+            return Fault(f"unsupported comprehension range type: {go_type(items)}")
+        else:
+            return Fault(f"got '{go_type(items)}', expected iterable type")
+        is_map = isinstance(items, MapValue)
+        for index, value in enumerate(values):
+            if variable2 is None:
+                slots[variable] = value
+            else:
+                slots[variable] = keys[index] if is_map else index
+                slots[variable2] = value
+            if goes_on is not None and goes_on(run) is False:
+                break
+            slots[accumulator] = step(run)
+            if run.cost > limit:
+                raise CostExceededError
+        found = result(run)
+        return list(found) if isinstance(found, Growing) else found
+
+    return evaluate
+
+
+def _copied(run: Evaluation, items: Value) -> list[Value]:
+    assert is_list(items)
+    run.budget.spend(len(items))
+    return list(items)
+
+
+# From a checked syntax tree to functions that evaluate it, and count its cost as they go.
+#
+# A part that names something or looks into it (`Attribute`) costs one for the name and one for each step; constants,
+# and
+# lists and maps of them, are made once and cost nothing; a comprehension costs what its parts do, each time.
+#
+# Upstream: cel-go's interpreter/planner.go and decorators.go, as apiserver sets them up.
 
 
 class PlanError(Exception):

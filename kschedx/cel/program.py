@@ -12,10 +12,8 @@ from kschedx.cel.checker import check
 from kschedx.cel.costs import LIMIT
 from kschedx.cel.environment import Features, environment
 from kschedx.cel.estimate import most_expensive
-from kschedx.cel.evaluation import CostExceededError
-from kschedx.cel.lexer import NoExpressionError
-from kschedx.cel.parser import ParseError, TooDeepError, parse
-from kschedx.cel.planner import Plan, PlanError
+from kschedx.cel.parser import NoExpressionError, ParseError, TooDeepError, parse
+from kschedx.cel.planner import CostExceededError, Plan, PlanError
 from kschedx.cel.syntax import Expr, printed
 from kschedx.cel.types import ANY, BOOL, DYN
 from kschedx.cel.values import Fault, MapValue, UndecidedError, Value, type_value

@@ -10,7 +10,7 @@ from enum import Enum
 from msgspec import Struct
 
 
-class Kind(Enum):
+class TypeKind(Enum):
     ANY = "any"
     BOOL = "bool"
     BYTES = "bytes"
@@ -34,77 +34,77 @@ class Kind(Enum):
 class Type(Struct, frozen=True):
     """`name` is what `type(x)` prints."""
 
-    kind: Kind
+    kind: TypeKind
     name: str
     parameters: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
         """As Go prints it."""
-        if self.kind is Kind.TYPE_PARAM:
+        if self.kind is TypeKind.TYPE_PARAM:
             return f"<{self.name}>"
         return f"{self.name}({', '.join(map(str, self.parameters))})" if self.parameters else self.name
 
 
-ANY = Type(Kind.ANY, "google.protobuf.Any")
-BOOL = Type(Kind.BOOL, "bool")
-BYTES = Type(Kind.BYTES, "bytes")
-DOUBLE = Type(Kind.DOUBLE, "double")
-DURATION = Type(Kind.DURATION, "google.protobuf.Duration")
-DYN = Type(Kind.DYN, "dyn")
-ERROR = Type(Kind.ERROR, "error")
-INT = Type(Kind.INT, "int")
-NULL = Type(Kind.NULL, "null_type")
-STRING = Type(Kind.STRING, "string")
-TIMESTAMP = Type(Kind.TIMESTAMP, "google.protobuf.Timestamp")
-TYPE = Type(Kind.TYPE, "type")
-UINT = Type(Kind.UINT, "uint")
+ANY = Type(TypeKind.ANY, "google.protobuf.Any")
+BOOL = Type(TypeKind.BOOL, "bool")
+BYTES = Type(TypeKind.BYTES, "bytes")
+DOUBLE = Type(TypeKind.DOUBLE, "double")
+DURATION = Type(TypeKind.DURATION, "google.protobuf.Duration")
+DYN = Type(TypeKind.DYN, "dyn")
+ERROR = Type(TypeKind.ERROR, "error")
+INT = Type(TypeKind.INT, "int")
+NULL = Type(TypeKind.NULL, "null_type")
+STRING = Type(TypeKind.STRING, "string")
+TIMESTAMP = Type(TypeKind.TIMESTAMP, "google.protobuf.Timestamp")
+TYPE = Type(TypeKind.TYPE, "type")
+UINT = Type(TypeKind.UINT, "uint")
 
-DEVICE = Type(Kind.STRUCT, "kubernetes.DRADevice")
-QUANTITY = Type(Kind.STRUCT, "kubernetes.Quantity")
-SEMVER = Type(Kind.STRUCT, "kubernetes.Semver")
-URL = Type(Kind.STRUCT, "kubernetes.URL")
-FORMAT = Type(Kind.STRUCT, "kubernetes.NamedFormat")
-IP = Type(Kind.OPAQUE, "net.IP")
-CIDR = Type(Kind.OPAQUE, "net.CIDR")
+DEVICE = Type(TypeKind.STRUCT, "kubernetes.DRADevice")
+QUANTITY = Type(TypeKind.STRUCT, "kubernetes.Quantity")
+SEMVER = Type(TypeKind.STRUCT, "kubernetes.Semver")
+URL = Type(TypeKind.STRUCT, "kubernetes.URL")
+FORMAT = Type(TypeKind.STRUCT, "kubernetes.NamedFormat")
+IP = Type(TypeKind.OPAQUE, "net.IP")
+CIDR = Type(TypeKind.OPAQUE, "net.CIDR")
 
 
 def list_of(element: Type) -> Type:
-    return Type(Kind.LIST, "list", (element,))
+    return Type(TypeKind.LIST, "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    return Type(Kind.MAP, "map", (key, value))
+    return Type(TypeKind.MAP, "map", (key, value))
 
 
 def optional_of(value: Type) -> Type:
-    return Type(Kind.OPAQUE, "optional_type", (value,))
+    return Type(TypeKind.OPAQUE, "optional_type", (value,))
 
 
 def type_of(value: Type) -> Type:
-    return Type(Kind.TYPE, "type", (value,))
+    return Type(TypeKind.TYPE, "type", (value,))
 
 
 def parameter(name: str) -> Type:
-    return Type(Kind.TYPE_PARAM, name)
+    return Type(TypeKind.TYPE_PARAM, name)
 
 
 def is_dyn(one: Type) -> bool:
-    return one.kind is Kind.DYN or one.kind is Kind.ANY
+    return one.kind is TypeKind.DYN or one.kind is TypeKind.ANY
 
 
 def unwrap_optional(one: Type) -> tuple[Type, bool]:
     """What an optional type holds, and whether it is one."""
-    if one.kind is Kind.OPAQUE and one.name == "optional_type":
+    if one.kind is TypeKind.OPAQUE and one.name == "optional_type":
         return one.parameters[0], True
     return one, False
 
 
 _SHOWN = {
-    Kind.ANY: "any",
-    Kind.DURATION: "duration",
-    Kind.ERROR: "!error!",
-    Kind.NULL: "null",
-    Kind.TIMESTAMP: "timestamp",
+    TypeKind.ANY: "any",
+    TypeKind.DURATION: "duration",
+    TypeKind.ERROR: "!error!",
+    TypeKind.NULL: "null",
+    TypeKind.TIMESTAMP: "timestamp",
 }
 
 
@@ -128,19 +128,19 @@ def signature(arguments: tuple[Type, ...], *, is_member: bool) -> str:
 Mapping = dict[str, Type]
 """Names of type parameters to what they stand for."""
 
-_NULLABLE = (Kind.OPAQUE, Kind.STRUCT, Kind.ANY, Kind.DURATION, Kind.TIMESTAMP)
+_NULLABLE = (TypeKind.OPAQUE, TypeKind.STRUCT, TypeKind.ANY, TypeKind.DURATION, TypeKind.TIMESTAMP)
 
 
 def _equal_or_less_specific(one: Type, other: Type) -> bool:
-    if is_dyn(one) or one.kind is Kind.TYPE_PARAM:
+    if is_dyn(one) or one.kind is TypeKind.TYPE_PARAM:
         return True
-    if is_dyn(other) or other.kind is Kind.TYPE_PARAM or one.kind is not other.kind:
+    if is_dyn(other) or other.kind is TypeKind.TYPE_PARAM or one.kind is not other.kind:
         return False
-    if one.kind is Kind.OPAQUE and (one.name != other.name or len(one.parameters) != len(other.parameters)):
+    if one.kind is TypeKind.OPAQUE and (one.name != other.name or len(one.parameters) != len(other.parameters)):
         return False
-    if one.kind in (Kind.OPAQUE, Kind.LIST, Kind.MAP):
+    if one.kind in (TypeKind.OPAQUE, TypeKind.LIST, TypeKind.MAP):
         return all(map(_equal_or_less_specific, one.parameters, other.parameters))
-    return one.kind is Kind.TYPE or one == other
+    return one.kind is TypeKind.TYPE or one == other
 
 
 def most_general(one: Type, other: Type) -> Type:
@@ -148,19 +148,19 @@ def most_general(one: Type, other: Type) -> Type:
 
 
 def _assignable(mapping: Mapping, one: Type, other: Type) -> bool:
-    if other.kind is Kind.TYPE_PARAM:
+    if other.kind is TypeKind.TYPE_PARAM:
         valid, has_substitution = _substitutable(mapping, one, other)
         if valid or has_substitution:
             return valid
-    if one.kind is Kind.TYPE_PARAM:
+    if one.kind is TypeKind.TYPE_PARAM:
         return _substitutable(mapping, other, one)[0]
-    if is_dyn(one) or is_dyn(other) or one.kind is Kind.ERROR or other.kind is Kind.ERROR:
+    if is_dyn(one) or is_dyn(other) or one.kind is TypeKind.ERROR or other.kind is TypeKind.ERROR:
         return True
-    if one.kind is Kind.NULL or other.kind is Kind.NULL:
-        than = other if one.kind is Kind.NULL else one
-        return than.kind in _NULLABLE or than.kind is Kind.NULL
-    if one.kind is Kind.TYPE:
-        return other.kind is Kind.TYPE
+    if one.kind is TypeKind.NULL or other.kind is TypeKind.NULL:
+        than = other if one.kind is TypeKind.NULL else one
+        return than.kind in _NULLABLE or than.kind is TypeKind.NULL
+    if one.kind is TypeKind.TYPE:
+        return other.kind is TypeKind.TYPE
     if one.kind is not other.kind or one.name != other.name or len(one.parameters) != len(other.parameters):
         return False
     return all(_assignable(mapping, a, b) for a, b in zip(one.parameters, other.parameters, strict=True))
@@ -189,7 +189,7 @@ def _substitutable(mapping: Mapping, one: Type, variable: Type) -> tuple[bool, b
 def _not_referenced(mapping: Mapping, variable: Type, within: Type) -> bool:
     if variable == within:
         return False
-    if within.kind is Kind.TYPE_PARAM:
+    if within.kind is TypeKind.TYPE_PARAM:
         known = mapping.get(within.name)
         return known is None or _not_referenced(mapping, variable, known)
     return all(_not_referenced(mapping, variable, each) for each in within.parameters)
@@ -205,7 +205,7 @@ def assignable(mapping: Mapping, ones: tuple[Type, ...], others: tuple[Type, ...
 
 def substitute(mapping: Mapping, one: Type, *, to_dyn: bool = False) -> Type:
     """Type parameters replaced by what they stand for; by `dyn` those that stand for nothing, with `to_dyn`."""
-    if one.kind is Kind.TYPE_PARAM:
+    if one.kind is TypeKind.TYPE_PARAM:
         known = mapping.get(one.name)
         if known is not None:
             return substitute(mapping, known, to_dyn=to_dyn)
@@ -219,6 +219,6 @@ def equivalent(one: Type, other: Type) -> bool:
     """Equal, whatever type parameters are called."""
     if one.kind is not other.kind or len(one.parameters) != len(other.parameters):
         return False
-    if one.kind is not Kind.TYPE_PARAM and one.name != other.name:
+    if one.kind is not TypeKind.TYPE_PARAM and one.name != other.name:
         return False
     return all(map(equivalent, one.parameters, other.parameters))

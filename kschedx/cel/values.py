@@ -248,11 +248,11 @@ _TYPES: dict[type, Type] = {
     str: types.STRING,
     bytes: types.BYTES,
     Null: types.NULL,
-    list: Type(types.Kind.LIST, "list"),
-    Growing: Type(types.Kind.LIST, "list"),
-    Joined: Type(types.Kind.LIST, "list"),
-    MapValue: Type(types.Kind.MAP, "map"),
-    Optional: Type(types.Kind.OPAQUE, "optional_type"),
+    list: Type(types.TypeKind.LIST, "list"),
+    Growing: Type(types.TypeKind.LIST, "list"),
+    Joined: Type(types.TypeKind.LIST, "list"),
+    MapValue: Type(types.TypeKind.MAP, "map"),
+    Optional: Type(types.TypeKind.OPAQUE, "optional_type"),
     Duration: types.DURATION,
     Timestamp: types.TIMESTAMP,
     Quantity: types.QUANTITY,
@@ -288,3 +288,139 @@ def size(value: Value) -> int | None:
     if isinstance(value, Cidr):
         return math.ceil(value.prefix.network.prefixlen / 8)
     return None
+
+
+# Values and their types as cel-go's errors and texts name them.
+
+_GO_TYPES: dict[type, str] = {
+    bool: "types.Bool",
+    int: "types.Int",
+    Uint: "types.Uint",
+    float: "types.Double",
+    str: "types.String",
+    bytes: "types.Bytes",
+    Null: "types.Null",
+    Optional: "*types.Optional",
+    Duration: "types.Duration",
+    Timestamp: "types.Timestamp",
+    Quantity: "cel.Quantity",
+    Semver: "cel.Semver",
+    Ip: "cel.IP",
+    Cidr: "cel.CIDR",
+    Url: "cel.URL",
+    Format: "cel.Format",
+    Type: "*types.Type",
+}
+
+
+def go_type(value: Value) -> str:
+    """As Go prints it with %T."""
+    return _GO_TYPES[type(value)]
+
+
+def printed_key(value: Value) -> str:
+    """As an error names a key or an index."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return double_text(value)
+    return str(value)
+
+
+def double_text(value: float) -> str:
+    """As Go prints it with %g."""
+    if value != value:
+        return "NaN"
+    if value in (math.inf, -math.inf):
+        return "+Inf" if value > 0 else "-Inf"
+    digits, _, exponent = f"{value!r}".partition("e")
+    shortest = f"{value:e}" if not exponent else ""
+    power = int((shortest or f"e{exponent}").rpartition("e")[2])
+    if -4 <= power < 21:
+        plain = digits if not exponent else f"{value:.0f}" if power > 0 else _expanded(digits, power)
+        return plain.removesuffix(".0")
+    if not exponent:
+        mantissa = repr(value).replace(".", "").strip("0-") or "0"
+        digits = ("-" if value < 0 else "") + mantissa[0] + (f".{mantissa[1:]}" if mantissa[1:] else "")
+    return f"{digits.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def _expanded(digits: str, power: int) -> str:
+    sign = "-" if digits.startswith("-") else ""
+    plain = digits.removeprefix("-").replace(".", "")
+    return f"{sign}0.{'0' * (-power - 1)}{plain}"
+
+
+# Which values are equal, and which one comes first.
+#
+# Upstream: Equal and Compare in cel-go's common/types.
+
+_SAME_KIND_EQUAL = (str, bytes, Duration, Timestamp, Null, Type)
+
+
+def equal(one: Value, other: Value, budget: Budget) -> bool | Fault:
+    """Numbers of different types are compared by value; values of other different types differ."""
+    kind, other_kind = type(one), type(other)
+    if is_number(one) and is_number(other):
+        return one == other
+    if kind is not other_kind and not (is_list(one) and is_list(other)):
+        if NULL not in (one, other) and kind in (Ip, Cidr, Url, Format):
+            return NO_OVERLOAD
+        return False
+    if kind is bool or kind in _SAME_KIND_EQUAL:
+        return one == other
+    if is_list(one) and is_list(other):
+        if len(one) != len(other):
+            return False
+        for a, b in zip(one, other, strict=True):
+            budget.spend(1)
+            if equal(a, b, budget) is False:
+                return False
+        return True
+    if isinstance(one, MapValue) and isinstance(other, MapValue):
+        if len(one) != len(other):
+            return False
+        for key in one.own_keys():
+            budget.spend(1)
+            found = other.find(key)
+            if found is None or equal(one.find(key), found, budget) is False:
+                return False
+        return True
+    if isinstance(one, Optional) and isinstance(other, Optional):
+        if one.value is None or other.value is None:
+            return one.value is other.value
+        return equal(one.value, other.value, budget)
+    if isinstance(one, Quantity) and isinstance(other, Quantity):
+        return one.nano == other.nano
+    if isinstance(one, Semver) and isinstance(other, Semver):
+        return one.order == other.order
+    if isinstance(one, Ip) and isinstance(other, Ip):
+        return one.address == other.address
+    if isinstance(one, Cidr) and isinstance(other, Cidr):
+        return one.prefix == other.prefix
+    if isinstance(one, Url) and isinstance(other, Url):
+        return one.text == other.text
+    if isinstance(one, Format) and isinstance(other, Format):
+        return one.name == other.name
+    return False
+
+
+COMPARABLE = (bool, int, Uint, float, str, bytes, Duration, Timestamp)
+
+
+def compare(one: Value, other: Value) -> int | Fault:
+    """-1, 0 or 1."""
+    if is_number(one) and is_number(other):
+        if one != one or other != other:
+            return Fault("NaN values cannot be ordered")
+        return (one > other) - (one < other)
+    if type(one) is not type(other):
+        return NO_OVERLOAD
+    if isinstance(one, str) and isinstance(other, str):
+        first, second = one.encode(errors="surrogatepass"), other.encode(errors="surrogatepass")
+        return (first > second) - (first < second)
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        return (one > other) - (one < other)
+    if isinstance(one, int) and isinstance(other, int):
+        return (one > other) - (one < other)
+    return NO_OVERLOAD

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
+from kschedx.cli import completion as kubectl
 from kschedx.cli import (
     diff_profiles,
     doctor,
@@ -19,7 +20,6 @@ from kschedx.cli import (
     fleet,
     instance_types,
     integrations,
-    kubectl,
     man,
     mcp,
     merge,
@@ -33,8 +33,8 @@ from kschedx.cli import (
     snapshot,
     why,
 )
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
+from kschedx.cli.output import ExitCode
 from kschedx.cli.streams import OutputError
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 
@@ -126,8 +126,8 @@ def _outcome(arguments: Sequence[str] | None) -> int:
     except SeveralConfigError as error:
         return max(_fail(str(one), ExitCode.USAGE) for one in error.errors)
     except InputError as error:
-        from kschedx.sources.field_lines import located
-        from kschedx.sources.foreign import variables_hint
+        from kschedx.sources.line_numbers import located
+        from kschedx.sources.manifests import variables_hint
 
         for one in map(located, error.each):
             one.hint = "; ".join(filter(None, (one.hint, variables_hint(f"{one.message} {one.hint}"))))
@@ -201,7 +201,7 @@ def _answer_kubectl() -> int:
 
 
 def _fail(text: str, code: ExitCode) -> int:
-    from kschedx.render.safe import visible
+    from kschedx.render.wording import visible
 
     typer.echo(f"error: {visible(text)}", err=True)
     return code
@@ -209,7 +209,7 @@ def _fail(text: str, code: ExitCode) -> int:
 
 def _usage(error: Exception) -> int:
     """A usage error of click's, in kubectl's form."""
-    from kschedx.render.safe import visible
+    from kschedx.render.wording import visible
 
     context = getattr(error, "ctx", None)
     text: str = error.format_message()  # type: ignore[attr-defined] # what it is known by: typer exports no class

@@ -8,12 +8,12 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from kschedx.answer.explanation import Explanation
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
+from kschedx.explain.causes import PodAnswer
 from kschedx.explain.difference import Summary
-from kschedx.explain.many import Answer
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import Check, Result
 
 
@@ -38,18 +38,17 @@ def of_pod(name: str, outcome: Outcome | None, text: Sequence[str], place: Place
 def of_explanation(explanation: Explanation, place: Place) -> Check:
     from kschedx.explain.diagnosis import Diagnosis
     from kschedx.explain.ranking import ranking
-    from kschedx.render.outcome import sentence
-    from kschedx.render.replicas import replicas_sentence
+    from kschedx.render.outcome import outcome_sentence, replicas_sentence
 
     cycle, replicas = explanation.cycle, explanation.replicas
     told = [] if replicas is None else [replicas_sentence(replicas), replicas.refusal]
-    told += [sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
+    told += [outcome_sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
     if explanation.overall is not Outcome.SCHEDULED:
         told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
     return of_pod(cycle.pod.key if replicas is None else replicas.workload, explanation.overall, told, place)
 
 
-def of_answers(answers: Sequence[Answer], workload: str, place: Place) -> Check:
+def of_answers(answers: Sequence[PodAnswer], workload: str, place: Place) -> Check:
     """Of a pod, or of all replicas of a workload, whose first that finds no node is told of."""
     bad = [answer for answer in answers if answer.outcome is not Outcome.SCHEDULED]
     first = (bad or answers)[0]
@@ -61,7 +60,7 @@ def of_answers(answers: Sequence[Answer], workload: str, place: Place) -> Check:
 
 def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
     """A check for each thing to look at, or one for the configuration where there is none."""
-    from kschedx.sources.field_lines import line_of
+    from kschedx.sources.line_numbers import line_of
 
     place = Place(source=file, document=1) if Path(file).is_file() else Place()
     if not advice:
@@ -80,7 +79,7 @@ def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
 
 def of_summary(summary: Summary) -> Iterator[Check]:
     """A check for each pod that differs or cannot be decided, and one for all the others."""
-    from kschedx.render.comparison_words import pod_lines
+    from kschedx.render.words.comparison import pod_lines
 
     if summary.same:
         told = f"{summary.same:,} pods are the same"
@@ -95,7 +94,7 @@ def of_summary(summary: Summary) -> Iterator[Check]:
 
 def of_error(error: KschedxError) -> Iterator[Check]:
     """A check for each thing that is wrong with the input, on its line; one that is undecided for what is missing."""
-    from kschedx.sources.field_lines import located
+    from kschedx.sources.line_numbers import located
 
     if isinstance(error, SeveralConfigError):
         for one in error.errors:

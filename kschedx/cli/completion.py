@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import typer
@@ -38,8 +38,8 @@ def _snapshot(context: typer.Context) -> Snapshot | None:
 
 def _size(path: Path) -> int:
     """Bytes of a file, or of everything in a folder; about those that a compressed file unpacks to."""
-    from kschedx.sources.archives.zip import is_zip
-    from kschedx.sources.compressed import format_of
+    from kschedx.sources.compression import format_of
+    from kschedx.sources.tree import is_zip
 
     if path.is_dir():
         files = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
@@ -57,7 +57,7 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
 
 def targets(context: typer.Context, incomplete: str) -> list[str]:
     """`pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`."""
-    from kschedx.api.workloads import SHORT_NAMES
+    from kschedx.kube.workloads import SHORT_NAMES
 
     snapshot = _snapshot(context)
     if snapshot is None:
@@ -128,3 +128,42 @@ def documents(incomplete: str) -> list[str]:
     from kschedx.schemas import NAMES
 
     return [name for name in NAMES if name.lower().startswith(incomplete.lower())]
+
+
+# kschedx as a plugin of kubectl's: `kubectl kschedx why ...`.
+#
+# kubectl runs `kubectl-kschedx` for it, and asks `kubectl_complete-kschedx` for the words that can follow; both are
+# kschedx under another name (pkg/cmd/plugin/plugin_completion.go in kubectl).
+
+PLUGIN = "kubectl-kschedx"
+COMPLETER = "kubectl_complete-kschedx"
+
+_NO_FILES = ":4"
+"""ShellCompDirectiveNoFileComp of cobra's, which kubectl reads from the last line."""
+
+
+def called_as(path: str) -> str:
+    """The name that a path to kschedx's program was run under."""
+    return PurePath(path).name.removesuffix(".exe")
+
+
+def program_name(path: str) -> str:
+    """What a person types, for usage lines."""
+    return "kubectl kschedx" if called_as(path) == PLUGIN else "kschedx"
+
+
+def candidates(app: typer.Typer, words: Sequence[str]) -> Iterator[str]:
+    """Lines for kubectl: what the last of `words` can become, with a description behind a tab.
+
+    Where there is nothing to offer, kubectl is left to complete the names of files.
+    """
+    from typer._completion_classes import FishComplete
+    from typer.main import get_command
+
+    *before, incomplete = words or [""]
+    offered = FishComplete(get_command(app), {}, "kschedx", "").get_completions(before, incomplete)
+    for item in offered:
+        description = " ".join((item.help or "").split())
+        yield f"{item.value}\t{description}" if description else item.value
+    if offered:
+        yield _NO_FILES

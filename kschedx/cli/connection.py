@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kschedx.export.slim import Slim
     from kschedx.snapshot.snapshot import Snapshot
     from kschedx.sources.live.client import ApiServer, Impersonation
-    from kschedx.sources.live.kubeconfig import Named, User
-    from kschedx.sources.live.reading import Event
+    from kschedx.sources.live.cluster import Event
+    from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
 
 DEFAULT_TIMEOUT = 30
 """Seconds of a request."""
@@ -149,7 +149,7 @@ def read_cluster_to_decide(
     whole: bool = False,
 ) -> Reached:
     """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
-    from kschedx.explain.missing import require_nodes_and_pods
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.loading import without_nodes
 
     reached = read_cluster(paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole)
@@ -172,7 +172,7 @@ def _let_go_of_what_is_tried() -> None:
 
 def tell_missing(snapshot: Snapshot) -> None:
     """A line on stderr, before many pods are looked at, about kinds that may not be listed."""
-    from kschedx.explain.missing import missing_for_many
+    from kschedx.explain.missing_kinds import missing_for_many
     from kschedx.render.words.notes import note_text
 
     found = missing_for_many(snapshot)
@@ -182,7 +182,7 @@ def tell_missing(snapshot: Snapshot) -> None:
 
 def tell_left_out(*setups: Setup) -> None:
     """A line on stderr, before many pods are looked at, about plugins that kschedx does not have."""
-    from kschedx.explain.notes.cycle import UnknownPlugins
+    from kschedx.explain.notes import UnknownPlugins
     from kschedx.render.words.notes import note_text
 
     left_out = {one.name: one for setup in setups for one in setup.unknown_plugins}
@@ -217,7 +217,7 @@ def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     return server, f"{name} ({server.url})", choice.namespace
 
 
-def _impersonation(connection: Connection, user: Named[User] | None) -> Impersonation:
+def _impersonation(connection: Connection, user: Named[KubeconfigUser] | None) -> Impersonation:
     """The options, else what the kubeconfig's user says."""
     from kschedx.errors import InputError
     from kschedx.sources.live.client import Impersonation
@@ -232,7 +232,7 @@ def _impersonation(connection: Connection, user: Named[User] | None) -> Imperson
 def _seconds(text: str | None) -> float:
     """`30`, `30s` or `1m30s`, as kubectl's --request-timeout."""
     from kschedx.errors import InputError
-    from kschedx.framework.duration import Duration
+    from kschedx.kube.duration import Duration
 
     if text is None:
         return float(DEFAULT_TIMEOUT)
@@ -252,7 +252,7 @@ class ReadingProgress:
     INTERVAL = 0.2
 
     def __init__(self, source: str) -> None:
-        from kschedx.render.safe import visible
+        from kschedx.render.wording import visible
 
         self._source = visible(source)
         self._begun = time.monotonic()

@@ -1,29 +1,101 @@
-"""`kschedx diff-profiles`: what a change of the profile or of the release does to pods."""
+"""The two profiles that `kschedx diff-profiles` compares: how they are named, and under which releases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Part, namespace_of_many
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks, shard_of
-from kschedx.cli.two_profiles import named, profiles_and_target, setups
 
 if TYPE_CHECKING:
-    from kschedx.api.types import Pod
     from kschedx.cli.connection import Reached
-    from kschedx.cli.manifests import Manifests, Written
     from kschedx.explain.difference import LeftOut, Summary
-    from kschedx.explain.profile_changes import Change
+    from kschedx.explain.profile_changes import Change, Pair
     from kschedx.explain.setup import Setup
-    from kschedx.explain.two_setups import Pair
+    from kschedx.inquiry.manifests import Manifests, Written
+    from kschedx.kube.types import Pod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+    from kschedx.snapshot.snapshot import Snapshot
+
+
+def profiles_and_target(
+    arguments: Sequence[str], *, is_range: bool, names_cluster: bool, may_have_target: bool
+) -> tuple[list[str], str]:
+    """A range of releases needs no second profile. A target comes last.
+
+    Beside a range, a single argument is the profile, unless it reads as a target, or a cluster is named for it.
+    """
+    from kschedx.errors import InputError
+    from kschedx.inquiry.target import referred_kind
+
+    names = list(arguments)
+    most = 1 if is_range else 2
+    is_alone = is_range and len(names) == 1 and (names_cluster or referred_kind(names[0]) is not None)
+    target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
+    allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
+    if len(names) > most or (not is_range and len(names) < most):
+        hint = "--all, --all-pending, -l or TARGET say which pods; one profile goes with --kube-version OLD..NEW"
+        raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
+    return names, target
+
+
+class Named(NamedTuple):
+    """One of the two profiles, before it is known for which release."""
+
+    name: str
+    config: Mapping[str, object] | None
+    version: str | None
+    """The release that is asked for, else the one that the profile is made for."""
+
+
+def named(profiles: Sequence[str], kube_version: str | None) -> tuple[Named, Named]:
+    """Both with the release of `--kube-version`, which may be a range, else with that which each is made for."""
+    from kschedx.cli.named_profiles import DEFAULT, configuration, version_of
+    from kschedx.errors import ConfigError
+
+    old, dots, new = (kube_version or "").partition("..")
+    if dots and not (old and new):
+        raise ConfigError(f'--kube-version: found "{kube_version}", allowed is VERSION or OLD..NEW')
+    names = [*profiles, DEFAULT] if not profiles else list(profiles)
+    if dots:
+        names = [names[0], names[0]]
+    versions = (old or None, new or None) if dots else (kube_version, kube_version)
+    first, second = (
+        Named(name, configuration(name), version or version_of(name))
+        for name, version in zip(names, versions, strict=True)
+    )
+    return first, second
+
+
+def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | None) -> tuple[Setup, Setup]:
+    """Under the releases that are asked for, else those that the profiles are made for, else the cluster's."""
+    from kschedx.cli.named_profiles import placed
+    from kschedx.explain.setup import Setup, release_to_emulate
+    from kschedx.releases import resolve
+
+    own = None if cluster is None else release_to_emulate(cluster, None)
+
+    def setup(one: Named) -> Setup:
+        with placed(one.name):
+            return Setup.of(
+                one.name,
+                one.config,
+                resolve(one.version or own, question.gates),
+                question.ask,
+                without_unknown_plugins=question.without_unknown_plugins,
+            )
+
+    first, second = map(setup, both)
+    return first, second
+
+
+# `kschedx diff-profiles`: what a change of the profile or of the release does to pods.
 
 HELP = """What a change of the scheduler's profile, or of its release, does to pods.
 
@@ -104,13 +176,12 @@ def diff_profiles(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.api.label_query import parse_label_query
-    from kschedx.cli.changed import changed
-    from kschedx.cli.manifests import Manifests
-    from kschedx.cli.target import is_file
+    from kschedx.cli.question import cluster_after_changes
     from kschedx.errors import InputError
-    from kschedx.explain.profile_changes import changes
-    from kschedx.explain.two_setups import Pair
+    from kschedx.explain.profile_changes import Pair, changes
+    from kschedx.inquiry.manifests import Manifests
+    from kschedx.inquiry.target import is_file
+    from kschedx.kube.selectors import parse_label_query
 
     many = all_pending or all_running or selector is not None
     part = shard_of(shard, is_json=output is Format.JSON)
@@ -137,7 +208,7 @@ def diff_profiles(
     if reached is None:
         write(_report(before, after, found, None), output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
-    reached, _ = changed(question, reached, before)
+    reached, _ = cluster_after_changes(question, reached, before)
     if target:
         connection.tell_left_out(before, after)
         pair, pods = _pods(before, after, reached, target, question.namespace, manifests)
@@ -175,7 +246,7 @@ def _one(
     stories = pair.stories(*pods)
     difference = compare(*stories)
     if in_detail and output in (None, Format.WIDE):
-        from kschedx.render.story_difference import print_stories
+        from kschedx.render.comparison import print_stories
 
         print_stories(*stories, names=(pair.before.name, pair.after.name))
     else:
@@ -188,10 +259,10 @@ def _pods(
     before: Setup, after: Setup, reached: Reached, target: str, namespace: str | None, manifests: Manifests | None
 ) -> tuple[Pair, tuple[Pod, Pod]]:
     """The pod on both sides, in its cluster; a manifest is admitted by the API server of each release."""
-    from kschedx.api.types import Pod
-    from kschedx.cli.target import find_target
     from kschedx.errors import ConfigError, InputError, Place
-    from kschedx.explain.two_setups import Pair
+    from kschedx.explain.profile_changes import Pair
+    from kschedx.inquiry.target import find_target
+    from kschedx.kube.types import Pod
 
     snapshot = reached.snapshot
     found: Pod | Written
@@ -261,8 +332,8 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     from msgspec.structs import replace
 
     from kschedx.cli.parallel import results
-    from kschedx.explain.placed_anew import PlacedAnew
-    from kschedx.simulate.placed_anew import filling, placed_anew
+    from kschedx.explain.difference import PlacedAnew
+    from kschedx.simulate.repack import filling, repack
 
     pods = pair.snapshot.pods
     running = [row for row in rows if pods.node[row] >= 0]
@@ -272,7 +343,7 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
         return replace(summary, not_placed_anew=len(running))
     sides = (pair.before, pair.after)
     before, after = results(
-        lambda side: placed_anew(pair.snapshot, sides[side], running), range(2), jobs, weights=[len(running)] * 2
+        lambda side: repack(pair.snapshot, sides[side], running), range(2), jobs, weights=[len(running)] * 2
     )
     now = filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
     return replace(summary, placed_anew=PlacedAnew(pods=len(running), now=now, before=before, after=after))
@@ -285,14 +356,14 @@ def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Sum
         print_comparison(before, after, found, summary, everything=wide)
 
     def document() -> dict[str, object]:
-        from kschedx.answer.difference_document import difference_document
+        from kschedx.inquiry.profile_difference import difference_document
 
         return difference_document(before, after, found, summary)
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.difference import page_of
+        from kschedx.render.page.reports import comparison_page
 
-        return page_of(before, after, found, summary)
+        return comparison_page(before, after, found, summary)
 
     def checks() -> list[Check]:
         from kschedx.cli.checks import of_summary

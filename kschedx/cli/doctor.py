@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import READS
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -54,22 +53,22 @@ def doctor(
     diagnosis = _of_files(paths, where) if paths else _of_cluster(where)
 
     def screen(wide: bool) -> None:
-        from kschedx.render.doctor_screen import print_diagnosis
+        from kschedx.render.doctor import print_diagnosis
 
         print_diagnosis(diagnosis, wide=wide)
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.diagnosis import page_of
+        from kschedx.render.page.reports import doctor_page
 
-        return page_of(diagnosis)
+        return doctor_page(diagnosis)
 
     write(Report(screen=screen, document=diagnosis.to_dict, page=page), output)
     return ExitCode.UNSCHEDULABLE if diagnosis.weakening else ExitCode.SCHEDULABLE
 
 
 def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
+    from kschedx.doctor.contents import contents_of
     from kschedx.doctor.diagnosis import diagnose
-    from kschedx.doctor.reading import contents_of
     from kschedx.errors import InputError
 
     if where.given:
@@ -78,8 +77,8 @@ def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
 
 
 def _of_cluster(where: connection.Connection) -> Diagnosis:
+    from kschedx.doctor.contents import contents_of_cluster
     from kschedx.doctor.diagnosis import diagnose
-    from kschedx.doctor.reading import contents_of_cluster
 
     server, source, _ = connection.connect(where)
     progress = connection.ReadingProgress(source)

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
+    from kschedx.fixes.stalled_drain import DrainFix
     from kschedx.render.page.model import Page
     from kschedx.simulate.changes import Change
-    from kschedx.simulate.drain import Drained
-    from kschedx.simulate.letting_go import LetsGo
+    from kschedx.simulate.drain import DrainResult
     from kschedx.simulate.simulation import Simulation
 
 HELP = """What `kubectl drain` would do to a node: who is evicted, what stops it, and where each pod goes then.
@@ -69,11 +68,11 @@ def drain(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.cli.snapshot_file import check_name, write_snapshot
-    from kschedx.cli.target import node_names
+    from kschedx.cli.files import check_name, write_snapshot
     from kschedx.errors import InputError
-    from kschedx.simulate.letting_go import what_lets_go
-    from kschedx.simulate.simulator import Options
+    from kschedx.fixes.stalled_drain import drain_fixes
+    from kschedx.inquiry.target import node_names
+    from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.what_if import drain_each, drain_in_turn
 
     if out is not None:
@@ -89,26 +88,26 @@ def drain(
     shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))
     if not question.changes:
         shown = node_names(snapshot, shown)
-    options = Options(force=is_forced, delete_emptydir_data=loses_data)
+    options = SimulationOptions(force=is_forced, delete_emptydir_data=loses_data)
     namespace = question.namespace or reached.namespace
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
 
-    def in_turn(more: Sequence[Change] = (), flags: Options = options) -> Simulation:
+    def in_turn(more: Sequence[Change] = (), flags: SimulationOptions = options) -> Simulation:
         changes = (*question.changes, *more)
         return drain_in_turn(
             snapshot, setup, shown, changes, options=flags, namespace=namespace, comes_back=not together
         )
 
-    def by_themselves(named: Sequence[str] | None, flags: Options = options) -> Simulation:
+    def by_themselves(named: Sequence[str] | None, flags: SimulationOptions = options) -> Simulation:
         return drain_each(snapshot, setup, named, question.changes, options=flags, namespace=namespace)
 
     simulation = by_themselves(shown if nodes else None) if each else in_turn()
-    lets_go = () if each else what_lets_go(simulation, in_turn)
+    lets_go = () if each else drain_fixes(simulation, in_turn)
     refused = [one.node for one in simulation.drained if one.is_refused]
-    forced: Sequence[Drained] = ()
+    forced: Sequence[DrainResult] = ()
     if refused:  # what becomes of its pods is the question, and not how kubectl wants to be asked
-        flags = Options(force=True, delete_emptydir_data=True)
+        flags = SimulationOptions(force=True, delete_emptydir_data=True)
         forced = (by_themselves(refused, flags) if each else in_turn(flags=flags)).drained
     if out is not None:
         write_snapshot(out, simulation.after)
@@ -119,23 +118,28 @@ def drain(
     return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE
 
 
-def _report(simulation: Simulation, lets_go: Sequence[LetsGo], forced: Sequence[Drained], *, each: bool) -> Report:
+def _report(
+    simulation: Simulation, lets_go: Sequence[DrainFix], forced: Sequence[DrainResult], *, each: bool
+) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.simulation import print_drains
 
         print_drains(simulation, each=each, lets_go=lets_go, forced=forced, wide=wide)
 
     def document() -> Mapping[str, object]:
-        from kschedx.render.letting_go import document_of
+        from kschedx.render.drain import drain_remedy_document
 
-        return {**simulation.to_dict(), **({"budgetFixes": [document_of(one) for one in lets_go]} if lets_go else {})}
+        return {
+            **simulation.to_dict(),
+            **({"budgetFixes": [drain_remedy_document(one) for one in lets_go]} if lets_go else {}),
+        }
 
     def names() -> list[str]:
         return [f"node/{drained.node}" for drained in simulation.drained if drained.is_done]
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.simulation import page_of_drains
+        from kschedx.render.page.reports import drains_page
 
-        return page_of_drains(simulation, each=each, lets_go=lets_go, forced=forced)
+        return drains_page(simulation, each=each, lets_go=lets_go, forced=forced)
 
     return Report(screen=screen, document=document, names=names, page=page)

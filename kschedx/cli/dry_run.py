@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from kschedx.api.decode import decode
-from kschedx.api.defaulting import default_pod
-from kschedx.api.quantity import parse_quantity
-from kschedx.api.types import Pod
+from kschedx.apiserver.defaulting import default_pod
 from kschedx.cli.connection import Connection, connect
-from kschedx.cli.manifests import Manifest
 from kschedx.errors import InputError, KschedxError, Place
-from kschedx.explain.notes.question import DryRun, FieldDifference
+from kschedx.explain.notes import DryRun, FieldDifference
+from kschedx.inquiry.manifests import Manifest
+from kschedx.kube.decoding import decode
+from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.types import Pod
 
 _AMOUNTS = ("requests", "limits", "overhead")
 """Keys of resource lists in a pod's spec."""

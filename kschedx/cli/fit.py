@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
-    from kschedx.api.types import Pod
     from kschedx.explain.setup import Setup
+    from kschedx.kube.types import Pod
     from kschedx.simulate.fit import Fit
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -56,8 +55,8 @@ def fit(
     """The command; its help is HELP."""
     from msgspec.structs import replace
 
-    from kschedx.cli.changed import changed
-    from kschedx.cli.snapshot_file import check_name, write_snapshot
+    from kschedx.cli.files import check_name, write_snapshot
+    from kschedx.cli.question import cluster_after_changes
     from kschedx.simulate.fit import fit as fitted
 
     if out is not None:
@@ -65,7 +64,7 @@ def fit(
     reached = question.read_to_decide()
     setup = question.setup(reached.snapshot)
     namespace = question.namespace or reached.namespace
-    after, changes = changed(question, reached, setup)
+    after, changes = cluster_after_changes(question, reached, setup)
     setup = replace(setup, notes=(*setup.notes, *changes))
     snapshot, pod, manifest = _target(question, after.snapshot, setup, target, namespace)
     connection.tell_missing(snapshot)
@@ -83,10 +82,10 @@ def _target(
     question: Question, snapshot: Snapshot, setup: Setup, target: str, namespace: str
 ) -> tuple[Snapshot, Pod, Mapping[str, object] | None]:
     """The cluster with what the target needs, the pod, and the workload that makes it where it is known."""
-    from kschedx.api.types import Pod
-    from kschedx.cli.manifests import Manifests
-    from kschedx.cli.target import find_target, is_file
     from kschedx.errors import InputError
+    from kschedx.inquiry.manifests import Manifests
+    from kschedx.inquiry.target import find_target, is_file
+    from kschedx.kube.types import Pod
 
     if is_file(target):
         manifests = Manifests.read([target])
@@ -107,7 +106,7 @@ def _target(
 
 def _report(found: Fit) -> Report:
     def screen(wide: bool) -> None:
-        from kschedx.render.fit import print_fit
+        from kschedx.render.simulation import print_fit
 
         print_fit(found, wide=wide)
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli.exit_codes import ExitCode
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +39,7 @@ def instance_types(
     catalogue = read(file)
 
     def screen(_: bool) -> None:
-        from kschedx.render.instance_types import print_catalogue
+        from kschedx.render.karpenter import print_catalogue
 
         print_catalogue(catalogue)
 
@@ -57,10 +56,10 @@ def instance_types(
 
 def read(path: str) -> InstanceTypes:
     """The catalogue of a file, in any of the forms. Raises `InputError` with the line."""
-    from kschedx.cli.one_document import one_document
+    from kschedx.cli.files import one_document
     from kschedx.errors import InputError, Place
-    from kschedx.karpenter.published import any_catalogue
-    from kschedx.sources.field_lines import with_line
+    from kschedx.karpenter.catalogue import any_catalogue
+    from kschedx.sources.line_numbers import with_line
 
     document = one_document(path)
     try:

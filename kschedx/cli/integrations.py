@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import ExitCode
 
 INTEGRATIONS = {
     "argo-workflow": "one question over many pods in parts, as an Argo Workflow",

@@ -15,17 +15,17 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import DataTable, Footer, Input, OptionList, Static, TabbedContent, TabPane
 
-from kschedx.answer.explanation import Explanation
-from kschedx.answer.fix import Fix
 from kschedx.errors import KschedxError
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import ranking
-from kschedx.render.apply import commands
-from kschedx.render.blocks import told
-from kschedx.render.layout import text
-from kschedx.render.node_story import node_story
-from kschedx.render.safe import visible
-from kschedx.render.screen import why
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
+from kschedx.render.blocks import shown_findings
+from kschedx.render.manifests import kubectl_commands
+from kschedx.render.scores import node_verdict_lines
+from kschedx.render.screen import why_lines
+from kschedx.render.terminal import text
+from kschedx.render.wording import visible
 from kschedx.render.words import describe
 
 LEAST_WIDTH = 60
@@ -80,7 +80,7 @@ class View:
         for group in self.diagnosis.groups:
             for row in group.rows:
                 blockers = self.diagnosis.detail(row).account.blockers
-                headline = describe(told(blockers[0])[0]).headline
+                headline = describe(shown_findings(blockers[0])[0]).headline
                 found.append(Row(cycle.nodes.name(row), blockers[0].plugin, headline, None))
         return tuple(found)
 
@@ -93,7 +93,7 @@ class View:
         return self.explanation.fixes
 
     def story(self, node: str, width: int) -> list[Text]:
-        return node_story(self.diagnosis, self.ranking, node, width)
+        return node_verdict_lines(self.diagnosis, self.ranking, node, width)
 
 
 class Why(App[None]):
@@ -192,7 +192,7 @@ class Why(App[None]):
         else:
             nodes = ", ".join(fix.feasible_nodes[:SHOWN]) + (", …" if len(fix.feasible_nodes) > SHOWN else "")
             lines = [text(f"enter tries it; it fits {nodes}" if nodes else "enter tries it"), text("")]
-            lines += [text(visible(line), "dim") for line in commands(fix.apply).splitlines()]
+            lines += [text(visible(line), "dim") for line in kubectl_commands(fix.apply).splitlines()]
         self.query_one("#fix-told", Static).update(_joined(lines))
 
     def _fill(self, typed: str) -> None:
@@ -216,7 +216,7 @@ class Why(App[None]):
         self._table.focus()
 
     def on_resize(self) -> None:
-        self.query_one("#whole", Static).update(_joined(why(self._view.explanation, width=self._width)))
+        self.query_one("#whole", Static).update(_joined(why_lines(self._view.explanation, width=self._width)))
         self._tell()
 
     def on_input_changed(self, event: Input.Changed) -> None:

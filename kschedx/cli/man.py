@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import ExitCode
 
 HELP = """Put the parts of one answer together, to the byte as if it had been asked in one piece.
 
@@ -30,9 +30,9 @@ def merge(
 
     import msgspec
 
-    from kschedx.answer.shards import Part, merged
     from kschedx.errors import InputError, Place
-    from kschedx.render.document import to_json
+    from kschedx.inquiry.profile_difference import Part, merged
+    from kschedx.render.manifests import to_json
 
     parts = []
     for file in files:

@@ -1,11 +1,11 @@
-"""`-o`: the forms in which a command tells what it found, and the one place that writes them."""
+"""What the exit code tells a script."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
 
@@ -13,11 +13,55 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.errors import InputError
+
 if TYPE_CHECKING:
-    from kschedx.answer.shards import Shard
     from kschedx.errors import KschedxError
+    from kschedx.inquiry.profile_difference import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
+
+
+class ExitCode(IntEnum):
+    SCHEDULABLE = 0
+    UNSCHEDULABLE = 1
+    USAGE = 2
+    """Usage or input error."""
+    UNDECIDED = 3
+    """kschedx cannot decide, and says what it would need."""
+    INTERNAL = 70
+    """A defect of kschedx: no answer at all (EX_SOFTWARE of sysexits.h)."""
+
+
+def exit_code_of(outcome: str) -> ExitCode:
+    """Of a pod's `framework.cycle.Outcome`; only what is decided has the codes 0 and 1."""
+    match outcome:
+        case "Scheduled":
+            return ExitCode.SCHEDULABLE
+        case "Undecided":
+            return ExitCode.UNDECIDED
+        case _:
+            return ExitCode.UNSCHEDULABLE
+
+
+# Packages that only some commands need: extras of the installation, with a clear line where one is missing.
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Around the imports of an extra's packages. Raises `InputError` that says how to get them."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] == "kschedx":
+            raise
+        raise InputError(
+            f"this needs the extra {extra} ({missing.name} is not installed)",
+            hint=f"in a clone: pip install '.[{extra}]'",
+        ) from None
+
+
+# `-o`: the forms in which a command tells what it found, and the one place that writes them.
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -103,13 +147,13 @@ def write(report: Report, output: Format | None) -> None:
         case None | Format.WIDE:
             report.screen(output is Format.WIDE)
         case Format.JSON:
-            from kschedx.render.document import json_parts
+            from kschedx.render.manifests import json_parts
 
             for part in json_parts(report.document().items() if report.entries is None else report.entries()):
                 typer.echo(part, nl=False)
             typer.echo()
         case Format.YAML:
-            from kschedx.render.document import to_yaml
+            from kschedx.render.manifests import to_yaml
 
             typer.echo(to_yaml(report.document()) if report.yaml is None else report.yaml(), nl=False)
         case Format.NAME:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import Part
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 HELP = """The plugins that a configuration may name: Kubernetes' own in a release, those of other projects that kschedx
@@ -38,7 +37,7 @@ def plugins(
     found = tuple(known_plugins(release))
 
     def screen(wide: bool) -> None:
-        from kschedx.render.plugins_screen import print_plugins
+        from kschedx.render.catalogue import print_plugins
 
         print_plugins(found)
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.help import Command
 from kschedx.cli.options import Part
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def profiles(context: typer.Context) -> int:
 def list_profiles() -> int:
     """The command; its help is beside its name."""
     from kschedx.cli.named_profiles import DEFAULT, named_profiles
-    from kschedx.render.profile_screen import print_profiles
+    from kschedx.render.catalogue import print_profiles
 
     default = (DEFAULT, "What kube-scheduler does without a configuration, in the release that is emulated")
     print_profiles([default, *((profile.name, profile.purpose) for profile in named_profiles())])
@@ -95,7 +94,7 @@ def show(
         return _show_policy(name, release, scheduler.profiles[0], output)
 
     def screen(_: bool) -> None:
-        from kschedx.render.profile_screen import print_profile
+        from kschedx.render.catalogue import print_profile
 
         print_profile(name, release.title, scheduler, found)
 
@@ -104,7 +103,7 @@ def show(
         return {**head, "configuration": found.configuration, "origins": dict(found.origins)}
 
     def yaml() -> str:
-        from kschedx.render.commented_yaml import commented_yaml
+        from kschedx.render.manifests import commented_yaml
 
         return commented_yaml(found.configuration, found.origins)
 
@@ -121,7 +120,7 @@ def _show_policy(name: str, release: Release, profile: Profile, output: Format |
     document |= {"kubernetesVersion": release.version, "extensionPoints": points}
 
     def screen(_: bool) -> None:
-        from kschedx.render.profile_screen import print_policy
+        from kschedx.render.catalogue import print_policy
 
         print_policy(name, release.version, profile)
 
@@ -144,7 +143,7 @@ def check(
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
-    from kschedx.render.profile_screen import print_advice
+    from kschedx.render.catalogue import print_advice
     from kschedx.schedulers import advice_on
 
     release = resolve(question.kube_version or version_of(file), question.gates)

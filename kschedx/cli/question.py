@@ -9,31 +9,33 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
-from kschedx.cli.connection import Connection
+from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, OPTIONS, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kschedx.answer.shards import Shard
-    from kschedx.autoscaler.cluster import Options
-    from kschedx.cli.connection import Reached
+    from kschedx.autoscaler.cluster import AutoscalerOptions
+    from kschedx.controllers.workloads import Workload
+    from kschedx.explain.notes import AfterChanges
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
-    from kschedx.framework.extenders import Ask
-    from kschedx.karpenter.cluster import Options as KarpenterOptions
+    from kschedx.extenders import Ask
+    from kschedx.inquiry.profile_difference import Shard
+    from kschedx.karpenter.cluster import KarpenterOptions
     from kschedx.simulate.changes import Change
     from kschedx.snapshot.snapshot import Snapshot
-
 
 RECORD = "record="
 
@@ -89,18 +91,17 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         return tuple(name.strip() for names in self.enable_admission_plugins for name in names.split(","))
 
     @cached_property
-    def autoscaling(self) -> Options | None:
+    def autoscaling(self) -> AutoscalerOptions | None:
         """What is said about the cluster's autoscaler. Raises `InputError`, and `ConfigError` for a flag's value."""
         told = [*((self.node_groups,) if self.node_groups is not None else ()), *self._told_by_autoscaler]
         if not (self.autoscaler_flag or self.node_group_label or told):
             return None
-        from kschedx.api.autoscaler_command import SCHEDULER_CONFIG
-        from kschedx.autoscaler.cluster import Options
-        from kschedx.autoscaler.command_line import typed
-        from kschedx.autoscaler.flags import check_known
-        from kschedx.autoscaler.groups_file import GroupsFile, read_groups
+        from kschedx.autoscaler.cluster import AutoscalerOptions
+        from kschedx.autoscaler.flags import check_known, typed
+        from kschedx.autoscaler.templates import GroupsFile, read_groups
         from kschedx.cli import named_profiles
-        from kschedx.cli.one_document import one_document
+        from kschedx.cli.files import one_document
+        from kschedx.kube.autoscalers import SCHEDULER_CONFIG
 
         flags = typed(self.autoscaler_flag)
         check_known(list(flags))
@@ -109,12 +110,12 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         for path in told:
             file = file.with_other(read_groups(one_document(path), path))
         config = named_profiles.configuration(configurations[-1]) if configurations else None
-        return Options(group_label=self.node_group_label, flags=flags, file=file, config=config)
+        return AutoscalerOptions(group_label=self.node_group_label, flags=flags, file=file, config=config)
 
     @cached_property
     def _told_by_autoscaler(self) -> tuple[str, ...]:
         """What is given with --snapshot and is no cluster, but the output of the autoscaler's /snapshotz."""
-        from kschedx.cli.one_document import begins_with
+        from kschedx.cli.files import begins_with
 
         return tuple(path for path in self.snapshot if begins_with(path, _SNAPSHOTZ))
 
@@ -129,8 +130,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         if self.instance_types is None and not self.karpenter_flag:
             return None
         from kschedx.cli.instance_types import read
-        from kschedx.karpenter.cluster import Options as KarpenterOptions
-        from kschedx.karpenter.settings import Settings
+        from kschedx.karpenter.cluster import KarpenterOptions
+        from kschedx.karpenter.scheduler import Settings
 
         catalogue = None if self.instance_types is None else read(self.instance_types)
         return KarpenterOptions(catalogue=catalogue, settings=Settings.read(self.karpenter_flag))
@@ -140,8 +141,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """What is to be tried first; files are read. Raises `InputError` with the change."""
         if not self.what_if:
             return ()
-        from kschedx.cli.manifests import objects_of
-        from kschedx.simulate.written import typed_changes
+        from kschedx.inquiry.manifests import objects_of
+        from kschedx.simulate.changes import typed_changes
 
         return typed_changes(self.what_if, objects_of)
 
@@ -150,8 +151,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """Who answers for the configuration's extenders, as --extenders says; None for nobody. Raises `InputError`."""
         if self.extenders is None:
             return None
-        from kschedx.asking import CALL, call, replaying
-        from kschedx.framework.extenders.recording import Recorder
+        from kschedx.extenders.replay import Recorder
+        from kschedx.inquiry.extenders import CALL, call, replaying
 
         if self.extenders == CALL:
             return call
@@ -179,8 +180,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             return
         from msgspec import json
 
-        from kschedx.framework.extenders.recording import Recorder
-        from kschedx.sources.output import write
+        from kschedx.extenders.replay import Recorder
+        from kschedx.sources.compression import write
 
         if isinstance(self.ask, Recorder):
             write(self.recorded_in, [json.format(json.encode(self.ask.recording)), b"\n"], mode=0o600)
@@ -277,8 +278,8 @@ def _in_order(typed: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
 
 def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
     """What --shard says. Raises `InputError`."""
-    from kschedx.answer.shards import Shard
     from kschedx.errors import InputError
+    from kschedx.inquiry.profile_difference import Shard
 
     if typed is None:
         return None
@@ -300,3 +301,58 @@ def feature_gates(settings: Sequence[str]) -> dict[str, bool]:
                 raise ConfigError(f'--feature-gate: found "{part}", allowed is NAME=true or NAME=false')
             gates[name.strip()] = truth
     return gates
+
+
+# The cluster after the changes of a command line, for commands whose question comes after them.
+
+_SHOWN = 3
+
+
+def cluster_after_changes(
+    question: Question,
+    reached: Reached,
+    setup: Setup,
+    asked: Callable[[Snapshot], Collection[str]] | None = None,
+    theirs: Collection[Workload] = (),
+) -> tuple[Reached, tuple[AfterChanges, ...]]:
+    """The cluster after the changes, with everything placed that they made or evicted, but for the pods that are asked
+    about, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. And a note
+    about the changes, where there are any. A drain or a rollout that is not done is told on stderr. Raises
+    `InputError`."""
+    if not question.changes:
+        return reached, ()
+    from kschedx.explain.notes import AfterChanges
+    from kschedx.render.drain import verdict
+    from kschedx.render.simulation import rollout_text
+    from kschedx.render.wording import visible
+    from kschedx.simulate.simulator import SimulationOptions
+    from kschedx.simulate.what_if import settled
+
+    tell_foreign(question.changes)
+    options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
+    namespace = question.namespace or reached.namespace
+    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, theirs=theirs)
+    for drained in (drained for stage in done.stages for drained in stage.drained):
+        if not drained.is_done:
+            typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
+    for rolled in done.rolled_out:
+        if not rolled.is_done:
+            typer.echo(visible(f"note: {rollout_text(rolled)}"), err=True)
+    lost = done.simulation(setup, reached.snapshot, question.changes).displaced
+    note = AfterChanges(
+        changes=tuple(map(str, question.changes)), moved=lost.moved, waiting=lost.waiting, gone=lost.gone
+    )
+    return replace(reached, snapshot=done.last.after), (note,)
+
+
+def tell_foreign(changes: Sequence[Change]) -> None:
+    """A line on stderr about workloads of others that are applied, whose pods no change makes."""
+    from kschedx.inquiry.manifests import title
+    from kschedx.kube.workloads import foreign_pods, is_foreign
+    from kschedx.render.wording import listed, visible
+
+    objects = [dict(manifest) for change in changes for manifest, _ in change.objects]
+    names = [title(one) for one in objects if is_foreign(one) and foreign_pods(one)]
+    if names:
+        told = f"not counted, since only their controllers make their pods: {listed(names, _SHOWN)}"
+        typer.echo(visible(f"note: {told} (kschedx why -f FILE looks at their templates)"), err=True)

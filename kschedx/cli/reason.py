@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import ExitCode
 
 HELP = """What a reason means, when it arises and what usually fixes it.
 
@@ -29,7 +29,7 @@ def reason(
     ] = None,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.render.reason_screen import print_reason, print_reasons
+    from kschedx.render.catalogue import print_reason, print_reasons
 
     if not what:
         print_reasons()

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from kschedx.cli import completion, connection
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 HELP = """Why cluster-autoscaler or Karpenter does not remove a node, or that it does.
@@ -48,9 +47,9 @@ def scale_down(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.autoscaler.cluster import Options
-    from kschedx.autoscaler.scale_down.decision import ScaleDown
-    from kschedx.cli.target import node_names
+    from kschedx.autoscaler.cluster import AutoscalerOptions
+    from kschedx.autoscaler.scale_down import ScaleDown
+    from kschedx.inquiry.target import node_names
     from kschedx.karpenter.disruption import disruptions
 
     reached = question.read_to_decide()
@@ -62,7 +61,7 @@ def scale_down(
     connection.tell_left_out(setup)
     asked = None
     if others and (nodes or not kept):
-        asked = ScaleDown.of(snapshot, question.autoscaling or Options(), setup.scheduler_on(snapshot))
+        asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
     removals = [] if asked is None else [asked.about(name) for name in others]
 
     def screen(wide: bool) -> None:
@@ -71,7 +70,7 @@ def scale_down(
         print_scale_down(asked, removals, kept, wide=wide)
 
     def document() -> Mapping[str, object]:
-        from kschedx.autoscaler.scale_down.document import scale_down_document
+        from kschedx.autoscaler.scale_down import scale_down_document
 
         found = scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release)
         return found | ({"karpenter": {one.node: one.to_dict() for one in kept}} if kept else {})

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import ExitCode
 
 HELP = """Print the JSON Schema of a document, as -o json writes it, or of a scheduler's configuration, for editors.
 
@@ -30,7 +30,7 @@ def schema(
 ) -> int:
     """The command; its help is HELP."""
     from kschedx import schemas
-    from kschedx.render.document import to_json
+    from kschedx.render.manifests import to_json
 
     if name is not None:
         typer.echo(to_json(schemas.schema(name)))

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.changed import tell_foreign
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.question import Question, asks, tell_foreign
 
 if TYPE_CHECKING:
-    from kschedx.autoscaler.growth import Growth
-    from kschedx.karpenter.growth import Growth as Provisioned
+    from kschedx.autoscaler.growth import AutoscalerGrowth
+    from kschedx.karpenter.growth import KarpenterGrowth as Provisioned
     from kschedx.render.page.model import Page
     from kschedx.simulate.simulation import Simulation
-    from kschedx.simulate.simulator import Options
+    from kschedx.simulate.simulator import SimulationOptions
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """What happens next: the pods that wait, one after the other, each in the cluster that those before it left.
@@ -85,9 +83,9 @@ def simulate(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.cli.snapshot_file import check_name, write_snapshot
+    from kschedx.cli.files import check_name, write_snapshot
     from kschedx.errors import InputError
-    from kschedx.simulate.simulator import Options
+    from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.ties import other_outcomes
     from kschedx.simulate.what_if import simulate as simulated
 
@@ -97,20 +95,20 @@ def simulate(
         raise InputError(f'--ties: found "{ties}", allowed is "all"')
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    growth: Growth | None = None
+    growth: AutoscalerGrowth | None = None
     provisioned: Provisioned | None = None
     if autoscale:
         from kschedx.autoscaler.cluster import Autoscaler
-        from kschedx.autoscaler.cluster import Options as Autoscaling
-        from kschedx.autoscaler.growth import grow
+        from kschedx.autoscaler.cluster import AutoscalerOptions as Autoscaling
+        from kschedx.autoscaler.growth import grow_by_autoscaler
 
         autoscaler = Autoscaler.of(snapshot, question.autoscaling or Autoscaling(), setup.scheduler)
         if autoscaler is not None:
-            growth = grow(autoscaler)
+            growth = grow_by_autoscaler(autoscaler)
             snapshot = growth.snapshot
         provisioned = _provisioned(snapshot, question, is_alone=growth is None)
         snapshot = snapshot if provisioned is None else provisioned.snapshot
-    options = Options(
+    options = SimulationOptions(
         recreate=not no_recreate,
         seed=seed,
         force=question.force,
@@ -118,7 +116,7 @@ def simulate(
     )
     namespace = question.namespace or reached.namespace
 
-    def run(options: Options) -> Simulation:
+    def run(options: SimulationOptions) -> Simulation:
         return simulated(snapshot, setup, question.changes, options=options, namespace=namespace)
 
     simulation = run(options)
@@ -139,14 +137,14 @@ def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> P
     """What Karpenter adds. Raises `InputError` where there is neither it nor another one."""
     from kschedx.errors import InputError
     from kschedx.karpenter.cluster import Karpenter
-    from kschedx.karpenter.cluster import Options as Provisioning
-    from kschedx.karpenter.growth import grow
+    from kschedx.karpenter.cluster import KarpenterOptions as Provisioning
+    from kschedx.karpenter.growth import grow_by_karpenter
 
     karpenter = Karpenter.of(snapshot, question.provisioning or Provisioning())
     if karpenter is None and is_alone:
         hint = "the one writes the ConfigMap kube-system/cluster-autoscaler-status, the other has NodePools"
         raise InputError("--autoscale: nothing is known of a cluster-autoscaler or Karpenter here", hint=hint)
-    return None if karpenter is None else grow(karpenter)
+    return None if karpenter is None else grow_by_karpenter(karpenter)
 
 
 def report(
@@ -154,30 +152,30 @@ def report(
     *,
     steps: bool = False,
     ties: str | None = None,
-    growth: Growth | None = None,
+    growth: AutoscalerGrowth | None = None,
     provisioned: Provisioned | None = None,
 ) -> Report:
     """A simulation in every form; `growth` is what the autoscaler added first, `provisioned` what Karpenter did."""
 
     def screen(wide: bool) -> None:
-        from kschedx.render.growth import print_growth
+        from kschedx.render.autoscaler import print_growth
         from kschedx.render.simulation import print_simulation
 
         print_growth(growth, provisioned)
         print_simulation(simulation, steps=steps, wide=wide, ties=ties)
 
     def document() -> Mapping[str, object]:
-        from kschedx.autoscaler.pod_document import growth_document
-        from kschedx.simulate.mending import Mending
+        from kschedx.autoscaler.growth import autoscaler_growth_document
+        from kschedx.fixes.pending_pods import SharedFixes
 
-        grown = None if growth is None else growth_document(growth)
+        grown = None if growth is None else autoscaler_growth_document(growth)
         if provisioned is not None:
-            from kschedx.answer.explanation import KARPENTER
-            from kschedx.karpenter.pod_document import growth_document as provisioned_document
+            from kschedx.inquiry.explanation import KARPENTER
+            from kschedx.karpenter.growth import karpenter_growth_document as provisioned_document
 
             of_karpenter = provisioned_document(provisioned)
             grown = of_karpenter if grown is None else {**grown, KARPENTER: of_karpenter}
-        fixes = {"fixes": Mending(simulation).to_list(MOST_FIXED)}
+        fixes = {"fixes": SharedFixes(simulation).to_list(MOST_FIXED)}
         return (
             simulation.to_dict()
             | fixes
@@ -189,9 +187,9 @@ def report(
         return [f"{pod} node/{node}" for pod, node in simulation.placed.items()] + list(simulation.pending)
 
     def page(_: bool) -> Page:
-        from kschedx.render.page.simulation import page_of
+        from kschedx.render.page.reports import simulation_page
 
-        return page_of(simulation)
+        return simulation_page(simulation)
 
     return Report(screen=screen, document=document, names=names, page=page)
 

@@ -13,17 +13,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli import completion
-from kschedx.cli.exit_codes import ExitCode
 from kschedx.cli.options import READS
+from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kschedx.api.snapshot_header import SnapshotHeader
     from kschedx.export.slim import Slim
-    from kschedx.snapshot.snapshot import Snapshot
-    from kschedx.snapshot.source import Source
+    from kschedx.kube.snapshot_header import SnapshotHeader
+    from kschedx.snapshot.snapshot import Snapshot, Source
 
 HELP = """Write what scheduling reads of a cluster to a file: to keep it, to ask about it again, to send it to somebody.
 
@@ -105,9 +104,9 @@ def snapshot(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.cli.snapshot_file import json_parts, yaml_parts
+    from kschedx.cli.files import json_parts, yaml_parts
     from kschedx.export.slim import Slim
-    from kschedx.sources.output import STDOUT, write
+    from kschedx.sources.compression import STDOUT, write
 
     wish = _Wish(
         output=output,
@@ -131,7 +130,7 @@ def snapshot(
         made = replace(made, objects=chain(made.objects, [_answers(found, config or "")]))
     write(output, json_parts(made.header, made.objects) if wish.is_json else yaml_parts(made.header, made.objects))
     if output != STDOUT:
-        from kschedx.render.units import count
+        from kschedx.render.wording import count
 
         counted = (keep.count("Node"), "node"), (keep.count("Pod"), "pod"), (made.others, "other object")
         counts = ", ".join(count(number, what) for number, what in counted)
@@ -155,13 +154,13 @@ class _Wish(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """Without the suffix that says how it is compressed."""
-        from kschedx.sources.output import compression_of
+        from kschedx.sources.compression import compression_of
 
         return self.output.removesuffix(compression_of(self.output))
 
     @property
     def is_json(self) -> bool:
-        from kschedx.sources.output import STDOUT
+        from kschedx.sources.compression import STDOUT
 
         return self.output == STDOUT or self.name.endswith(".json")
 
@@ -172,7 +171,7 @@ class _Wish(Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raises `InputError` for what does not go together."""
-        from kschedx.cli.snapshot_file import check_name
+        from kschedx.cli.files import check_name
         from kschedx.errors import InputError
 
         check_name("-o", self.output)
@@ -218,8 +217,8 @@ def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
 
     from kschedx.cli import named_profiles
     from kschedx.export.anonymous import Anonymous
-    from kschedx.render.safe import visible
-    from kschedx.sources.output import write
+    from kschedx.render.wording import visible
+    from kschedx.sources.compression import write
 
     written = named_profiles.configuration(wish.config) if wish.config is not None else None
     anonymous = Anonymous.of_lines(keep.lines(), config=written, keep_selectors=wish.keep_selectors)
@@ -228,7 +227,7 @@ def _anonymized(made: _Made, keep: Slim, wish: _Wish) -> _Made:
     if wish.map:
         write(wish.map, [json.format(json.encode(anonymous.mapping())), b"\n"], mode=0o600)
     if written is not None:
-        from kschedx.render.commented_yaml import commented_yaml
+        from kschedx.render.manifests import commented_yaml
 
         write(wish.beside, [commented_yaml(anonymous.configuration(written), {}).encode()])
         typer.echo(visible(f"{wish.beside}: the scheduler's configuration"), err=True)
@@ -244,7 +243,7 @@ _WITHOUT_CONFIG = (
 def _beside(output: str) -> str:
     """What the configuration is called that belongs to a file."""
     from kschedx.errors import InputError
-    from kschedx.sources.output import STDOUT, compression_of
+    from kschedx.sources.compression import STDOUT, compression_of
 
     if output == STDOUT:
         raise InputError("--config is written beside the file that -o names, and - is none")
@@ -271,11 +270,11 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     """What the extenders of a configuration say of every pod that waits, as an object of the file."""
     from msgspec import json
 
-    from kschedx.asking import call
     from kschedx.cli import named_profiles
     from kschedx.errors import ConfigError, UndecidableError
     from kschedx.explain.setup import Setup
-    from kschedx.framework.extenders.recording import Recorder
+    from kschedx.extenders.replay import Recorder
+    from kschedx.inquiry.extenders import call
 
     recorder = Recorder(call)
     with named_profiles.placed(config):
@@ -304,9 +303,9 @@ def _tell(output: str, counts: str, source: Source) -> None:
     """What is in the file, and what is not."""
     from pathlib import Path
 
-    from kschedx.api.kinds import KINDS
-    from kschedx.render.safe import visible
-    from kschedx.snapshot.source import Missing
+    from kschedx.kube.kinds import KINDS
+    from kschedx.render.wording import visible
+    from kschedx.snapshot.snapshot import Missing
 
     size = Path(output).stat().st_size
     amount = f"{size / 1e6:,.1f} MB" if size >= 100_000 else f"{size / 1e3:,.1f} kB"

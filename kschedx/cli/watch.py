@@ -12,13 +12,12 @@ from datetime import datetime
 
 import typer
 
-from kschedx.answer.explanation import Explanation
-from kschedx.api.types import Pod
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import ExitCode
 from kschedx.cli.streams import reader_left
 from kschedx.errors import KschedxError
-from kschedx.explain.difference import Effect, compare
-from kschedx.explain.story import Story
+from kschedx.explain.difference import Effect, Story, compare
+from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 SHARE = 4
@@ -63,7 +62,7 @@ class Watch:
 
     def run(self, first: Explanation) -> ExitCode:
         """Print what changes after `first`, until the pod has a node (0) or is gone (1)."""
-        from kschedx.render.watch import print_change, print_end
+        from kschedx.render.comparison import print_change, print_end
 
         gc.enable()  # this process stays
         before, seen = Story.of(first.cycle), self._clock.now()
@@ -100,7 +99,7 @@ class Watch:
 
     def _warn(self, text: str) -> None:
         """Unless it was said at the last look already."""
-        from kschedx.render.safe import visible
+        from kschedx.render.wording import visible
 
         if text != self._failure:
             typer.echo(f"warning: {visible(text)}; it is tried again", err=True)

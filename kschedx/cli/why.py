@@ -13,12 +13,11 @@ from kschedx.cli.output import Format, option
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
-    from kschedx.api.types import Pod
     from kschedx.cli.connection import Reached
-    from kschedx.cli.manifests import Written
-    from kschedx.cli.wanted import Wanted
-    from kschedx.cli.why_one import Clusters
-    from kschedx.explain.notes.question import AfterChanges
+    from kschedx.cli.why_pod import Clusters, Wanted
+    from kschedx.explain.notes import AfterChanges
+    from kschedx.inquiry.manifests import Written
+    from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Why kube-scheduler puts a pod there, or nowhere.
@@ -122,7 +121,7 @@ def why(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.cli.wanted import Wanted
+    from kschedx.cli.why_pod import Wanted
 
     names, files = Wanted.targets(target or [], filename or [])
     wanted = Wanted(
@@ -150,11 +149,11 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     """About many pods, a node, several pods, or one."""
     from msgspec.structs import replace
 
-    from kschedx.cli.manifests import Manifests
-    from kschedx.cli.target import named_node
-    from kschedx.cli.why_node import why_node
-    from kschedx.cli.why_one import Clusters, why_one
+    from kschedx.cli.why_list import why_node
+    from kschedx.cli.why_pod import Clusters, why_one
     from kschedx.errors import InputError
+    from kschedx.inquiry.manifests import Manifests
+    from kschedx.inquiry.target import named_node
 
     manifests = Manifests.read(wanted.files) if wanted.files else None
     read = question.read_to_decide()
@@ -168,7 +167,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     if manifests is not None:
         snapshot = manifests.allowed(reached.snapshot, snapshot, setup.release)
     if wanted.is_many:
-        from kschedx.cli.why_cluster import why_pods_of_cluster
+        from kschedx.cli.why_list import why_pods_of_cluster
 
         return why_pods_of_cluster(question, wanted, reached, setup)
     names = wanted.names
@@ -182,7 +181,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     of_cluster = [one for one in found if all(one is not other for other in written)]
     queue = [*of_cluster, *written]
     if len(found) > 1:
-        from kschedx.cli.why_several import why_several
+        from kschedx.cli.why_list import why_several
 
         return why_several(question, wanted, clusters, setup, found, queue)
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)
@@ -192,8 +191,8 @@ def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tupl
     """The cluster after the changes that are asked about, and a note about them."""
     if not question.changes:
         return reached, ()
-    from kschedx.cli.changed import changed
-    from kschedx.cli.target import asked_about, workloads_asked_about
+    from kschedx.cli.question import cluster_after_changes
+    from kschedx.inquiry.target import asked_about, workloads_asked_about
 
     namespace = question.namespace or reached.namespace
 
@@ -201,15 +200,15 @@ def _after_changes(question: Question, wanted: Wanted, reached: Reached) -> tupl
         return snapshot.pods.rows if wanted.is_many else asked_about(snapshot, wanted.names, namespace)
 
     theirs = workloads_asked_about(wanted.names, namespace)
-    return changed(question, reached, question.setup(reached.snapshot), asked, theirs)
+    return cluster_after_changes(question, reached, question.setup(reached.snapshot), asked, theirs)
 
 
 def _found(
     question: Question, wanted: Wanted, written: Sequence[Written], clusters: Clusters, namespace: str
 ) -> list[Pod | Written]:
     """The pods that are asked about: those written where they have them, else of the cluster. Raises `InputError`."""
-    from kschedx.cli.manifests import named
-    from kschedx.cli.target import find_target
+    from kschedx.inquiry.manifests import named
+    from kschedx.inquiry.target import find_target
 
     if not wanted.names:
         return [*written]

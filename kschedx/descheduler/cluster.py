@@ -11,16 +11,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.api.policy import PodDisruptionBudget
-from kschedx.api.quantity import ResourceList, Written
-from kschedx.api.resource_names import CPU, MEMORY, PODS
-from kschedx.api.resources import Exact, RequestOptions, exact_request, nano_units
-from kschedx.api.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
-from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.timestamps import nanoseconds
-from kschedx.api.tolerations import DO_NOT_SCHEDULE, Tolerations
-from kschedx.api.types import Labels, Node, OwnerReference, PodAffinityTerm, PodSpec, PodStatus, Taint
 from kschedx.errors import InputError, Place
+from kschedx.kube.names import CPU, MEMORY, PODS
+from kschedx.kube.quantity import ResourceList, Written
+from kschedx.kube.resources import Exact, RequestOptions, exact_request, nano_units
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
+from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
+from kschedx.kube.types import (
+    Labels,
+    Node,
+    OwnerReference,
+    PodAffinityTerm,
+    PodDisruptionBudget,
+    PodSpec,
+    PodStatus,
+    Taint,
+)
 from kschedx.snapshot.snapshot import Snapshot
 
 AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
@@ -109,6 +117,11 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def is_finished(self) -> bool:
         return self.phase in FINISHED
+
+    @property
+    def is_running(self) -> bool:
+        """Neither finished nor pending nor terminating, so that budgets count it."""
+        return not (self.is_finished or self.phase == "Pending" or self.is_terminating)
 
     @property
     def is_ready(self) -> bool:
@@ -320,7 +333,7 @@ class Cluster:
 
     def evict(self, pod: PodFacts) -> str:
         """The API server's eviction; its text where it refuses."""
-        if self._counts_budgets and not (pod.is_finished or pod.phase == "Pending" or pod.is_terminating) and pod.labels:
+        if self._counts_budgets and pod.is_running and pod.labels:
             covering = [one for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
             if len(covering) > 1:
                 return MORE_THAN_ONE_BUDGET

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from kschedx.api.timestamps import nanoseconds
 from kschedx.descheduler.cluster import Cluster, Metrics, pods_of
 from kschedx.descheduler.document import round_of, to_builtins
 from kschedx.descheduler.policy import Policy, PolicyError, read_policy
 from kschedx.descheduler.run import Loop, run_loop
 from kschedx.errors import InputError
+from kschedx.kube.scalars import nanoseconds
 from kschedx.snapshot.snapshot import Snapshot
 
 API, DRY_RUN = "api", "dry-run"

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from kschedx.api.quantity import Unit, format_quantity
-from kschedx.api.resource_names import CPU
 from kschedx.descheduler.cluster import MILLI, NANO, up
 from kschedx.descheduler.evictor import Eviction, Outcome, Verdict
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Classification, rounded
+from kschedx.kube.names import CPU
+from kschedx.kube.quantity import Unit, format_quantity
 
 
 class EvictedPod(Struct, frozen=True, kw_only=True):
@@ -124,9 +124,7 @@ def _reached_api(loop: Loop) -> bool:
 
 
 def _evicted(one: Eviction) -> EvictedPod:
-    return EvictedPod(
-        pod=one.pod.key, node=one.pod.node, profile=one.profile, plugin=one.plugin, because=one.because
-    )
+    return EvictedPod(pod=one.pod.key, node=one.pod.node, profile=one.profile, plugin=one.plugin, because=one.because)
 
 
 _EVICTABLE = PodVerdict()
@@ -174,4 +172,3 @@ def amount_text(resource: str, nano: int) -> str:
 def to_builtins(document: Struct) -> dict[str, object]:
     found: dict[str, object] = msgspec.to_builtins(document)
     return found
-

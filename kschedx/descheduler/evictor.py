@@ -6,34 +6,27 @@ Upstream: pkg/framework/plugins/defaultevictor, pkg/descheduler/evictions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
-from kschedx.api.annotations import MIRROR
-from kschedx.api.label_query import parse_label_query
-from kschedx.api.selectors import EVERYTHING, compile_selector
-from kschedx.api.types import Node
+from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, nodes_for
-from kschedx.descheduler.policy import (
-    SYSTEM_CRITICAL,
-    DefaultEvictorArgs,
-    Namespaces,
-    Policy,
-    Profile,
-    Protection,
-    aggregate,
-    quoted,
-)
+from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, quoted
 from kschedx.errors import InputError
+from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
+from kschedx.kube.types import Node
 
 EVICT = "descheduler.alpha.kubernetes.io/evict"
 """The annotation that makes a pod evictable whatever else is true of it."""
 PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 CONFIG_SOURCE = "kubernetes.io/config.source"
 
-FITS_NOWHERE = "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
+FITS_NOWHERE = (
+    "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
+)
 NAMESPACE_DIFFERS = "pod namespace do not match the namespaceLabelSelector filter in the policy parameter"
 SEVERAL_OWNERS = "pod has multiple owner references which is not supported for minReplicas check"
 NODES_UNKNOWN = "unable to list ready nodes"
@@ -316,10 +309,10 @@ class Handle:
     def evict(self, pod: PodFacts, because: str) -> Outcome:
         return self._evictions.evict(pod, self.profile, self.plugin, because)
 
-    def evict_each(self, pods: Sequence[PodFacts], because: Callable[[PodFacts], str]) -> bool:
-        """The pods of one node, one after the other until a limit ends the node; False where the plugin ends."""
-        for pod in pods:
-            outcome = self.evict(pod, because(pod))
+    def evict_each(self, pods: Iterable[tuple[PodFacts, str]]) -> bool:
+        """The pods of one node with the reasons, until a limit ends the node; False where the plugin ends."""
+        for pod, because in pods:
+            outcome = self.evict(pod, because)
             if outcome is Outcome.TOTAL_LIMIT:
                 return False
             if outcome is Outcome.NODE_LIMIT:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from kschedx.api.go_sort import sort_slice
-from kschedx.api.selectors import compile_selector
-from kschedx.api.timestamps import nanoseconds
-from kschedx.descheduler.cluster import NANO, ConditionFacts, ContainerFacts, PodFacts
-from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
-from kschedx.descheduler.policy import (
+from kschedx.descheduler.arguments import (
+    PodArgs,
     PodConditionFilter,
     PodLifeTimeArgs,
     RemoveFailedPodsArgs,
     TooManyRestartsArgs,
-    PodArgs,
-    aggregate,
 )
+from kschedx.descheduler.cluster import NANO, ConditionFacts, ContainerFacts, PodFacts
+from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
+from kschedx.descheduler.policy import aggregate
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.selectors import compile_selector
 
 _LONGEST_AGE = 2**63 - 1
 """Nanoseconds of Go's longest duration: the age of a pod without a creation timestamp."""
@@ -163,7 +163,7 @@ def remove_failed_pods(handle: Handle, args: RemoveFailedPodsArgs) -> None:
 
     for node in handle.nodes:
         pods = [pod for pod in handle.cluster.on(node.name) if is_due(pod)]
-        if not handle.evict_each(pods, lambda pod: _why_failed(pod)):
+        if not handle.evict_each([(pod, _why_failed(pod)) for pod in pods]):
             return
 
 
@@ -222,8 +222,8 @@ def too_many_restarts(handle: Handle, args: TooManyRestartsArgs) -> None:
     for node in handle.nodes:
         pods = [pod for pod in handle.cluster.on(node.name) if is_due(pod)]
         sort_slice(pods, lambda one, other: restarts(one) > restarts(other))
-        threshold = args.pod_restart_threshold
-        if not handle.evict_each(pods, lambda pod: f"its containers restarted {restarts(pod)} times, threshold {threshold}"):
+        because = f"its containers restarted {{}} times, threshold {args.pod_restart_threshold}"
+        if not handle.evict_each([(pod, because.format(restarts(pod))) for pod in pods]):
             return
 
 

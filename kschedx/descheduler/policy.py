@@ -7,19 +7,43 @@ pkg/descheduler/policyconfig.go, pkg/api/v1alpha2, pkg/framework/plugins/*/types
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from typing import Annotated, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
-from msgspec import Meta, Struct, field, inspect
+from msgspec import Struct, inspect
 
-from kschedx.api.integers import Int32, Int64
-from kschedx.api.label_query import parse_label_query
-from kschedx.api.scheduling import PriorityClass
-from kschedx.api.selectors import EVERYTHING, LabelSelector, Selector, compile_selector
+from kschedx.descheduler.arguments import (
+    BALANCE,
+    DEFAULT_EVICTOR,
+    DEFAULT_PROTECTIONS,
+    DESCHEDULE,
+    EXTRA_PROTECTIONS,
+    REGISTRY,
+    Args,
+    DefaultEvictorArgs,
+    HighNodeUtilizationArgs,
+    InterPodAntiAffinityArgs,
+    LowNodeUtilizationArgs,
+    Namespaces,
+    NodeAffinityArgs,
+    NodeTaintsArgs,
+    PodArgs,
+    PodConditionFilter,
+    PodLifeTimeArgs,
+    Protection,
+    RemoveDuplicatesArgs,
+    RemoveFailedPodsArgs,
+    Thresholds,
+    TooManyRestartsArgs,
+    TopologySpreadArgs,
+    Uint,
+)
 from kschedx.errors import ConfigError, InputError, join_fields, nearest
 from kschedx.framework.config.decoding import decode
-from kschedx.framework.duration import Duration
+from kschedx.kube.scalars import Int64
+from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
+from kschedx.kube.types import PriorityClass
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -28,252 +52,16 @@ SYSTEM_CRITICAL = 2_000_000_000
 METRIC_RESOURCE = "MetricResource"
 """The only resource of thresholds when Prometheus measures."""
 KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
-REQUIRED, PREFERRED = "requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
 
-Uint = Annotated[int, Meta(ge=0)]
-Thresholds = dict[str, float]
-"""Resource to percentage."""
 T = TypeVar("T")
 
 
 class PolicyError(ConfigError):
     """A policy that the descheduler refuses, in its words; nothing runs."""
-
-
-# --- args of the plugins
-
-
-class Namespaces(Struct, frozen=True, kw_only=True):
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-
-
-class OwnerKinds(Struct, frozen=True, kw_only=True):
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-
-
-class _Args(Struct, frozen=True, kw_only=True, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-
-
-class PodArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    """Of a plugin that can be told which pods concern it."""
-
-    namespaces: Namespaces | None = None
-    label_selector: LabelSelector | None = None
-
-
-class PriorityThreshold(Struct, frozen=True, kw_only=True):
-    value: Int32 | None = None
-    name: str = ""
-
-
-class ProtectedStorageClass(Struct, frozen=True, kw_only=True):
-    name: str = ""
-
-
-class PodsWithPVCConfig(Struct, frozen=True, kw_only=True, rename="camel"):
-    protected_storage_classes: tuple[ProtectedStorageClass, ...] = ()
-
-
-class PodProtectionsConfig(Struct, frozen=True, kw_only=True):
-    pods_with_pvc: PodsWithPVCConfig | None = field(default=None, name="PodsWithPVC")
-
-
-class PodProtections(Struct, frozen=True, kw_only=True, rename="camel"):
-    extra_enabled: tuple[str, ...] = ()
-    default_disabled: tuple[str, ...] = ()
-    config: PodProtectionsConfig | None = None
-
-
-class Protection(StrEnum):
-    """What the DefaultEvictor can keep from being evicted."""
-
-    LOCAL_STORAGE = "PodsWithLocalStorage"
-    SYSTEM_CRITICAL = "SystemCriticalPods"
-    FAILED_BARE = "FailedBarePods"
-    DAEMON_SET = "DaemonSetPods"
-    PVC = "PodsWithPVC"
-    WITHOUT_PDB = "PodsWithoutPDB"
-    RESOURCE_CLAIMS = "PodsWithResourceClaims"
-
-
-DEFAULT_PROTECTIONS = (
-    Protection.LOCAL_STORAGE,
-    Protection.SYSTEM_CRITICAL,
-    Protection.FAILED_BARE,
-    Protection.DAEMON_SET,
-)
-EXTRA_PROTECTIONS = (Protection.PVC, Protection.WITHOUT_PDB, Protection.RESOURCE_CLAIMS)
-
-
-class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    node_selector: str = ""
-    label_selector: LabelSelector | None = None
-    namespace_label_selector: LabelSelector | None = None
-    priority_threshold: PriorityThreshold | None = None
-    node_fit: bool = False
-    min_replicas: Uint = 0
-    min_pod_age: Duration | None = None
-    no_eviction_policy: str = ""
-    pod_protections: PodProtections = PodProtections()
-    evict_local_storage_pods: bool = False
-    evict_daemon_set_pods: bool = False
-    evict_system_critical_pods: bool = False
-    ignore_pvc_pods: bool = False
-    ignore_pods_without_pdb: bool = field(default=False, name="ignorePodsWithoutPDB")
-    evict_failed_bare_pods: bool = False
-
-    @property
-    def uses_deprecated(self) -> bool:
-        """Any of the flags that `podProtections` replaces is set."""
-        return (
-            self.evict_local_storage_pods
-            or self.evict_daemon_set_pods
-            or self.evict_system_critical_pods
-            or self.ignore_pvc_pods
-            or self.evict_failed_bare_pods
-            or self.ignore_pods_without_pdb
-        )
-
-    @property
-    def protections(self) -> frozenset[Protection]:
-        """Those in effect; the deprecated flags count only where `podProtections` names nothing."""
-        given = self.pod_protections
-        if given.default_disabled or given.extra_enabled:
-            kept = [one for one in DEFAULT_PROTECTIONS if one not in given.default_disabled]
-            return frozenset((*kept, *map(Protection, given.extra_enabled)))
-        flags = {
-            Protection.LOCAL_STORAGE: not self.evict_local_storage_pods,
-            Protection.DAEMON_SET: not self.evict_daemon_set_pods,
-            Protection.SYSTEM_CRITICAL: not self.evict_system_critical_pods,
-            Protection.FAILED_BARE: not self.evict_failed_bare_pods,
-            Protection.PVC: self.ignore_pvc_pods,
-            Protection.WITHOUT_PDB: self.ignore_pods_without_pdb,
-        }
-        return frozenset(one for one, is_on in flags.items() if is_on)
-
-
-class RemoveDuplicatesArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    namespaces: Namespaces | None = None
-    exclude_owner_kinds: tuple[str, ...] = ()
-
-
-class PrometheusQuery(Struct, frozen=True, kw_only=True):
-    query: str = ""
-
-
-class MetricsUtilization(Struct, frozen=True, kw_only=True, rename="camel"):
-    metrics_server: bool = False
-    source: str = ""
-    prometheus: PrometheusQuery | None = None
-
-
-class EvictionLimits(Struct, frozen=True, kw_only=True):
-    node: Uint | None = None
-
-
-class LowNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    use_deviation_thresholds: bool = False
-    thresholds: Thresholds = {}
-    target_thresholds: Thresholds = {}
-    number_of_nodes: Int64 = 0
-    metrics_utilization: MetricsUtilization | None = None
-    evictable_namespaces: Namespaces | None = None
-    eviction_limits: EvictionLimits | None = None
-
-
-class HighNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    thresholds: Thresholds = {}
-    number_of_nodes: Int64 = 0
-    eviction_modes: tuple[str, ...] = ()
-    evictable_namespaces: Namespaces | None = None
-
-
-class PodConditionFilter(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    min_time_since_last_transition_seconds: Uint | None = None
-
-
-class PodLifeTimeArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    owner_kinds: OwnerKinds | None = None
-    max_pod_life_time_seconds: Uint | None = None
-    states: tuple[str, ...] = ()
-    conditions: tuple[PodConditionFilter, ...] = ()
-    exit_codes: tuple[Int32, ...] = ()
-    including_init_containers: bool = False
-    including_ephemeral_containers: bool = False
-
-
-class RemoveFailedPodsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    exclude_owner_kinds: tuple[str, ...] = ()
-    min_pod_lifetime_seconds: Uint = 3600
-    reasons: tuple[str, ...] = ()
-    exit_codes: tuple[Int32, ...] = ()
-    including_init_containers: bool = False
-
-
-class TooManyRestartsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    pod_restart_threshold: Int32 = 0
-    including_init_containers: bool = False
-    states: tuple[str, ...] = ()
-
-
-class InterPodAntiAffinityArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    pass
-
-
-class NodeAffinityArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    node_affinity_type: tuple[str, ...] = ()
-
-
-class NodeTaintsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    include_prefer_no_schedule: bool = False
-    excluded_taints: tuple[str, ...] = ()
-    included_taints: tuple[str, ...] | None = None
-    """None includes every taint, an empty list none."""
-
-
-class TopologySpreadArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
-    constraints: tuple[str, ...] = ()
-    topology_balance_node_fit: bool = True
-
-
-Args: TypeAlias = (
-    DefaultEvictorArgs
-    | RemoveDuplicatesArgs
-    | LowNodeUtilizationArgs
-    | HighNodeUtilizationArgs
-    | PodLifeTimeArgs
-    | RemoveFailedPodsArgs
-    | TooManyRestartsArgs
-    | InterPodAntiAffinityArgs
-    | NodeAffinityArgs
-    | NodeTaintsArgs
-    | TopologySpreadArgs
-)
-
-DEFAULT_EVICTOR = "DefaultEvictor"
-DESCHEDULE: Mapping[str, type[Args]] = {
-    "PodLifeTime": PodLifeTimeArgs,
-    "RemoveFailedPods": RemoveFailedPodsArgs,
-    "RemovePodsHavingTooManyRestarts": TooManyRestartsArgs,
-    "RemovePodsViolatingInterPodAntiAffinity": InterPodAntiAffinityArgs,
-    "RemovePodsViolatingNodeAffinity": NodeAffinityArgs,
-    "RemovePodsViolatingNodeTaints": NodeTaintsArgs,
-}
-BALANCE: Mapping[str, type[Args]] = {
-    "RemoveDuplicates": RemoveDuplicatesArgs,
-    "LowNodeUtilization": LowNodeUtilizationArgs,
-    "HighNodeUtilization": HighNodeUtilizationArgs,
-    "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
-}
-REGISTRY: Mapping[str, type[Args]] = {DEFAULT_EVICTOR: DefaultEvictorArgs, **DESCHEDULE, **BALANCE}
-"""Every plugin of descheduler 0.36 with its args."""
 
 
 # --- the policy as written
@@ -415,7 +203,7 @@ _Configs: TypeAlias = "list[tuple[str, Args | None]]"
 
 def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> tuple[_Policy, list[_Configs]]:
     version, kind = written.get("apiVersion") or "", written.get("kind") or KIND
-    if version != API_VERSION and version or kind != KIND:
+    if (version != API_VERSION and version) or kind != KIND:
         named = f'no kind "{kind}" is registered for version "{version or API_VERSION}"'
         raise _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
     if not version:
@@ -445,8 +233,8 @@ def _args(config: _PluginConfig, path: str) -> Args | None:
 
 
 def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyError:
-    told = f"{path}: {message}" if path else message
-    return PolicyError(f"failed decoding descheduler's policy config {json.dumps(source or 'policy.yaml')}: {told}", hint=hint)
+    failed = f"failed decoding descheduler's policy config {quoted(source or 'policy.yaml')}"
+    return PolicyError(f"{failed}: {path}: {message}" if path else f"{failed}: {message}", hint=hint)
 
 
 def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> object:
@@ -457,19 +245,27 @@ def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> 
             some = next(one for one in types if not isinstance(one, inspect.NoneType))
             return _known(value, some, path, ignored)
         case inspect.StructType(fields=fields) if isinstance(value, Mapping):
-            types = {one.encode_name: one.type for one in fields}
-            for key in value:
-                if key not in types:
-                    hint = nearest(str(key), types) or nearest(str(key).lower(), types)
-                    ignored.append(f"{join_fields(path, str(key))} is no field of it, and is ignored" + f" ({hint})" * bool(hint))
+            known = {one.encode_name: one.type for one in fields}
+            ignored += [_ignored(join_fields(path, str(key)), str(key), known) for key in value if key not in known]
             return {
-                key: _known(item, types[key], join_fields(path, key), ignored) for key, item in value.items() if key in types
+                key: _known(item, known[key], join_fields(path, key), ignored)
+                for key, item in value.items()
+                if key in known
             }
         case inspect.VarTupleType(item_type=item) if isinstance(value, Sequence) and not isinstance(value, str):
             # a null in a list is Go's zero value
-            return [_known({} if one is None else one, item, f"{path}[{at}]", ignored) for at, one in enumerate(value)]
+            zero: object = {} if isinstance(item, inspect.StructType) else ""
+            return [
+                _known(zero if one is None else one, item, f"{path}[{at}]", ignored) for at, one in enumerate(value)
+            ]
         case _:
             return value
+
+
+def _ignored(path: str, key: str, known: Iterable[str]) -> str:
+    names = list(known)
+    hint = nearest(key, names) or nearest(key.lower(), names)
+    return f"{path}: unknown field, ignored by the descheduler" + (f" ({hint})" if hint else "")
 
 
 def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
@@ -497,7 +293,7 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
     providers: dict[str, _MetricsProvider] = {}
     for one in policy.metrics_providers:
         if one.source in providers:
-            yield f'metric provider {quoted(one.source)} is already configured, each source can be configured only once'
+            yield f"metric provider {quoted(one.source)} is already configured, each source can be configured only once"
         else:
             providers[one.source] = one
     if KUBERNETES_METRICS in providers and policy.metrics_collector is not None and policy.metrics_collector.enabled:
@@ -532,11 +328,9 @@ def _url_fault(url: str) -> str:
     host = rest.removeprefix("//").partition("/")[0] if rest.startswith("//") else ""
     port = host.rpartition("@")[2].rpartition(":")[2] if ":" in host and not host.endswith("]") else ""
     if port and not port.isdigit():
-        return f'invalid port {quoted(":" + port)} after host'
-    for at, char in enumerate(url):
-        if char == "%" and not (len(url) >= at + 3 and all(one in "0123456789abcdefABCDEF" for one in url[at + 1 : at + 3])):
-            return f"invalid URL escape {quoted(url[at : at + 3])}"
-    return ""
+        return f"invalid port {quoted(':' + port)} after host"
+    escape = re.search(r"%(?![0-9a-fA-F]{2}).{0,2}", url)
+    return f"invalid URL escape {quoted(escape[0])}" if escape else ""
 
 
 def _args_faults(args: Args) -> Iterator[str]:
@@ -619,13 +413,11 @@ def _life_time_faults(args: PodLifeTimeArgs) -> Iterator[str]:
         yield f"states must be one of [{' '.join(sorted(_LIFE_TIME_STATES))}]"
     for at, one in enumerate(args.conditions):
         if one == PodConditionFilter():
-            yield (
-                f"conditions[{at}]: at least one of type, status, reason, or minTimeSinceLastTransitionSeconds must be set"
-            )
+            fields = "type, status, reason, or minTimeSinceLastTransitionSeconds"
+            yield f"conditions[{at}]: at least one of {fields} must be set"
     if args.max_pod_life_time_seconds is None and not (args.states or args.conditions or args.exit_codes):
-        yield (
-            "at least one filtering criterion must be specified (maxPodLifeTimeSeconds, states, conditions, or exitCodes)"
-        )
+        fields = "maxPodLifeTimeSeconds, states, conditions, or exitCodes"
+        yield f"at least one filtering criterion must be specified ({fields})"
 
 
 def _evictor_faults(args: DefaultEvictorArgs) -> Iterator[str]:
@@ -790,12 +582,12 @@ def _build_fault(args: Args) -> str:
                     return f"unable to convert namespaceLabelSelector to label selector: {in_words(error)}"
     except InputError as error:
         return in_words(error)
-    if isinstance(args, LowNodeUtilizationArgs) and args.metrics_utilization is not None:
-        if args.metrics_utilization.source == PROMETHEUS:
-            for field_name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
-                if list(given) != [METRIC_RESOURCE]:
-                    expected = f'are expected to specify a single instance of "{METRIC_RESOURCE}" resource'
-                    return f"{field_name} {expected}, got [{' '.join(given)}] instead"
+    metrics = args.metrics_utilization if isinstance(args, LowNodeUtilizationArgs) else None
+    if isinstance(args, LowNodeUtilizationArgs) and metrics is not None and metrics.source == PROMETHEUS:
+        for name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
+            if list(given) != [METRIC_RESOURCE]:
+                expected = f'are expected to specify a single instance of "{METRIC_RESOURCE}" resource'
+                return f"{name} {expected}, got [{' '.join(given)}] instead"
     return ""
 
 
@@ -807,4 +599,3 @@ def quoted(text: str) -> str:
 def in_words(error: InputError) -> str:
     """The error's own text with its field, without the place of its source."""
     return f"{error.place.field}: {error.message}" if error.place.field else error.message
-

@@ -10,25 +10,23 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from kschedx.api.types import Node
-from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, nodes_for
-from kschedx.descheduler.evictor import DefaultEvictor, Eviction, Evictions, Handle, Said, Verdict
-from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_many_restarts
-from kschedx.descheduler.policy import (
+from kschedx.descheduler.arguments import (
     DefaultEvictorArgs,
     HighNodeUtilizationArgs,
     InterPodAntiAffinityArgs,
     LowNodeUtilizationArgs,
     NodeAffinityArgs,
     NodeTaintsArgs,
-    Plugin,
     PodLifeTimeArgs,
-    Policy,
     RemoveDuplicatesArgs,
     RemoveFailedPodsArgs,
     TooManyRestartsArgs,
     TopologySpreadArgs,
 )
+from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, nodes_for
+from kschedx.descheduler.evictor import DefaultEvictor, Eviction, Evictions, Handle, Said, Verdict
+from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_many_restarts
+from kschedx.descheduler.policy import Plugin, Policy
 from kschedx.descheduler.spreading import remove_duplicates, topology_spread
 from kschedx.descheduler.utilization import (
     Classification,
@@ -37,6 +35,7 @@ from kschedx.descheduler.utilization import (
     low_node_utilization,
 )
 from kschedx.descheduler.violations import inter_pod_anti_affinity, node_affinity, node_taints
+from kschedx.kube.types import Node
 
 SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
 

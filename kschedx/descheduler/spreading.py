@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.api.go_sort import sort_slice
-from kschedx.api.selectors import Operator, Requirement, Selector, compile_selector
-from kschedx.api.types import Node, Toleration, TopologySpreadConstraint
+from kschedx.descheduler.arguments import RemoveDuplicatesArgs, TopologySpreadArgs
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, by_namespace
 from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
 from kschedx.descheduler.lifetime import concerned
-from kschedx.descheduler.policy import RemoveDuplicatesArgs, TopologySpreadArgs
 from kschedx.errors import InputError
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
+from kschedx.kube.types import Node, Toleration, TopologySpreadConstraint
 
 # --- RemoveDuplicates
 
@@ -48,7 +48,7 @@ def remove_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> None:
             if len(pods) + 1 <= most:
                 continue
             because = f"{node} runs {len(pods) + 1} pods of {owner.kind} {owner.name}, {most} on average"
-            if not handle.evict_each(pods[most - 1 :], lambda _, because=because: because):  # type: ignore[misc] # a default binds it
+            if not handle.evict_each([(pod, because) for pod in pods[most - 1 :]]):
                 return
 
 
@@ -72,9 +72,7 @@ def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Dupli
             ]
             for owner in owners:
                 count[owner] = count.get(owner, 0) + 1
-            keys = tuple(
-                sorted(f"{one.namespace}/{one.kind}/{one.name}/{image}" for one in owners for image in images)
-            )
+            keys = tuple(sorted(f"{one.namespace}/{one.kind}/{one.name}/{image}" for one in owners for image in images))
             if keys in seen:
                 for owner in owners:
                     duplicates.setdefault(owner, {}).setdefault(node.name, []).append(pod)
@@ -129,9 +127,8 @@ def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
             domains, total = _domains(handle.cluster, constraint, nodes, pods)
             if _is_balanced(domains, constraint):
                 continue
-            because = (
-                f"{constraint.topology_key} is skewed by more than {constraint.max_skew}: "
-                + ", ".join(f"{one.value} {len(one.pods)}" for one in sorted(domains, key=lambda one: -len(one.pods)))
+            because = f"{constraint.topology_key} is skewed by more than {constraint.max_skew}: " + ", ".join(
+                f"{one.value} {len(one.pods)}" for one in sorted(domains, key=lambda one: -len(one.pods))
             )
             for pod in _moved(handle, args, constraint, domains, total):
                 due.setdefault(pod.key, (pod, because))
@@ -312,5 +309,5 @@ def _comes_first(one: PodFacts, other: PodFacts) -> bool:
 
 
 def _is_bound(pod: PodFacts) -> bool:
-    return bool(pod.spec.node_selector) or (pod.spec.affinity is not None and pod.spec.affinity.node_affinity is not None)
-
+    affinity = pod.spec.affinity
+    return bool(pod.spec.node_selector) or (affinity is not None and affinity.node_affinity is not None)

@@ -11,12 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from kschedx.api.go_sort import sort_slice
-from kschedx.api.quantity import ResourceList
-from kschedx.api.resource_names import CPU, MEMORY, PODS
-from kschedx.api.resources import Exact, nano_units
-from kschedx.api.tolerations import Tolerations
-from kschedx.api.types import Node
+from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, Namespaces, Thresholds
 from kschedx.descheduler.cluster import MILLI, NANO, Metrics, PodFacts, up
 from kschedx.descheduler.evictor import Handle, Outcome
 from kschedx.descheduler.policy import (
@@ -24,14 +19,16 @@ from kschedx.descheduler.policy import (
     METRIC_RESOURCE,
     ONLY_THRESHOLDING,
     PROMETHEUS,
-    HighNodeUtilizationArgs,
-    LowNodeUtilizationArgs,
-    Namespaces,
     Policy,
-    Thresholds,
     quoted,
 )
 from kschedx.descheduler.violations import sort_by_priority
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.names import CPU, MEMORY, PODS
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.resources import Exact, nano_units
+from kschedx.kube.tolerations import Tolerations
+from kschedx.kube.types import Node
 
 _BASIC = (CPU, MEMORY, PODS)
 
@@ -217,9 +214,7 @@ def low_node_utilization(
         return Category.OVERUTILIZED if _is_above(percents[node.name], high) else Category.APPROPRIATE
 
     nodes = tuple(
-        Classified(
-            node=node, category=category(node), usage=dict(usage.nodes[node.name]), percent=percents[node.name]
-        )
+        Classified(node=node, category=category(node), usage=dict(usage.nodes[node.name]), percent=percents[node.name])
         for node in handle.nodes
     )
     takers = [one.node for one in nodes if one.category is Category.UNDERUTILIZED]
@@ -243,7 +238,16 @@ def low_node_utilization(
             return f"{node.name} is overutilized: {', '.join(above)}"
 
         _evict_from(
-            handle, sources, takers, targets, usage, goes_on, handle.evictor.filter, args.evictable_namespaces, limit, because
+            handle,
+            sources,
+            takers,
+            targets,
+            usage,
+            goes_on,
+            handle.evictor.filter,
+            args.evictable_namespaces,
+            limit,
+            because,
         )
     return Classification(
         profile=handle.profile, plugin=handle.plugin, nodes=nodes, thresholds=thresholds, verdict=verdict

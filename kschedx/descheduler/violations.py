@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
-from kschedx.api.go_sort import sort_slice
-from kschedx.api.selectors import Selector, compile_preferred_terms
-from kschedx.api.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations
-from kschedx.api.types import Node, PodAffinityTerm, PreferredSchedulingTerm, Taint
+from kschedx.descheduler.arguments import InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, anti_affinity_terms
 from kschedx.descheduler.evictor import PREFER_NO_EVICTION, Handle, Outcome
 from kschedx.descheduler.lifetime import concerned
-from kschedx.descheduler.policy import PREFERRED, REQUIRED, InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs
+from kschedx.descheduler.policy import PREFERRED, REQUIRED
 from kschedx.errors import InputError
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.selectors import PreferredSchedulingTerm, Selector, compile_preferred_terms
+from kschedx.kube.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations
+from kschedx.kube.types import Node, PodAffinityTerm, Taint
 
 _QOS = {"BestEffort": 0, "Burstable": 1, "Guaranteed": 2}
 
@@ -49,7 +51,8 @@ def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> N
     """Evict pods whose own required anti-affinity another pod violates; what is evicted no longer violates any."""
     is_concerned = concerned(args)
     on_node = {
-        node.name: [pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod)] for node in handle.nodes
+        node.name: [pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod)]
+        for node in handle.nodes
     }
     others = _Others(handle.cluster, handle.nodes, [pod for pods in on_node.values() for pod in pods])
     for node in handle.nodes:
@@ -89,8 +92,8 @@ class _Others:
                 return None
             domains = self._domains(pod, term, selector)
             value = node.metadata.labels.get(term.topology_key)
-            near = domains.on_node[node.name]
-            for other in (*near.values(), *(domains.in_domain[value].values() if value is not None else ())):
+            in_domain = domains.in_domain[value] if value is not None else {}
+            for other in chain(domains.on_node[node.name].values(), in_domain.values()):
                 if other.name != pod.name:
                     return other
         return None
@@ -162,7 +165,7 @@ def node_affinity(handle: Handle, args: NodeAffinityArgs) -> None:
                 for pod in handle.cluster.unfinished_on(node.name)
                 if is_concerned(pod) and handle.evictor.both(pod) and is_due(pod, node)
             ]
-            if not handle.evict_each(pods, lambda _, because=because: because):  # type: ignore[misc] # a default binds it
+            if not handle.evict_each([(pod, because) for pod in pods]):
                 break
 
 
@@ -218,9 +221,8 @@ def node_taints(handle: Handle, args: NodeTaintsArgs) -> None:
         listed = [
             pod for pod in handle.cluster.unfinished_on(node.name) if is_concerned(pod) and handle.evictor.both(pod)
         ]
-        due = [(pod, taint) for pod in listed if (taint := untolerated(pod, taints)) is not None]
-        because = {pod.key: f"it does not tolerate the taint {taint}" for pod, taint in due}
-        if not handle.evict_each([pod for pod, _ in due], lambda pod, because=because: because[pod.key]):  # type: ignore[misc] # a default binds it
+        due = [(pod, untolerated(pod, taints)) for pod in listed]
+        if not handle.evict_each([(pod, f"it does not tolerate the taint {taint}") for pod, taint in due if taint]):
             return
 
 
@@ -229,5 +231,3 @@ def _counts(taint: Taint, args: NodeTaintsArgs) -> bool:
     if names.intersection(args.excluded_taints):
         return False
     return args.included_taints is None or bool(names.intersection(args.included_taints))
-
-

@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
-from kschedx.api.kinds import KINDS, Kind, kind_of
-from kschedx.api.snapshot_header import SnapshotHeader, merged
 from kschedx.doctor.findings import Difference
 from kschedx.doctor.objects import (
     COUNTED_BY,
-    Claim,
-    Node,
-    Object,
-    Pod,
-    Workload,
+    DumpClaim,
+    DumpNode,
+    DumpObject,
+    DumpPod,
+    DumpWorkload,
+    Head,
+    Item,
     difference,
     remember,
 )
-from kschedx.doctor.wire import Head, Item
 from kschedx.errors import InputError
-from kschedx.loading import written_errors
+from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
+from kschedx.kube.snapshot_header import SnapshotHeader, merged
+from kschedx.loading import without_collection, written_errors
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
 from kschedx.snapshot.events import KIND as EVENT
-from kschedx.snapshot.snapshot import Snapshot
-from kschedx.snapshot.source import Missing
+from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.sources.batch import RAWS, Batch, Origin
 from kschedx.sources.dumps import Dump, Lack, LeftOut
+from kschedx.sources.files import STDIN, read
+
+if TYPE_CHECKING:
+    from kschedx.sources.live.client import ApiServer
+    from kschedx.sources.live.cluster import Event
 
 MOST_PROBLEMS = 20
 """That are told; the others are counted."""
@@ -44,13 +50,13 @@ class Copy(Struct, kw_only=True):
     """Objects that were met a second time."""
 
     difference: Difference
-    first: Object
-    second: Object
+    first: DumpObject
+    second: DumpObject
     """The first of them, in both places."""
     kinds: Counter[str]
 
 
-def _is_meant(kind: Kind, item: Item) -> bool:
+def _is_meant(kind: ResourceKind, item: Item) -> bool:
     """One of the few objects of a kind that are read."""
     metadata = item.metadata
     return metadata is not None and kind.is_read(metadata.namespace or "default", metadata.name or "")
@@ -60,13 +66,13 @@ class Contents:
     """Collects batches. What cannot be read is remembered, and the rest goes on."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS}
+        self.objects: dict[str, dict[str, DumpObject]] = {kind: {} for kind in KINDS}
         """Kind to `namespace/name` (or name) to object."""
         self.not_read: Counter[str] = Counter()
         """Kind to number of the objects that scheduling does not read."""
         self.copies: dict[tuple[str, str, Difference], Copy] = {}
         """By the two sources and the difference."""
-        self.kube_systems: list[tuple[Object, Object]] = []
+        self.kube_systems: list[tuple[DumpObject, DumpObject]] = []
         """The namespace kube-system with two uids: it lives as long as its cluster."""
         self.secrets: Counter[str] = Counter()
         """Source to number of Secrets."""
@@ -145,7 +151,7 @@ class Contents:
         if known is not found and found.name:
             self._add_copy(known, found)
 
-    def _add_copy(self, first: Object, second: Object) -> None:
+    def _add_copy(self, first: DumpObject, second: DumpObject) -> None:
         differs = difference(first, second)
         if first.title == _CLUSTER_IDENTITY and differs is Difference.OBJECT:
             self.kube_systems.append((first, second))
@@ -169,22 +175,22 @@ class Contents:
     # --- looking
 
     @property
-    def pods(self) -> dict[str, Pod]:
-        return cast("dict[str, Pod]", self.objects["Pod"])
+    def pods(self) -> dict[str, DumpPod]:
+        return cast("dict[str, DumpPod]", self.objects["Pod"])
 
     @property
-    def nodes(self) -> dict[str, Node]:
-        return cast("dict[str, Node]", self.objects["Node"])
+    def nodes(self) -> dict[str, DumpNode]:
+        return cast("dict[str, DumpNode]", self.objects["Node"])
 
     @property
-    def claims(self) -> dict[str, Claim]:
-        return cast("dict[str, Claim]", self.objects["PersistentVolumeClaim"])
+    def claims(self) -> dict[str, DumpClaim]:
+        return cast("dict[str, DumpClaim]", self.objects["PersistentVolumeClaim"])
 
     @property
-    def workloads(self) -> Iterator[Workload]:
+    def workloads(self) -> Iterator[DumpWorkload]:
         """Those that make pods themselves."""
         for kind in COUNTED_BY:
-            yield from cast("dict[str, Workload]", self.objects[kind]).values()
+            yield from cast("dict[str, DumpWorkload]", self.objects[kind]).values()
 
     def number(self, kind: str) -> int:
         """Objects of a kind, also of one that is not read."""
@@ -245,3 +251,60 @@ def _kind_name(kind: str, group: str) -> str:
     if kind == EVENT and group in EVENT_GROUPS:
         return kind
     return f"{kind}.{group}" if group else kind
+
+
+# Files, folders and live clusters to `Contents`: what cannot be read is remembered, and the rest goes on.
+
+
+def contents_of(paths: Sequence[str]) -> Contents:
+    """What is in files and folders; `-` is standard input.
+
+    Raises `InputError` for a path that is not there, and where nothing at all can be read.
+    """
+    contents = Contents()
+    with without_collection():
+        for path in paths:
+            try:
+                for batch in read(path, contents.see, contents.refuse):
+                    try:
+                        contents.add(batch)
+                    except InputError as error:
+                        contents.refuse(error)
+            except InputError as error:
+                if path != STDIN and not os.path.lexists(path):
+                    raise
+                contents.refuse(error)
+        contents.finish()
+    if contents.is_empty and contents.problems:
+        raise contents.problems[0]
+    return contents
+
+
+def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event], None] = lambda _: None) -> Contents:
+    """What a live cluster gives; `source` is what a person calls it, and `watch` sees every step.
+
+    Raises `InputError` where it cannot be read.
+    """
+    from kschedx.sources.live.cluster import Unread, server_version
+    from kschedx.sources.live.cluster import read as read_live
+    from kschedx.sources.live.lists import ListPage, Restarted
+
+    contents = Contents()
+    missing: dict[str, str] = {}
+    with without_collection():
+        version = server_version(server)
+        for event in read_live(server):
+            watch(event)
+            match event:
+                case ListPage():
+                    contents.add(event.with_kinds())
+                case Restarted(kind=kind):
+                    contents.forget(kind)
+                case Unread(kind=kind, forbidden=forbidden):
+                    contents.forget(kind)
+                    missing[kind] = (Missing.FORBIDDEN if forbidden else Missing.ABSENT).value
+        contents.finish()
+    complete = {kind: len(contents.objects[kind]) for kind in KINDS if kind not in missing}
+    contents.files = {source: None}
+    contents.headers = [SnapshotHeader(source=source, server_version=version, complete=complete, missing=missing)]
+    return contents

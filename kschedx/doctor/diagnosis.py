@@ -9,9 +9,6 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from kschedx.api.kinds import KINDS
-from kschedx.api.timestamps import nanoseconds
-from kschedx.doctor.autoscaler import autoscaler_findings
 from kschedx.doctor.contents import Contents
 from kschedx.doctor.findings import (
     Certainty,
@@ -26,14 +23,15 @@ from kschedx.doctor.findings import (
     Reaction,
     Secrets,
     Unreadable,
+    weakness_without,
 )
-from kschedx.doctor.missing import missing_kinds, pointed_to
+from kschedx.doctor.missing import autoscaler_findings, missing_kinds, pod_findings, pointed_to
 from kschedx.doctor.mixture import mixture_findings
-from kschedx.doctor.needs import weakness_without
-from kschedx.doctor.pods import pod_findings
-from kschedx.doctor.versions import key_of
+from kschedx.doctor.objects import key_of
 from kschedx.errors import InputError
-from kschedx.explain.missing import ADDED, get_command
+from kschedx.explain.missing_kinds import ADDED, get_command
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.scalars import nanoseconds
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kschedx.api.kinds import kind_of
-from kschedx.api.timestamps import nanoseconds
 from kschedx.doctor.contents import Contents, Copy
 from kschedx.doctor.findings import (
     Certainty,
@@ -24,9 +22,10 @@ from kschedx.doctor.findings import (
     Weakness,
     YoungNodes,
 )
-from kschedx.doctor.objects import Node, Object, Pod
-from kschedx.doctor.versions import key_of, minor_of
+from kschedx.doctor.objects import DumpNode, DumpObject, DumpPod, key_of, minor_of
 from kschedx.errors import InputError
+from kschedx.kube.kinds import kind_of
+from kschedx.kube.scalars import nanoseconds
 
 _MINUTE = 60 * 1_000_000_000
 APART = 10 * _MINUTE
@@ -112,7 +111,7 @@ def _told(copies: Sequence[Copy]) -> Copies:
     )
 
 
-def _value(difference: Difference, found: Object) -> str:
+def _value(difference: Difference, found: DumpObject) -> str:
     match difference:
         case Difference.OBJECT:
             return found.uid
@@ -123,7 +122,7 @@ def _value(difference: Difference, found: Object) -> str:
 
 def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
     """An owner of another uid: garbage collection deletes what such an owner left behind."""
-    first: tuple[Object, Object] | None = None
+    first: tuple[DumpObject, DumpObject] | None = None
     number = 0
     for kind in contents.objects.values():
         for found in kind.values():
@@ -155,7 +154,7 @@ def _other_owners(contents: Contents) -> Iterator[OtherOwner]:
 
 
 def _clouds(contents: Contents) -> Iterator[Clouds]:
-    of: dict[str, list[Node]] = {}
+    of: dict[str, list[DumpNode]] = {}
     for node in contents.nodes.values():
         if node.cloud:
             of.setdefault(_ALIASES.get(node.cloud, node.cloud), []).append(node)
@@ -268,7 +267,7 @@ def _young_nodes(contents: Contents) -> Iterator[YoungNodes]:
         )
 
 
-def _is_older(pod: Pod, node: Node | None) -> bool:
+def _is_older(pod: DumpPod, node: DumpNode | None) -> bool:
     """The pod was started on the node before that was there. A kubelet starts static pods earlier."""
     if node is None or pod.is_finished or pod.is_static or not pod.started or pod.started >= node.created:
         return False

@@ -1,16 +1,124 @@
-"""The facts that doctor remembers of an object."""
+"""Kubernetes' versions as kubelets and API servers write them."""
 
 from __future__ import annotations
 
+import re
 import sys
 
-from msgspec import Struct
+from msgspec import Raw, Struct, field
 
-from kschedx.api.kinds import KINDS
 from kschedx.doctor.findings import Difference
-from kschedx.doctor.wire import Condition, Item, Metadata, Owner, Spec, Status
 from kschedx.errors import Place
+from kschedx.kube.kinds import KINDS
 from kschedx.sources.batch import Origin
+
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?", re.ASCII)
+
+
+def minor_of(version: str) -> tuple[int, int]:
+    """(1, 36) of `v1.36.2-gke.7`; (0, 0) for what is no version."""
+    return key_of(version)[:2]
+
+
+def key_of(version: str) -> tuple[int, int, int]:
+    """What versions are ordered by; (0, 0, 0) for what is none."""
+    match = _VERSION.match(version)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
+
+
+# The shape in which doctor reads objects of every kind: what names something, and what was when.
+#
+# One shape serves all kinds, so that a mixed list is decoded at once. It is not that of any kind: an object whose
+# fields
+# are of other types is read again by its head alone.
+
+
+class Owner(Struct, rename="camel", gc=False):
+    api_version: str | None = ""
+    kind: str | None = ""
+    name: str | None = ""
+    uid: str | None = ""
+    controller: bool | None = False
+
+    @property
+    def group(self) -> str:
+        return (self.api_version or "").rpartition("/")[0]
+
+
+class Metadata(Struct, kw_only=True, rename="camel", gc=False):
+    name: str | None = ""
+    generate_name: str | None = ""
+    namespace: str | None = ""
+    uid: str | None = ""
+    resource_version: str | None = ""
+    creation_timestamp: str | None = ""
+    owner_references: list[Owner] | None = None
+
+
+class Head(Struct, kw_only=True, rename="camel", gc=False):
+    """What every object has."""
+
+    kind: str | None = ""
+    api_version: str | None = ""
+    metadata: Metadata | None = None
+
+
+class ClaimVolume(Struct, rename="camel", gc=False):
+    claim_name: str | None = ""
+
+
+class Volume(Struct, kw_only=True, rename="camel", gc=False):
+    name: str | None = ""
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: Raw | None = None
+
+
+class Spec(Struct, kw_only=True, rename="camel", gc=False):
+    """Of pods, nodes, volumes and claims together."""
+
+    node_name: str | None = ""
+    volumes: list[Volume] | None = None
+    priority_class_name: str | None = ""
+    runtime_class_name: str | None = ""
+    resource_claims: list[Raw] | None = None
+    scheduling_group: dict[str, object] | None = None
+    scheduling_gates: list[dict[str, object]] | None = None
+    scheduler_name: str | None = ""
+    storage_class_name: str | None = ""
+    volume_name: str | None = ""
+    provider_id: str | None = field(default="", name="providerID")
+
+
+class Condition(Struct, kw_only=True, rename="camel", gc=False):
+    type: str | None = ""
+    status: str | None = ""
+    last_heartbeat_time: str | None = ""
+    last_transition_time: str | None = ""
+
+
+class NodeInfo(Struct, rename="camel", gc=False):
+    kubelet_version: str | None = ""
+
+
+class Status(Struct, kw_only=True, rename="camel", gc=False):
+    """Of pods, nodes and of what makes pods."""
+
+    phase: str | None = ""
+    start_time: str | None = ""
+    conditions: list[Condition] | None = None
+    node_info: NodeInfo | None = None
+    replicas: int | None = 0
+    current_number_scheduled: int | None = 0
+    active: int | list[Raw] | None = 0
+    """Pods of a Job; a CronJob lists its Jobs here."""
+
+
+class Item(Head, kw_only=True, rename="camel", gc=False):
+    spec: Spec | None = None
+    status: Status | None = None
+
+
+# The facts that doctor remembers of an object.
 
 COUNTED_BY = {
     "ReplicaSet": "replicas",
@@ -26,7 +134,7 @@ _NO_SPEC, _NO_STATUS, _NO_CONDITION = Spec(), Status(), Condition()
 _FINISHED = ("Succeeded", "Failed")
 
 
-class Object(Struct, gc=False):
+class DumpObject(Struct, gc=False):
     """An object that scheduling reads."""
 
     kind: str
@@ -73,7 +181,7 @@ class Object(Struct, gc=False):
         return self.origin.place(self.index)
 
 
-class Pod(Object, gc=False):
+class DumpPod(DumpObject, gc=False):
     node: str
     phase: str
     started: str
@@ -99,7 +207,7 @@ class Pod(Object, gc=False):
         return self.owner.kind == "Node"
 
 
-class Node(Object, gc=False):
+class DumpNode(DumpObject, gc=False):
     cloud: str
     """What its providerID begins with: `aws`, `gce`."""
     kubelet: str
@@ -109,19 +217,19 @@ class Node(Object, gc=False):
     """Of the condition Ready."""
 
 
-class Claim(Object, gc=False):
+class DumpClaim(DumpObject, gc=False):
     """A PersistentVolumeClaim or a PersistentVolume."""
 
     storage_class: str
     volume: str
 
 
-class Workload(Object, gc=False):
+class DumpWorkload(DumpObject, gc=False):
     pods: int
     """How many it says it has."""
 
 
-def remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
+def remember(item: Item, kind: str, origin: Origin, index: int) -> DumpObject:
     """The facts of an object of a kind that is read."""
     metadata, spec, status = item.metadata or Metadata(), item.spec or _NO_SPEC, item.status or _NO_STATUS
     namespace = sys.intern(metadata.namespace or "default") if KINDS[kind].is_namespaced else ""
@@ -131,7 +239,7 @@ def remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
             return _pod(common, metadata, spec, status)
         case "Node":
             ready = next((one for one in status.conditions or () if one.type == "Ready"), _NO_CONDITION)
-            return Node(
+            return DumpNode(
                 *common,
                 cloud=_cloud(spec.provider_id or ""),
                 kubelet=(status.node_info.kubelet_version if status.node_info else "") or "",
@@ -139,11 +247,11 @@ def remember(item: Item, kind: str, origin: Origin, index: int) -> Object:
                 heartbeat=ready.last_heartbeat_time or "",
             )
         case "PersistentVolumeClaim" | "PersistentVolume":
-            return Claim(*common, storage_class=spec.storage_class_name or "", volume=spec.volume_name or "")
+            return DumpClaim(*common, storage_class=spec.storage_class_name or "", volume=spec.volume_name or "")
         case _ if kind in COUNTED_BY:
             pods = getattr(status, COUNTED_BY[kind])
-            return Workload(*common, pods=pods if isinstance(pods, int) else 0)
-    return Object(*common)
+            return DumpWorkload(*common, pods=pods if isinstance(pods, int) else 0)
+    return DumpObject(*common)
 
 
 def _cloud(provider_id: str) -> str:
@@ -152,7 +260,7 @@ def _cloud(provider_id: str) -> str:
     return scheme if separator else "oci" if provider_id.startswith("ocid1.") else ""
 
 
-def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spec: Spec, status: Status) -> Pod:
+def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spec: Spec, status: Status) -> DumpPod:
     times = [one.last_transition_time or "" for one in status.conditions or ()]
     claims = []
     for volume in spec.volumes or ():
@@ -160,7 +268,7 @@ def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spe
             claims.append(volume.persistent_volume_claim.claim_name or "")
         elif volume.ephemeral is not None:
             claims.append(f"{metadata.name}-{volume.name}")
-    return Pod(
+    return DumpPod(
         *common,
         node=sys.intern(spec.node_name or ""),
         phase=sys.intern(status.phase or ""),
@@ -175,7 +283,7 @@ def _pod(common: tuple[str, str, Metadata, Origin, int], metadata: Metadata, spe
     )
 
 
-def difference(first: Object, second: Object) -> Difference:
+def difference(first: DumpObject, second: DumpObject) -> Difference:
     """Of two objects of one name."""
     if first.uid and second.uid and first.uid != second.uid:
         return Difference.OBJECT

@@ -1,13 +1,19 @@
-"""A manifest as the API server of a snapshot's cluster would store it, and what a reader should know about that."""
+"""What Pod Security admission makes of new pods in a snapshot's namespaces, as far as that can be known.
+
+The API server's own configuration (defaults other than `privileged`, exempt namespaces, users and RuntimeClasses) is
+in no dump: it is taken to be the built-in one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from kschedx.api.admission import (
+from kschedx.apiserver.admission import (
     DEFAULT_TOLERATION_SECONDS,
     PRIORITY,
     AdmissionContext,
@@ -16,24 +22,293 @@ from kschedx.api.admission import (
     admit,
     check_plugins,
 )
-from kschedx.api.decode import decode
-from kschedx.api.defaulting import DEFAULT_NAMESPACE, default_pod
-from kschedx.api.given import encoded
-from kschedx.api.kubelet_fields import KubeletFields
-from kschedx.api.optional_admission import PLUGIN_OF_ANNOTATION
-from kschedx.api.priority import resolve_priority
-from kschedx.api.resource_quota import not_created
-from kschedx.api.stored import is_stored
-from kschedx.api.types import Pod
-from kschedx.api.validation_parts import ValidationOptions
+from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
+from kschedx.apiserver.limit_range import limit_range_refusal_of_claim
+from kschedx.apiserver.pod_classes import resolve_priority
+from kschedx.apiserver.pod_security import Level, Policy, Standards, policy_of
+from kschedx.apiserver.security_context import KubeletFields, KubeletSpec
 from kschedx.errors import NotAdmittedError, nearest
-from kschedx.explain.missing import require_for_admission
-from kschedx.explain.notes import admission as notes
-from kschedx.explain.notes.admission import AdmissionNote, PodSecurityUnread
-from kschedx.explain.pod_security import enforced, warned
-from kschedx.explain.quotas import has_siblings
+from kschedx.explain import notes
+from kschedx.explain.missing_kinds import require_for_admission
+from kschedx.explain.notes import AdmissionNote, PodSecurityUnread
+from kschedx.kube.decoding import decode, encoded, is_stored
+from kschedx.kube.field_errors import ValidationOptions
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.kube.resource_quota import (
+    ChargedObject,
+    New,
+    ResourceQuota,
+    charged,
+    claim_not_created,
+    discharged,
+    forbidden,
+    maker_not_created,
+    not_created,
+    quota_refusal,
+    with_status,
+)
+from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
+from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
+from kschedx.snapshot.events import FailedCreate
 from kschedx.snapshot.snapshot import Snapshot
+
+_FIRST = 23
+"""The release of Kubernetes 1 whose API server looks at the labels unless it is told not to."""
+_OWN_USERS = "UserNamespacesPodSecurityStandards"
+_OPENSHIFT = "node.openshift.io/os_id"
+
+
+def enforced(
+    snapshot: Snapshot, namespace: str, release: Release, maker: Mapping[str, object] | None = None
+) -> PodSecurity | PodSecurityUnread | None:
+    """What a new pod is held against; None where every pod is let in. `maker` is the workload whose template it has."""
+    standards, wanted = standards_of(release), _policy(snapshot, namespace).enforce
+    if standards is None or wanted.level is Level.PRIVILEGED:
+        return None
+    is_cut = maker is not None and _is_cut(maker)
+    if is_cut or _OPENSHIFT in snapshot.cluster.label_keys:
+        return PodSecurityUnread(namespace=namespace, level=str(wanted.level), is_cut=is_cut)
+    return PodSecurity(wanted=wanted, standards=standards)
+
+
+def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
+    """The namespaces that do not let every pod in."""
+    if standards_of(release) is None:
+        return frozenset()
+    return frozenset(name for name in snapshot.namespaces if _policy(snapshot, name).enforce.level)
+
+
+def refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str | None:
+    """Why Pod Security refuses one more pod of a workload of the snapshot; None where it does not, or is not known."""
+    owner, namespace = pod.metadata.controller, pod.metadata.namespace
+    raw = None if owner is None else snapshot.workloads.get((owner.kind, namespace, owner.name))
+    if raw is None or _policy(snapshot, namespace).enforce.level is Level.PRIVILEGED:
+        return None
+    maker = msgspec.json.decode(raw, type=dict[str, object])
+    standard = enforced(snapshot, namespace, release, maker)
+    if not isinstance(standard, PodSecurity):
+        return None
+    template = decode(msgspec.json.encode(_template(maker)), KubeletFields)
+    return standard.refusal(pod, template.spec)
+
+
+def warned(
+    snapshot: Snapshot, pod: Pod, kubelet: KubeletSpec, release: Release, maker: Mapping[str, object] | None = None
+) -> str:
+    """What kubectl prints when the manifest of a pod or of its `maker` is applied; empty where nothing."""
+    standards, wanted = standards_of(release), _policy(snapshot, pod.metadata.namespace).warn
+    if standards is None or _OPENSHIFT in snapshot.cluster.label_keys or (maker is not None and is_stored(maker)):
+        return ""
+    return PodSecurity(wanted=wanted, standards=standards).warning(pod, kubelet, is_template=maker is not None)
+
+
+def standards_of(release: Release) -> Standards | None:
+    """None for releases before Pod Security."""
+    minor = int(release.version.partition(".")[2])
+    return Standards(minor=minor, relaxes_own_users=release.enabled(_OWN_USERS)) if minor >= _FIRST else None
+
+
+def _policy(snapshot: Snapshot, namespace: str) -> Policy:
+    return policy_of(snapshot.namespaces.get(namespace, {}))
+
+
+def _is_cut(maker: Mapping[str, object]) -> bool:
+    """A snapshot file keeps of a template what scheduling reads."""
+    spec = _template(maker).get("spec")
+    return is_stored(maker) and isinstance(spec, dict) and ALWAYS_STORED not in spec
+
+
+def _template(maker: Mapping[str, object]) -> Mapping[str, object]:
+    """Of the pods of one of Kubernetes' own workloads."""
+    kind = KINDS.get(str(maker.get("kind")))
+    found: object = None if kind is None else maker
+    for part in () if kind is None else kind.template:
+        found = found.get(part) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+# What the ResourceQuotas and the LimitRanges of a snapshot let in, and what is left of quotas afterwards.
+
+_POD_LEVEL = "PodLevelResources"
+_Change = Callable[..., ResourceQuota]
+
+
+class _Owned(Struct):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+def counted(kind: str, namespace: str, name: str) -> ChargedObject:
+    """An object of a kind that is in the table."""
+    return ChargedObject(metadata=ObjectMeta(name=name, namespace=namespace), resource=KINDS[kind].resource)
+
+
+def refused_by_quota(snapshot: Snapshot, new: New, release: Release) -> str | None:
+    """Why a quota refuses a new object, in the API server's words; None where none does. Of a claim, LimitRanges are
+    asked first."""
+    if isinstance(new, PersistentVolumeClaim):
+        for limit_range in snapshot.limit_ranges.get(new.metadata.namespace, ()):
+            refusal = limit_range_refusal_of_claim(new, limit_range)
+            if refusal is not None:
+                return forbidden(new, refusal)
+    on = release.gates.get(_POD_LEVEL, False)
+    quotas = _quotas(snapshot, new.metadata.namespace, on)
+    return quota_refusal(new, quotas, pod_level_resources=on) if quotas else None
+
+
+class Ledger:
+    """The quotas of a cluster while objects come and go."""
+
+    def __init__(self, snapshot: Snapshot, release: Release) -> None:
+        """What the snapshot holds is counted."""
+        self._release = release
+        self._pod_level = release.gates.get(_POD_LEVEL, False)
+        namespaces = {quota.metadata.namespace for quota in snapshot.of(ResourceQuota)}
+        quotas = tuple(quota for name in sorted(namespaces) for quota in _quotas(snapshot, name, self._pod_level))
+        self._snapshot = snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
+
+    def on(self, snapshot: Snapshot) -> Snapshot:
+        """Another snapshot of the cluster, whose quotas count what these do."""
+        quotas = self._snapshot.of(ResourceQuota)
+        return snapshot.with_records(ResourceQuota, quotas) if quotas else snapshot
+
+    def take(self, new: New) -> str | None:
+        """Why an object is refused, in the API server's words; None where it is counted from now on.
+
+        Of a pod whose controller is there, Pod Security is asked before the quotas.
+        """
+        violation = refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
+        refusal = (
+            refused_by_quota(self._snapshot, new, self._release) if violation is None else forbidden(new, violation)
+        )
+        if refusal is None:
+            self._change(new, charged)
+        return refusal
+
+    def give(self, gone: New) -> None:
+        """Count an object no more."""
+        self._change(gone, discharged)
+
+    def _change(self, one: New, by: _Change) -> None:
+        quotas = self._snapshot.of(ResourceQuota)
+        if quotas:
+            changed = (
+                by(quota, one, pod_level_resources=self._pod_level)
+                if quota.metadata.namespace == one.metadata.namespace
+                else quota
+                for quota in quotas
+            )
+            self._snapshot = self._snapshot.with_records(ResourceQuota, changed)
+
+
+def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
+    """Raise `NotAdmittedError` where a quota refuses the pod, in the API server's words or its controller's.
+
+    A pod that is there already, or whose controller has pods already, takes nobody's place: it is in what is used. So
+    does one of a Deployment whose pods it replaces.
+    """
+    refusal = None if pod.key in snapshot.pods.rows else refused_by_quota(snapshot, pod, release)
+    if refusal is not None and not has_siblings(snapshot, pod.metadata):
+        raise NotAdmittedError(not_created(pod, refusal))
+
+
+def require_quota_of_maker(snapshot: Snapshot, maker: ChargedObject, release: Release) -> None:
+    """The same for what a controller makes that makes the pod: a Deployment's new ReplicaSet, a CronJob's Job."""
+    refusal = refused_by_quota(snapshot, maker, release)
+    if refusal is not None:
+        raise NotAdmittedError(maker_not_created(maker, refusal))
+
+
+def require_quota_of_claims(
+    snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim], pod: Pod, release: Release
+) -> None:
+    """The same for claims that the pod's StatefulSet makes before the pod, one after the other."""
+    ledger = Ledger(snapshot, release)
+    for claim in claims:
+        refusal = ledger.take(claim)
+        if refusal is not None:
+            raise NotAdmittedError(claim_not_created(claim, pod, refusal))
+
+
+def with_allowed(
+    before: Snapshot, applied: Snapshot, new: Sequence[New], release: Release
+) -> tuple[Snapshot, tuple[str | None, ...]]:
+    """The cluster with manifests that was `applied`, whose quotas count the claims and the workloads among them that
+    are `new`, and why each of those is refused. What is refused is not there."""
+    namespaces = {one.metadata.namespace for one in new}
+    ruled = {quota.metadata.namespace for quota in applied.of(ResourceQuota)} | {*applied.limit_ranges}
+    if namespaces.isdisjoint(ruled):
+        return applied, (None,) * len(new)
+    without = replace(applied.storage, claims=before.storage.claims)
+    ledger = Ledger(replace(applied, workloads=before.workloads, storage=without), release)
+    refusals = tuple(map(ledger.take, new))
+    gone = {
+        f"{one.metadata.namespace}/{one.metadata.name}"
+        for one, refusal in zip(new, refusals, strict=True)
+        if refusal is not None and isinstance(one, PersistentVolumeClaim)
+    }
+    held = ledger.on(applied)
+    if gone:
+        claims = {key: claim for key, claim in applied.storage.claims.items() if key not in gone}
+        held = held.with_storage(replace(held.storage, claims=claims))
+    return held, refusals
+
+
+def new_claims(before: Snapshot, after: Snapshot) -> tuple[PersistentVolumeClaim, ...]:
+    """What one snapshot has more than the other."""
+    if after.storage.claims is before.storage.claims:
+        return ()
+    return tuple(claim for key, claim in after.storage.claims.items() if key not in before.storage.claims)
+
+
+def _quotas(snapshot: Snapshot, namespace: str, on: bool) -> tuple[ResourceQuota, ...]:
+    """Those of a namespace; what one counts that has no status yet is counted here."""
+    found = (one for one in snapshot.of(ResourceQuota) if one.metadata.namespace == namespace)
+    return tuple(
+        one if one.status.hard else with_status(one, _objects(snapshot, namespace), pod_level_resources=on)
+        for one in found
+    )
+
+
+def _objects(snapshot: Snapshot, namespace: str) -> Iterator[New]:
+    pods = snapshot.pods
+    yield from (pods[row] for row in range(len(pods)) if pods.namespaces[row] == namespace)
+    yield from (claim for claim in snapshot.storage.claims.values() if claim.metadata.namespace == namespace)
+    yield from (claim for claim in snapshot.devices.claims.values() if claim.metadata.namespace == namespace)
+    for kind, space, name in snapshot.workloads:
+        if space == namespace and kind in KINDS:
+            yield counted(kind, space, name)
+
+
+def has_siblings(snapshot: Snapshot, pod: ObjectMeta) -> bool:
+    """Whether the controller of a pod, or for another template the same Deployment, has pods."""
+    owner = pod.controller
+    if owner is None:
+        return False
+    pods, makers = snapshot.pods, {(owner.kind, owner.name), *_replica_sets_beside(snapshot, pod.namespace, owner)}
+    inside = pods.namespaces.where(lambda name: name == pod.namespace)
+    is_theirs = pods.owners.where(
+        lambda owners: any(one.controller and (one.kind, one.name) in makers for one in owners)
+    )
+    return bool((inside & is_theirs).any())
+
+
+def _replica_sets_beside(snapshot: Snapshot, namespace: str, owner: OwnerReference) -> Iterator[tuple[str, str]]:
+    """Those of the Deployment that a ReplicaSet is of."""
+    owners = {
+        name: tuple(msgspec.json.decode(raw, type=_Owned).metadata.owner_references)
+        for (kind, space, name), raw in snapshot.workloads.items()
+        if owner.kind == "ReplicaSet" and kind == "ReplicaSet" and space == namespace
+    }
+    deployments = {one.name for one in owners.get(owner.name, ()) if one.kind == "Deployment"}
+    for name, found in owners.items():
+        if any(one.kind == "Deployment" and one.name in deployments for one in found):
+            yield "ReplicaSet", name
+
+
+# A manifest as the API server of a snapshot's cluster would store it, and what a reader should know about that.
 
 
 def admitted_pod(
@@ -170,3 +445,55 @@ def _changes(admitted: Admitted) -> Iterator[AdmissionNote]:
             yield notes.AdmittedAsEveryPod(plugin=plugin, source=source, changes=changes)
         else:
             yield notes.Admitted(plugin=plugin, source=source, changes=changes)
+
+
+# Pods that nobody could make, as the events of their controllers say it.
+
+
+class _MakerSpec(Struct, frozen=True):
+    replicas: int | None = None
+
+
+class _MakerStatus(Struct, frozen=True, rename="camel"):
+    completion_time: str | None = None
+
+
+class _Maker(Struct, frozen=True):
+    """What somebody who makes pods says of their number."""
+
+    spec: _MakerSpec | None = None
+    status: _MakerStatus | None = None
+
+    @property
+    def wants_pods(self) -> bool:
+        is_done = self.status is not None and self.status.completion_time is not None
+        return not is_done and (self.spec is None or self.spec.replicas != 0)
+
+
+class Unmade(Struct, frozen=True, kw_only=True):
+    """What has no pods."""
+
+    kind: str
+    namespace: str
+    name: str
+    event: FailedCreate
+
+
+def recorded_refusal(snapshot: Snapshot, pod: Pod) -> FailedCreate | None:
+    """What the pod's controller said last of one like it; None where such pods are there, or nothing was said."""
+    owner = pod.metadata.controller
+    event = None if owner is None else snapshot.failed_creates.get((owner.kind, pod.metadata.namespace, owner.name))
+    if event is None or owner is None or has_siblings(snapshot, pod.metadata):
+        return None
+    is_of_another = bool(event.uid and owner.uid) and event.uid != owner.uid
+    return None if is_of_another else event
+
+
+def without_pods(snapshot: Snapshot, within: str | None) -> Iterator[Unmade]:
+    """What is in a namespace of the snapshot, or in any, has no pods, and whose controller says why."""
+    for (kind, namespace, name), event in snapshot.failed_creates.items():
+        raw = snapshot.workloads.get((kind, namespace, name)) if within in (None, namespace) else None
+        if raw is not None and msgspec.json.decode(raw, type=_Maker).wants_pods:
+            owner = OwnerReference(kind=kind, name=name, controller=True)
+            if not has_siblings(snapshot, ObjectMeta(namespace=namespace, owner_references=(owner,))):
+                yield Unmade(kind=kind, namespace=namespace, name=name, event=event)

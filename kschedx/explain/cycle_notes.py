@@ -1,36 +1,285 @@
-"""What a reader has to know to trust the answer of a finished cycle."""
+"""Notes on amounts that are hardly meant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kschedx.api.scheduler_plugins import NodeResourceTopology
-from kschedx.api.types import Node
-from kschedx.explain.bound_by_hand import bound_by_hand
-from kschedx.explain.device_notes import device_notes
-from kschedx.explain.missing import missing_notes
-from kschedx.explain.notes import Note
-from kschedx.explain.notes.cluster import FilesLeftOut, FinishedPods, OrphanedPods
-from kschedx.explain.notes.cycle import (
+from kschedx.errors import InputError
+from kschedx.explain.events import contrasts, recorded
+from kschedx.explain.missing_kinds import missing_notes
+from kschedx.explain.node_groups import account
+from kschedx.explain.notes import (
+    BoundByHand,
+    CapacitySelectorInvalid,
+    ClaimClassMissing,
+    ClaimVolumeMissing,
+    Consequence,
+    CSINodesWithoutNode,
     CycleNote,
+    EmptyKind,
+    EqualVolumes,
+    ExtenderFailed,
+    ExtenderNote,
+    ExtendersNotAsked,
+    FilesLeftOut,
+    FinishedPods,
     Gated,
     KeepsAccount,
+    MissingKind,
+    NodesDroppedSilently,
+    NodesWithoutCSINode,
     NominatedNodeFirst,
+    Note,
     NotMeasured,
     NotReadyNodes,
+    OrphanedPods,
+    RecordedEvent,
     Sampling,
+    SelectedNodeMissing,
+    SelectorRefusal,
+    SelectorsRefused,
     SingleFeasibleNode,
+    StorageNote,
     Tie,
     UnknownPlugins,
+    UnlikelyAmount,
+    VolumeBoundElsewhere,
+    WholeNodesAnswered,
 )
-from kschedx.explain.notes.recorded import RecordedEvent
-from kschedx.explain.recorded import contrasts, recorded
-from kschedx.explain.storage_notes import storage_notes
-from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.unheard import Kind, Stake, open_stake
+from kschedx.extenders.calls import Trace
+from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
+from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
+from kschedx.kube.other_schedulers import NodeResourceTopology
+from kschedx.kube.selectors import NodeSelector, compile_selector
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to
+from kschedx.kube.tolerations import NO_EXECUTE, untolerated
+from kschedx.kube.types import Node, Pod
+from kschedx.kube.typos import unlikely_quantities
+from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.releases import Release
+from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
+
+
+def amount_notes(pod: Pod) -> Iterator[UnlikelyAmount]:
+    for one in unlikely_quantities(pod.spec):
+        yield UnlikelyAmount(
+            container=one.container,
+            resource=one.resource,
+            amount=one.written,
+            is_really=one.is_really,
+            meant=one.meant,
+        )
+
+
+# Device selectors that the API server would not store, in objects that it has not stored yet.
+
+
+def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[SelectorsRefused]:
+    """None for a pod without device claims."""
+    if not pod.spec.resource_claims:
+        return
+    refusals = tuple(_selector_refusals(snapshot, pod, release))
+    if refusals:
+        yield SelectorsRefused(refusals=refusals)
+
+
+def _selector_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[SelectorRefusal]:
+    """What has a creation timestamp was admitted, by the API server that it comes from."""
+    from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
+    from kschedx.plugins.dynamic_resources.selectors import claim_refusals, class_refusals  # most pods claim no device
+
+    features = DeviceFeatures.of(release).cel
+    for one in snapshot.devices.classes.values():
+        if not one.metadata.creation_timestamp:
+            for field, told in class_refusals(one, features):
+                yield SelectorRefusal(object=f"DeviceClass {one.name}", field=field, error=told)
+    for claim in snapshot.devices.claims.values():
+        if not claim.metadata.creation_timestamp and claim.metadata.namespace == pod.metadata.namespace:
+            for field, told in claim_refusals(claim, features):
+                yield SelectorRefusal(object=f"ResourceClaim {claim.key}", field=field, error=told)
+
+
+# What does not fit together about the storage that a pod uses.
+
+
+def storage_notes(snapshot: Snapshot, pod: Pod) -> tuple[StorageNote, ...]:
+    """In the order of the pod's volumes, then what concerns the cluster; none for a pod without volumes."""
+    if not any(map(is_counted, pod.spec.volumes)):
+        return ()
+    names = [claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes]
+    found = [snapshot.storage.claim(pod.metadata.namespace, name) for name in dict.fromkeys(names) if name]
+    claims = [claim for claim in found if claim is not None]
+    return (
+        *_missing_kinds(snapshot, pod, lacks_claims=None in found),
+        *(note for claim in claims for note in _claim(snapshot, claim)),
+        *_csi_nodes(snapshot),
+        *_capacities(snapshot, claims),
+    )
+
+
+def _missing_kinds(snapshot: Snapshot, pod: Pod, *, lacks_claims: bool) -> Iterator[StorageNote]:
+    """A dump without a kind looks like a cluster that has none of it, unless it says that it is complete."""
+    source = snapshot.source
+    if lacks_claims and not source.kinds.get("PersistentVolumeClaim"):
+        is_known = source.is_complete("PersistentVolumeClaim", pod.metadata.namespace)
+        yield (EmptyKind if is_known else MissingKind)(kind="PersistentVolumeClaim")
+    if not source.kinds.get("CSINode"):
+        yield (EmptyKind if source.is_complete("CSINode") else MissingKind)(kind="CSINode")
+
+
+def _claim(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[StorageNote]:
+    storage = snapshot.storage
+    bound = claim.spec.volume_name
+    if bound:
+        volume = storage.volumes.get(bound)
+        if volume is None:
+            yield ClaimVolumeMissing(claim=claim.key, volume=bound)
+        elif volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
+            other = f"{volume.spec.claim_ref.namespace}/{volume.spec.claim_ref.name}"
+            yield VolumeBoundElsewhere(claim=claim.key, volume=bound, other=other)
+    elif claim.storage_class and claim.storage_class not in storage.classes:
+        yield ClaimClassMissing(claim=claim.key, storage_class=claim.storage_class, known=tuple(storage.classes))
+    selected = claim.selected_node
+    if not bound and selected is not None and selected not in snapshot.cluster.index:
+        yield SelectedNodeMissing(claim=claim.key, node=selected)
+    yield from _equal_volumes(snapshot, claim)
+
+
+def _equal_volumes(snapshot: Snapshot, claim: PersistentVolumeClaim) -> Iterator[StorageNote]:
+    """kube-scheduler lists volumes in no order, so equal ones are a matter of chance."""
+    storage_class = snapshot.storage.classes.get(claim.storage_class)
+    if claim.spec.volume_name or storage_class is None or not storage_class.waits_for_first_consumer:
+        return
+    from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch  # most pods have no such claim
+
+    try:
+        search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)
+    except SearchError:
+        return
+    by_reach: dict[NodeSelector | None, list[PersistentVolume]] = {}
+    for volume in search.fitting:
+        by_reach.setdefault(volume.required_node_affinity, []).append(volume)
+    for fitting in by_reach.values():
+        equal = tuple(volume.name for volume in fitting if volume.size == fitting[0].size)
+        if len(equal) > 1 and not search.prebound:
+            yield EqualVolumes(claim=claim.key, volumes=equal)
+            return
+
+
+def _csi_nodes(snapshot: Snapshot) -> Iterator[StorageNote]:
+    index, csi_nodes = snapshot.cluster.index, snapshot.storage.csi_nodes
+    gone = tuple(name for name in csi_nodes if name not in index)
+    if gone:
+        yield CSINodesWithoutNode(csi_nodes=gone)
+    bare = tuple(name for name in index if name not in csi_nodes)
+    if bare and csi_nodes:
+        yield NodesWithoutCSINode(nodes=bare)
+
+
+def _capacities(snapshot: Snapshot, claims: Sequence[PersistentVolumeClaim]) -> Iterator[StorageNote]:
+    for name in dict.fromkeys(claim.storage_class for claim in claims if not claim.spec.volume_name):
+        for capacity in snapshot.storage.capacities_of_class.get(name, ()):
+            if capacity.node_topology is None:
+                continue
+            try:
+                compile_selector(capacity.node_topology)
+            except InputError as error:
+                yield CapacitySelectorInvalid(capacity=capacity.key, error=str(error))
+
+
+# What a reader has to know of the HTTP extenders of a configuration.
+
+
+def extender_notes(cycle: Cycle) -> Iterator[ExtenderNote]:
+    yield from _not_asked(cycle)
+    trace = cycle.extenders
+    if trace is not None and trace.called:
+        yield from _failures(trace)
+        if trace.silent:
+            yield NodesDroppedSilently(nodes=tuple(trace.silent))
+        yield from _whole(trace)
+
+
+def _not_asked(cycle: Cycle) -> Iterator[ExtendersNotAsked]:
+    """Who would have had a say; the sentence on the screen says it where that leaves the answer open."""
+    unasked = [one for one in cycle.unheard if one.kind is UnevaluatedKind.EXTENDER]
+    names = tuple(one.name for one in unasked)
+    if not unasked:
+        return
+    if cycle.outcome is Outcome.UNSCHEDULABLE:
+        preempts = cycle.post_filter is not None and bool(cycle.post_filter.candidates)
+        choosing = tuple(one.name for one in unasked if preempts and "preemptVerb" in one.where)
+        yield ExtendersNotAsked(extenders=names, stands=True, choosing_victims=choosing)
+    elif cycle.outcome is not Outcome.ERROR and any(one.stake is not Stake.NOTHING for one in unasked):
+        yield ExtendersNotAsked(extenders=names, stands=False)
+
+
+def _failures(trace: Trace) -> Iterator[ExtenderFailed]:
+    for filtered in trace.filter:
+        if filtered.error:
+            then = Consequence.AS_IF_ABSENT if filtered.ignored else Consequence.ENDS_FILTER
+            yield _failed(trace, filtered.extender, filtered.error, then)
+    for scored in trace.scores:
+        if scored.error:
+            yield _failed(trace, scored.extender, scored.error, Consequence.NO_SCORES)
+    for preempted in trace.preempt:
+        if preempted.error:
+            then = Consequence.CANDIDATES_STAY if preempted.ignored else Consequence.NO_EVICTION
+            yield _failed(trace, preempted.extender, preempted.error, then)
+
+
+def _failed(trace: Trace, extender: int, error: str, then: Consequence) -> ExtenderFailed:
+    return ExtenderFailed(url=trace.urls[extender], extender=extender, error=error, consequence=then)
+
+
+def _whole(trace: Trace) -> Iterator[WholeNodesAnswered]:
+    by = [trace.urls[call.extender] for call in trace.filter if call.whole]
+    if by and trace.left is not None and len(trace.left) > 1:
+        yield WholeNodesAnswered(extender=by[-1])
+
+
+# A pod that names its node itself: kube-scheduler never sees it, and the kubelet of that node decides.
+#
+# Upstream: AdmissionCheck in pkg/scheduler/eventhandlers.go, which pkg/kubelet/lifecycle/predicate.go asks, and whose
+# reasons a refused pod gets in its status.
+
+
+def bound_by_hand(cycle: Cycle) -> BoundByHand | None:
+    """What is sure about a pod with spec.nodeName; None for all others."""
+    name = cycle.pod.spec.node_name
+    if not name:
+        return None
+    row = cycle.snapshot.cluster.index.get(name)
+    if row is None:
+        return BoundByHand(node=name, exists=False)
+    refusals = dict.fromkeys(_kubelet_refusals(cycle, cycle.snapshot.cluster.nodes[row]))
+    return BoundByHand(node=name, exists=True, refusals=tuple(refusals))
+
+
+def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
+    """The reasons that the kubelet would write, in its order."""
+    names = [cycle.nodes.name(TableRow(at)) for at in range(len(cycle.nodes))] if cycle.nodes is not None else []
+    if cycle.filter is not None and node.name in names:
+        findings = account(cycle, TableRow(names.index(node.name))).findings
+        for one in findings:
+            if isinstance(one, TooManyPods):
+                yield "OutOfpods"
+            elif isinstance(one, InsufficientResource):
+                yield f"OutOf{one.resource}"
+        if any(isinstance(one, NodeAffinityMismatch) and one.source != "addedAffinity" for one in findings):
+            yield "NodeAffinity"
+        if any(isinstance(one, HostPortConflict) for one in findings):
+            yield "NodePorts"
+    comparison = cycle.release.enabled("TaintTolerationComparisonOperators")
+    tolerations = cycle.pod.spec.tolerations
+    if untolerated(node.spec.taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
+        yield "TaintToleration"
+
+
+# What a reader has to know to trust the answer of a finished cycle.
 
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates every node of a cluster that is smaller than this."""
@@ -77,7 +326,7 @@ def _accounts(cycle: Cycle) -> Iterator[CycleNote]:
 
 
 def _of_scheduler(cycle: Cycle) -> Iterator[CycleNote]:
-    left_out = tuple(one for one in cycle.unheard if one.kind is Kind.PLUGIN)
+    left_out = tuple(one for one in cycle.unheard if one.kind is UnevaluatedKind.PLUGIN)
     if left_out:
         settled = cycle.has_no_choice and open_stake(cycle.unheard) is not Stake.FIT
         rejected = cycle.outcome in (Outcome.UNSCHEDULABLE, Outcome.ERROR)
@@ -155,6 +404,6 @@ def _is_untainted_though_not_ready(node: Node) -> bool:
 def _of_extenders(cycle: Cycle) -> Iterator[Note]:
     if cycle.extenders is None:
         return
-    from kschedx.explain.extender_notes import extender_notes  # most configurations have none
+    # moved  # most configurations have none
 
     yield from extender_notes(cycle)

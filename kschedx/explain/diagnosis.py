@@ -1,28 +1,313 @@
-"""What a cycle says about the nodes it rejected, ready to be told: groups, numbers, holders, eviction. No sentences.
-
-Cheap until asked: groups are read from the verdict columns, and facts are built only for the nodes that are shown.
-"""
+"""Whether a node selector asks for labels that no node has, and what was probably meant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resources import RequestPart, request_parts
-from kschedx.explain.blockers import NodeAccount, account
-from kschedx.explain.cause import Cause, cause_of
-from kschedx.explain.grouping import NodeGroup, node_groups
-from kschedx.explain.hardware_hints import HardwareHint, hardware_hint
-from kschedx.explain.holders import Eviction, Holders, eviction, holders
-from kschedx.explain.label_hints import LabelHint, label_hints
-from kschedx.findings import InsufficientResource, NodeAffinityMismatch
+from kschedx.explain.node_groups import NODE_NAME_FIELD, NodeAccount, NodeGroup, account, node_groups
+from kschedx.findings import Finding, InsufficientResource, NodeAffinityMismatch, UntoleratedTaint
+from kschedx.findings.nodes import FAULTS
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.status import Status
-from kschedx.snapshot.rows import TableRow
+from kschedx.framework.status import Candidate, Code, Status
+from kschedx.kube.resources import RequestPart, request_parts
+from kschedx.kube.types import Node
+from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow
+from kschedx.snapshot.nodes import ClusterNodes
+
+LOOKED_AT = 5000
+"""Distinct keys or values that are compared; a cluster has far fewer, a hostile one may not."""
+MOST_NEAR = 100
+"""Requirements for which something near is looked for; nobody reads of more."""
+
+
+class LabelHint(Struct, frozen=True, kw_only=True):
+    """A requirement that no node of the cluster satisfies."""
+
+    key: str
+    values: tuple[str, ...]
+    """What is asked for; empty where the key itself is on no node."""
+    nearest: str
+    """The label key or value that is in use and comes closest; empty where none is close."""
+    nearest_count: int
+    """Nodes that have it."""
+    in_use: tuple[tuple[str, int], ...]
+    """The values of the key with their number of nodes, most frequent first."""
+
+
+def label_hints(
+    requirements: Iterable[tuple[str, str, tuple[str, ...]]], cluster: ClusterNodes
+) -> tuple[LabelHint, ...]:
+    """Of requirements as key, operator and values, those that no node satisfies."""
+    found: list[LabelHint] = []
+    for key, operator, wanted in requirements:
+        hint = label_hint(key, operator, wanted, cluster, search=len(found) < MOST_NEAR)
+        if hint is not None:
+            found.append(hint)
+    return tuple(found)
+
+
+def label_hint(
+    key: str, operator: str, wanted: tuple[str, ...], cluster: ClusterNodes, *, search: bool = True
+) -> LabelHint | None:
+    """None where some node satisfies it, or where the operator asks for absence or compares numbers. `search`: look for
+    something near."""
+    if operator not in ("In", "=", "Exists") or key == NODE_NAME_FIELD:
+        return None
+    if key not in cluster.label_keys:
+        return _unknown_key(key, cluster, search=search)
+    column = cluster.label(key)
+    counts = Counter(column.values[int(code)] for code in column.codes)
+    in_use = tuple((value, count) for value, count in counts.most_common() if value is not None)
+    if operator == "Exists" or any(value in counts for value in wanted):
+        return None
+    nearest = _nearest(wanted, [value for value, _ in in_use]) if search else ""
+    return LabelHint(
+        key=key,
+        values=wanted,
+        nearest=nearest,
+        nearest_count=counts[nearest] if nearest else 0,
+        in_use=in_use,
+    )
+
+
+def _unknown_key(key: str, cluster: ClusterNodes, *, search: bool) -> LabelHint:
+    counts = Counter(name for node in cluster.nodes for name in node.metadata.labels) if search else Counter()
+    nearest = _nearest((key,), list(counts))
+    return LabelHint(key=key, values=(), nearest=nearest, nearest_count=counts[nearest] if nearest else 0, in_use=())
+
+
+def _nearest(wanted: tuple[str, ...], known: list[str]) -> str:
+    """The known text that is closest to one that is wanted; empty where none is close."""
+    for text in wanted[:LOOKED_AT]:
+        close = difflib.get_close_matches(text, known[:LOOKED_AT], n=1, cutoff=0.6)
+        if close:
+            return close[0]
+    return ""
+
+
+# Nodes that carry the labels of a hardware and do not offer the resource that its driver's plugin would offer.
+
+VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
+    "nvidia.com": ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "feature.node.kubernetes.io/pci-0302_10de"),
+    "amd.com": ("amd.com/", "feature.node.kubernetes.io/pci-1002"),
+    "gpu.intel.com": ("gpu.intel.com/", "intel.feature.node.kubernetes.io/gpu", "feature.node.kubernetes.io/pci-8086"),
+    "habana.ai": ("habana.ai/", "feature.node.kubernetes.io/pci-1da3"),
+    "aws.amazon.com": ("aws.amazon.com/neuron", "feature.node.kubernetes.io/pci-1d0f"),
+}
+"""Domain of an extended resource to how labels of its hardware begin: the vendor's, and node-feature-discovery's."""
+ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
+"""Labels that providers give to nodes with accelerators, whoever made them."""
+
+
+class HardwareHint(Struct, frozen=True, kw_only=True):
+    resource: str
+    nodes: tuple[tuple[str, str], ...]
+    """Node and the label that tells of the hardware, `key=value`."""
+
+
+def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:
+    """None where no node has such labels, or where some node offers the resource. A node that offers another one of the
+    same vendor runs its plugin, which knows no more than it offers."""
+    if not isinstance(finding, InsufficientResource) or not finding.offered_nowhere or "/" not in finding.resource:
+        return None
+    domain = finding.resource.partition("/")[0]
+    of_vendor = VENDOR_LABELS.get(domain, (f"{domain}/",))
+    wanted = (finding.resource, *of_vendor, *(ANY_GPU if "gpu" in finding.resource else ()))
+    keys = [key for prefix in wanted for key in sorted(cluster.label_keys) if key.startswith(prefix)]
+    found: dict[str, str] = {}
+    for key in keys:
+        for node in cluster.nodes:
+            value = node.metadata.labels.get(key)
+            if value is not None and value != "false" and not _offers_of(node, domain):
+                found.setdefault(node.name, f"{key}={value}")
+    return HardwareHint(resource=finding.resource, nodes=tuple(found.items())) if found else None
+
+
+def _offers_of(node: Node, domain: str) -> bool:
+    amounts = node.status.allocatable
+    return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
+
+
+# Who holds what a node lacks, and whether evicting somebody would make room.
+
+PREEMPT_NEVER = "Never"
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """A pod on a node."""
+
+    pod: str
+    """`namespace/name`."""
+    priority: int
+    amount: int
+    """Of the resource in question, in the integers of plugins; 0 where it is not about one."""
+
+
+class Holders(Struct, frozen=True, kw_only=True):
+    """The pods that hold a resource on a node, largest first."""
+
+    resource: str
+    pods: tuple[Holder, ...]
+
+    @property
+    def total(self) -> int:
+        return sum(pod.amount for pod in self.pods)
+
+
+class EvictionVerdict(StrEnum):
+    """Whether evicting pods from a node helps."""
+
+    HELPS = "helps"
+    """The node is a preemption candidate."""
+    UNRESOLVABLE = "unresolvable"
+    """Whatever runs there: the node itself does not suit."""
+    NOT_ALLOWED = "not-allowed"
+    """The pod's preemptionPolicy is Never."""
+    NO_LOWER_PRIORITY = "no-lower-priority"
+    NOT_ENOUGH = "not-enough"
+    """Even without all pods of lower priority the pod would not fit."""
+    NOT_TRIED = "not-tried"
+    """No PostFilter plugin looked at the node."""
+
+
+class Eviction(Struct, frozen=True, kw_only=True):
+    answer: EvictionVerdict
+    plugin: str = ""
+    """The plugin that makes it unresolvable."""
+    victims: tuple[Holder, ...] = ()
+    """Where it helps: the pods that would go, most important first."""
+    pdb_violations: int = 0
+    lower: int = 0
+    """How many pods on the node have a lower priority."""
+    enough: tuple[Holder, ...] = ()
+    """Pods of any priority that would make room by leaving alone; only where resources are all that is missing."""
+
+
+def holders(cycle: Cycle, row: TableRow, resource: str) -> Holders:
+    """The pods on a node (a row of `cycle.nodes`) that ask for a resource."""
+    assert cycle.nodes is not None
+    nodes = cycle.nodes
+    column = nodes.resources.index.get(resource)
+    if column is None:
+        return Holders(resource=resource, pods=())
+    rows = nodes.pods_on(row)
+    amounts = nodes.requests.matrix[rows, column]
+    order = np.argsort(-amounts, kind="stable")
+    return Holders(
+        resource=resource,
+        pods=tuple(_holder(cycle, int(rows[i]), int(amounts[i])) for i in order if amounts[i] > 0),
+    )
+
+
+def _holder(cycle: Cycle, pod: int, amount: int) -> Holder:
+    pods = cycle.snapshot.pods
+    return Holder(pod=pods.key(pod), priority=int(pods.priorities[pod]), amount=amount)
+
+
+def candidate_on(cycle: Cycle, node: ClusterRow) -> Candidate | None:
+    """The preemption candidate on a node, a row of the whole cluster."""
+    candidates = cycle.post_filter.candidates if cycle.post_filter else ()
+    return next((candidate for candidate in candidates if candidate.node == node), None)
+
+
+def victims(cycle: Cycle, candidate: Candidate) -> tuple[Holder, ...]:
+    """The pods that a candidate would lose, most important first."""
+    return tuple(_holder(cycle, row, 0) for row in candidate.victims)
+
+
+def eviction(cycle: Cycle, account: NodeAccount) -> Eviction:
+    """Whether evicting pods from a node would let the pod in, as preemption found by trying."""
+    assert cycle.nodes is not None
+    nodes = cycle.nodes
+    candidate = candidate_on(cycle, nodes.cluster_row(account.row))
+    rows = nodes.pods_on(account.row)
+    lower = int(np.count_nonzero(nodes.pods.priorities[rows] < cycle.pod.priority))
+    if candidate is not None:
+        return Eviction(
+            answer=EvictionVerdict.HELPS,
+            victims=victims(cycle, candidate),
+            pdb_violations=candidate.pdb_violations,
+            lower=lower,
+        )
+    unresolvable = next((one.plugin for one in account.blockers if one.code is not Code.UNSCHEDULABLE), "")
+    if unresolvable:
+        return Eviction(answer=EvictionVerdict.UNRESOLVABLE, plugin=unresolvable)
+    enough = _enough(cycle, account)
+    if cycle.pod.spec.preemption_policy == PREEMPT_NEVER:
+        return Eviction(answer=EvictionVerdict.NOT_ALLOWED, lower=lower, enough=enough)
+    if not lower:
+        return Eviction(answer=EvictionVerdict.NO_LOWER_PRIORITY, enough=enough)
+    if cycle.post_filter is None or cycle.post_filter.dry_run is None:
+        return Eviction(answer=EvictionVerdict.NOT_TRIED, lower=lower, enough=enough)
+    return Eviction(answer=EvictionVerdict.NOT_ENOUGH, lower=lower, enough=enough)
+
+
+def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
+    """Pods each of which frees every resource that is short, smallest first."""
+    assert cycle.nodes is not None
+    nodes = cycle.nodes
+    short = [finding for finding in account.findings if isinstance(finding, InsufficientResource)]
+    if not short or len(short) != len(account.findings):
+        return ()
+    if any(finding.resource not in nodes.resources.index for finding in short):
+        return ()  # nobody in the cluster asks for it or offers it
+    rows = nodes.pods_on(account.row)
+    columns = [nodes.resources.index[finding.resource] for finding in short]
+    held = nodes.requests.matrix[rows][:, columns]
+    missing = np.array([finding.short_by for finding in short], dtype=np.int64)
+    suffices: BoolArray = np.all(held >= missing, axis=1)
+    order = np.argsort(held[:, 0], kind="stable")
+    return tuple(_holder(cycle, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])
+
+
+# What is wrong with the cluster where a pod fits no node: nodes that are unwell, a resource that nobody offers.
+
+
+class UnwellNodes(Struct, frozen=True, kw_only=True):
+    """Nodes on which the pod would fit if they were well; what is wrong with the first of them."""
+
+    nodes: int
+    first: str
+    fault: UntoleratedTaint
+
+
+class OfferedNowhere(Struct, frozen=True, kw_only=True):
+    resource: str
+    hardware: HardwareHint | None
+    """The nodes whose labels tell of it."""
+
+
+Cause = UnwellNodes | OfferedNowhere
+
+
+def cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> Cause | None:
+    """None where it is the pod that asks for what the cluster has otherwise."""
+    for group in groups:
+        for one in group.exemplar.findings:
+            if isinstance(one, InsufficientResource) and one.offered_nowhere:
+                hint = next((hint for hint in hardware if hint.resource == one.resource), None)
+                return OfferedNowhere(resource=one.resource, hardware=hint)
+    for group in groups:
+        match group.exemplar.findings:
+            case (UntoleratedTaint(key=key) as fault,) if key in FAULTS:
+                return UnwellNodes(nodes=group.count, first=group.exemplar.name, fault=fault)
+            case _:
+                pass
+    return None
+
+
+# What a cycle says about the nodes it rejected, ready to be told: groups, numbers, holders, eviction. No sentences.
+#
+# Cheap until asked: groups are read from the verdict columns, and facts are built only for the nodes that are shown.
 
 
 class NodeDetail(Struct, frozen=True, kw_only=True):

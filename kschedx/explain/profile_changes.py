@@ -5,14 +5,29 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
+from functools import cached_property
+from itertools import pairwise
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kschedx.errors import UndecidableError
+from kschedx.explain.difference import Difference, LeftOut, Rejection, Story, compare
+from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
+from kschedx.explain.subject import unassigned
 from kschedx.framework.args import PluginArgs
 from kschedx.framework.config import Profile
-from kschedx.framework.config.written import flat, written
+from kschedx.framework.config.origins import flat, formatted
+from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import LeaveOneOut, Profiles, Run, class_numbers, shares_columns
+from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.selectors import Selector
+from kschedx.kube.types import Pod
 from kschedx.releases import POINTS, Release
+from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_by_group
+from kschedx.snapshot.snapshot import Missing, Snapshot
 
 WEIGHED = frozenset({"score", "priorities"})
 """The points whose plugins have a weight; a Policy has priorities."""
@@ -173,7 +188,7 @@ def _position(plugins: Sequence[str], plugin: str) -> str:
 def _args(name: str, plugin: str, before: PluginArgs | None, after: PluginArgs | None) -> Iterator[Change]:
     if before is None or after is None:
         return  # of a plugin that one side does not have, which its points say
-    first, second = (dict(flat(written(args))) for args in (before, after))
+    first, second = (dict(flat(formatted(args))) for args in (before, after))
     for path in dict.fromkeys((*first, *second)):
         if first.get(path) != second.get(path):
             yield Change(
@@ -198,3 +213,211 @@ def _text(value: object) -> str:
             return ", ".join(map(_text, value))
         case _:
             return str(value)
+
+
+# Two ways to run a scheduler, tried on the same pods of the same snapshot.
+
+FEW = 16
+"""Pods of a part that have nothing in common."""
+MANY = 256
+"""Pods of a part that are of one kind, at most."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """Rows of pods that are looked at together."""
+
+    rows: tuple[int, ...]
+    are_alike: bool
+
+
+class Pair:
+    """A snapshot and the two setups that are tried on it."""
+
+    def __init__(self, snapshot: Snapshot, before: Setup, after: Setup) -> None:
+        self.snapshot = snapshot
+        self.before = before
+        self.after = after
+        self._profiles: dict[str, Profiles] = {}
+
+    def prepare(self) -> None:
+        """Work out what all pods share, before processes are forked."""
+        for scheduler in self._schedulers:
+            pods = scheduler.snapshot.pods
+            if len(scheduler.nodes):
+                pods.on_node(ClusterRow(0))
+            _ = pods.rows, pods.nominated, pods.priorities
+
+    def knows(self, scheduler_name: str) -> bool:
+        """Whether the pods of this scheduler are scheduled on either side."""
+        names = self.before.scheduler_names | self.after.scheduler_names
+        sides = (self.before.profile_compared(scheduler_name), self.after.profile_compared(scheduler_name))
+        return scheduler_name in names and None not in sides
+
+    def stories(self, pod: Pod, later: Pod | None = None) -> tuple[Story, Story]:
+        """The pod as if it were scheduled now, on both sides. Raises `UndecidableError`.
+
+        `later` is the pod for the second side, where that is not the same.
+        """
+        before, after = self._schedulers
+        alone = unassigned(before.snapshot, pod)
+        is_same = later is None and after.snapshot is before.snapshot
+        later_alone = alone if is_same else unassigned(after.snapshot, later or pod)
+        return _story(self.before, before, alone), _story(self.after, after, later_alone)
+
+    def difference(self, pod: Pod) -> Difference | None:
+        """What the pod's two stories differ in. Raises `UndecidableError`, also where somebody who was not asked could
+        reject it."""
+        stories = self._stories_in_run(pod) or self.stories(pod)
+        for setup, story in zip((self.before, self.after), stories, strict=True):
+            if story.outcome is Outcome.UNDECIDED:
+                raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not all who decide were asked")
+        return compare(*stories)
+
+    # --- many pods
+
+    def parts(self, rows: Sequence[int]) -> list[Part]:
+        """Pods of the snapshot, put together so that the differences of all of them cost least."""
+        wanted = np.array(rows, dtype=np.int64)
+        alike = self._can_share(wanted)
+        together, alone = wanted[alike], wanted[~alike].tolist()
+        kinds = class_numbers(self.snapshot.pods, together)
+        order, start = rows_by_group(kinds, int(kinds.max(initial=-1)) + 1)
+        parts = [Part(rows=tuple(alone[at : at + FEW]), are_alike=False) for at in range(0, len(alone), FEW)]
+        for begin, end in pairwise(start.tolist()):
+            kind = together[order[begin:end]].tolist()
+            parts += [Part(rows=tuple(kind[at : at + MANY]), are_alike=True) for at in range(0, len(kind), MANY)]
+        return parts
+
+    def _can_share(self, rows: IntArray) -> BoolArray:
+        """(row,) whether all that matters of a pod is its kind, and where it runs."""
+        pods = self.snapshot.pods
+        runs = self._runs
+        setups = (self.before, self.after)
+        somebody_else = any(setup.scheduler.config.extenders for setup in setups) or any(
+            profile.unknown for setup in setups for profile in setup.profiles
+        )
+        if runs is None or runs[0].cluster.snapshot.devices.claims or somebody_else:
+            return np.zeros(len(rows), dtype=np.bool_)
+        is_new = np.array([not pods.nominated_node_names[row] for row in rows], dtype=np.bool_)
+        runs_on = (pods.node[rows] >= 0) & ~pods.terminating[rows]
+        shared: BoolArray = is_new & runs_on & pods.specs.where(shares_columns)[rows]
+        return shared
+
+    def differences(self, part: Part) -> Iterator[tuple[int, Difference | UndecidableError | None]]:
+        """Every pod of a part with its `difference`, or with why that cannot be told."""
+        if not part.are_alike:
+            yield from ((row, self._difference_or_why_not(row)) for row in part.rows)
+            return
+        pods = self.snapshot.pods
+        profiles = self._profiles_for(pods.specs[part.rows[0]].scheduler_name)
+        told: tuple[Rejection, ...] = ()
+        for rows, outlooks in LeaveOneOut(profiles, part.rows):
+            if outlooks is None:
+                yield from ((row, self._difference_or_why_not(row)) for row in rows)
+                continue
+            said = outlooks[0].rejections
+            if len(told) < len(said):
+                told = tuple(Rejection.of(one) for one in said)
+            before, after = (
+                Story.of_outlook(pods.key(rows[0]), outlook, framework, told)
+                for outlook, framework in zip(outlooks, profiles.frameworks, strict=True)
+            )
+            found = compare(before, after)
+            for row in rows:
+                yield row, None if found is None else replace(found, pod=pods.key(row))
+
+    def _profiles_for(self, scheduler_name: str) -> Profiles:
+        """The profiles of both sides for pods of a `spec.schedulerName`, on one cluster."""
+        found = self._profiles.get(scheduler_name)
+        if found is None:
+            assert self._runs is not None, "pods are only put together in runs"
+            frameworks = [
+                framework
+                for setup, run in zip((self.before, self.after), self._runs, strict=True)
+                if (profile := setup.profile_compared(scheduler_name))
+                and (framework := run.scheduler.framework(profile))
+            ]
+            found = self._profiles[scheduler_name] = Profiles(self._runs[0].cluster, frameworks)
+        return found
+
+    def _difference_or_why_not(self, row: int) -> Difference | UndecidableError | None:
+        try:
+            return self.difference(self.snapshot.pods[row])
+        except UndecidableError as error:
+            return error
+
+    def _stories_in_run(self, pod: Pod) -> tuple[Story, Story] | None:
+        """The same for a pod of the cluster, for the price of taking it away and putting it back."""
+        if self._runs is None:
+            return None
+        first, second = self._runs
+        cluster = first.cluster
+        row = cluster.pods.rows.get(pod.key)
+        waits = row is not None and not cluster.pods.node_names[row]
+        if row is None or not (waits or cluster.pods.node[row] >= 0) or cluster.snapshot.devices.claims:
+            return None
+        mark = cluster.mark()
+        if not waits:
+            cluster.remove(row, waits=True)
+        try:
+            stories = []
+            for setup, run in ((self.before, first), (self.after, second)):
+                profile = setup.profile_compared(pod.spec.scheduler_name)
+                assert profile is not None, "asked for a pod of another scheduler"
+                stories.append(Story.of(run.scored_cycle(row, profile)))
+        finally:
+            cluster.revert(mark)
+        return stories[0], stories[1]
+
+    @cached_property
+    def _runs(self) -> tuple[Run, Run] | None:
+        """Both sides on one cluster that moves; None where they do not see the same one, or may not see all of it."""
+        before, after = self._schedulers
+        frameworks = all(one.framework(one.config.profiles[0]) is not None for one in (before, after))
+        forbidden = any(cause is Missing.FORBIDDEN for cause in self.snapshot.source.missing.values())
+        if not frameworks or before.snapshot is not after.snapshot or forbidden:
+            return None
+        first = Run(before)
+        return first, Run(after, cluster=first.cluster)
+
+    @cached_property
+    def _schedulers(self) -> tuple[Scheduler, Scheduler]:
+        return self.before.scheduler.on_cluster(self.snapshot), self.after.scheduler.on_cluster(self.snapshot)
+
+    # --- which pods
+
+    def choose(
+        self, *, namespace: str | None = None, labels: Selector | None = None, pending: bool, running: bool
+    ) -> tuple[list[int], dict[LeftOut, int]]:
+        """Rows of the pods that are asked for, and why others of them cannot be compared, with their number.
+
+        With neither `pending` nor `running` it is both.
+        """
+        pods = self.snapshot.pods
+        waits = np.zeros(len(pods), dtype=np.bool_)
+        waits[list(pods.pending)] = True
+        either = pending or running
+        wanted = (waits & (pending or not either)) | ((pods.node >= 0) & (running or not either))
+        if namespace is not None:
+            wanted &= pods.namespaces.where(lambda name: name == namespace)
+        if labels is not None:
+            wanted &= pods.labels.where(labels.matches)
+        of_kubelet = pods.owners.where(lambda owners: any(owner.kind == "Node" for owner in owners))
+        of_others = ~pods.specs.where(lambda spec: self.knows(spec.scheduler_name)) & ~of_kubelet
+        left_out = {
+            why: count
+            for why, mask in ((LeftOut.OF_KUBELET, of_kubelet), (LeftOut.OF_OTHERS, of_others))
+            if (count := int(np.count_nonzero(wanted & mask)))
+        }
+        return np.flatnonzero(wanted & ~of_kubelet & ~of_others).tolist(), left_out
+
+
+def _story(setup: Setup, scheduler: Scheduler, alone: tuple[Snapshot, Pod]) -> Story:
+    """A pod that is bound to no node, in its cluster without it. Raises `UndecidableError` where it could have ended
+    otherwise with a kind that may not be listed."""
+    snapshot, pod = alone
+    profile = setup.profile_compared(pod.spec.scheduler_name)
+    assert profile is not None, "asked for a pod of another scheduler"
+    cycle = scheduler.on(snapshot).schedule(pod, profile)
+    require_for_decision(cycle)
+    return Story.of(cycle)

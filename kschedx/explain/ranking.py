@@ -8,10 +8,10 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.framework.cycle import Cycle, Scores
-from kschedx.framework.outcome import Candidate
-from kschedx.framework.preemption.selection import RULES
+from kschedx.framework.preemption import RULES
+from kschedx.framework.status import Candidate
+from kschedx.snapshot.columns import TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
-from kschedx.snapshot.rows import TableRow, TableRows, each_row
 
 
 class Contribution(Struct, frozen=True, kw_only=True):

@@ -11,26 +11,24 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
-from kschedx.api import (
-    autoscaler_command,
-    cluster_api,
-    devices,
-    optional_admission,
-    other_schedulers,
-    scheduler_plugins,
-    storage,
-    types,
-)
-from kschedx.api.annotations import DO_NOT_DISRUPT, NODE_POOL_ID, OTHER_SCHEDULERS, SCALE_DOWN_DISABLED
-from kschedx.api.decode import decode
-from kschedx.api.kinds import KINDS, kind_of
-from kschedx.api.workloads import REVISION
-from kschedx.findings.node import CONDITION_OF_TAINT
+from kschedx.findings.nodes import CONDITION_OF_TAINT
+from kschedx.kube import autoscalers as autoscaler_command
+from kschedx.kube import autoscalers as cluster_api
+from kschedx.kube import devices, optional_admission, other_schedulers, storage, types
+from kschedx.kube import other_schedulers as scheduler_plugins
+from kschedx.kube.autoscalers import DO_NOT_DISRUPT, NODE_POOL_ID, OTHER_SCHEDULERS, SCALE_DOWN_DISABLED
+from kschedx.kube.decoding import decode
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
+from kschedx.kube.types import Pod, PodSpec
+from kschedx.kube.workloads import REVISION
 from kschedx.snapshot import events
-from kschedx.snapshot.batches import Batch, Page
-from kschedx.snapshot.pod_columns import read_annotations, slim_status
-from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, SlimVolume
+from kschedx.snapshot.build import Batch, Page
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.wire import MaybeRaw, OtherItem, PodItem, SlimPodStatus, SlimVolume, read_annotations, slim_status
 
 ANNOTATIONS = frozenset({
     types.AVOID_PODS,
@@ -336,3 +334,84 @@ _PODS = msgspec.json.Decoder(list[PodItem])
 _RAWS = msgspec.json.Decoder(list[Raw])
 _CONDITIONS = frozenset({"PodScheduled", "DisruptionTarget", "PodResizePending", "Ready"})
 _ORDER = {"Node": 1, "Pod": 2}
+
+
+# A snapshot as objects again: the same cluster to whoever loads them.
+#
+# What is written is what was read of each object and counts, no more than `kschedx snapshot` writes; a cluster that
+# moved
+# is written as it stands.
+
+_LAST = ("Node", "Pod")
+"""What is general comes first."""
+_LINE_ENCODER = msgspec.json.Encoder()
+
+
+def object_lines(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
+    """Each object's kind, as the table of kinds has it, and its JSON without line ends."""
+    for key, kind in KINDS.items():
+        if kind.template:
+            for (of, _, _), raw in snapshot.workloads.items():
+                if of == key:
+                    yield key, _LINE_ENCODER.encode(slim_object(key, msgspec.json.decode(raw)))
+        elif key not in _LAST and kind.record is not None:
+            for record in _records(snapshot, kind.record):
+                yield key, _LINE_ENCODER.encode(slim_object(key, _head(kind) | _known_fields(record)))
+    yield from _nodes(snapshot)
+    yield from _pods(snapshot)
+
+
+def _records(snapshot: Snapshot, record: type[Struct]) -> Iterable[Struct]:
+    """Claims and volumes as they stand, which may not be as they were read."""
+    if record is PersistentVolumeClaim:
+        return snapshot.storage.claims.values()
+    if record is PersistentVolume:
+        return snapshot.storage.volumes.values()
+    if record is ResourceClaim:
+        return snapshot.devices.claims.values()
+    return snapshot.objects.get(record, ())
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
+    images = snapshot.cluster.images.by_node()
+    for row, node in enumerate(snapshot.cluster.nodes):
+        written = _head(KINDS["Node"]) | _known_fields(node)
+        held = [{"names": [name], "sizeBytes": size} for name, size in images.get(row, ())]
+        written["status"] = _map(written.get("status")) | ({"images": held} if held else {})
+        yield "Node", _LINE_ENCODER.encode(slim_object("Node", written))
+
+
+def _pods(snapshot: Snapshot) -> Iterator[tuple[str, bytes]]:
+    specs: dict[int, dict[str, object]] = {}
+    for row in range(len(snapshot.pods)):
+        pod = snapshot.pods[row]
+        shared = snapshot.pods.specs[row]
+        if id(shared) not in specs:
+            specs[id(shared)] = _raw_fields(shared)
+        spec = specs[id(shared)] | ({"nodeName": pod.spec.node_name} if pod.spec.node_name else {})
+        kept = {key: value for key, value in pod.metadata.annotations.items() if key in ANNOTATIONS}
+        whole = _known_fields(Pod(metadata=replace(pod.metadata, annotations=kept), status=pod.status))
+        yield "Pod", _LINE_ENCODER.encode(_head(KINDS["Pod"]) | whole | {"spec": spec})
+
+
+def _raw_fields(spec: PodSpec) -> dict[str, object]:
+    """Encoded once for all pods that share it."""
+    return {name: Raw(_LINE_ENCODER.encode(value)) for name, value in _known_fields(spec).items()}
+
+
+def _head(kind: ResourceKind) -> dict[str, object]:
+    return {"apiVersion": kind.api_version, "kind": kind.name}
+
+
+def _known_fields(record: Struct) -> dict[str, object]:
+    return _map(_without_null(msgspec.to_builtins(record)))
+
+
+def _without_null(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_null(item) for key, item in value.items() if item is not None}
+    return list(map(_without_null, value)) if isinstance(value, list | tuple) else value
+
+
+def _map(value: object) -> dict[str, object]:
+    return dict(value) if isinstance(value, Mapping) else {}

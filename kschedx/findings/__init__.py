@@ -7,16 +7,6 @@ over the union and ends in `assert_never`, so a finding without words does not p
 Structs rather than dataclasses, which take a hundred times longer to define: every start-up would feel it.
 """
 
-from kschedx.findings.claims import (
-    ClaimBeingDeleted,
-    ClaimFacts,
-    ClaimFinding,
-    ClaimLost,
-    ClaimNotFound,
-    ClaimNotOwned,
-    ClaimUnbound,
-    VolumeNotFound,
-)
 from kschedx.findings.devices import (
     CounterShortage,
     DeviceClaimBeingDeleted,
@@ -32,45 +22,37 @@ from kschedx.findings.devices import (
     DevicesToAllocate,
     InsufficientDevices,
 )
-from kschedx.findings.extenders import (
+from kschedx.findings.extensions import (
     DroppedByExtender,
+    ElasticQuotaExceeded,
+    Explained,
     ExtenderFinding,
+    GangResourcesShort,
+    GangTooSmall,
+    NumaMisfit,
+    PluginFinding,
+    PluginMessage,
     RefusedByExtender,
+    ResourceGap,
+    SchedulerPluginsFinding,
 )
-from kschedx.findings.node import (
+from kschedx.findings.nodes import (
+    HostPortConflict,
+    InsufficientResource,
     MissingNodeFeatures,
     NodeAffinityMismatch,
     NodeFinding,
     NodeNameMismatch,
-    NodeUnschedulable,
-    RequirementMatch,
-    TermMatch,
-    UntoleratedTaint,
-)
-from kschedx.findings.plugin import (
-    Explained,
-    PluginFinding,
-    PluginMessage,
-)
-from kschedx.findings.pod import (
     NodesExcluded,
+    NodeUnschedulable,
     PodFinding,
     PodGroupIncomplete,
-    SchedulingGated,
-)
-from kschedx.findings.resources import (
-    HostPortConflict,
-    InsufficientResource,
+    RequirementMatch,
     ResourceFinding,
+    SchedulingGated,
+    TermMatch,
     TooManyPods,
-)
-from kschedx.findings.scheduler_plugins import (
-    ElasticQuotaExceeded,
-    GangResourcesShort,
-    GangTooSmall,
-    NumaMisfit,
-    ResourceGap,
-    SchedulerPluginsFinding,
+    UntoleratedTaint,
 )
 from kschedx.findings.topology import (
     DomainCount,
@@ -83,7 +65,14 @@ from kschedx.findings.topology import (
 )
 from kschedx.findings.volumes import (
     AttachedVolume,
+    ClaimBeingDeleted,
+    ClaimFacts,
+    ClaimFinding,
     ClaimInUse,
+    ClaimLost,
+    ClaimNotFound,
+    ClaimNotOwned,
+    ClaimUnbound,
     DiskConflict,
     DriverNotInstalled,
     InsufficientStorageCapacity,
@@ -96,6 +85,7 @@ from kschedx.findings.volumes import (
     VolumeFinding,
     VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
+    VolumeNotFound,
     VolumeToBind,
     VolumeToProvision,
     VolumeZoneMismatch,

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import TypeVar
+
+import msgspec
 from msgspec import Struct
+
+from kschedx.kube.types import Container, Node, Pod, PodSpec
 
 Json = dict[str, object]
 
@@ -38,3 +46,163 @@ class Change(Struct, frozen=True, kw_only=True):
         else:
             told["patch"] = list(self.patch)
         return told | ({"by": self.by} if self.by else {})
+
+
+# JSON patches (RFC 6902) on manifests: add, remove and replace.
+
+PatchDocument = TypeVar("PatchDocument", bound=object)
+
+
+class PatchError(Exception):
+    """An operation that does not go with the document."""
+
+
+def apply_patch(document: PatchDocument, operations: Iterable[Mapping[str, object]]) -> PatchDocument:
+    """A copy with all operations done. Raises `PatchError`."""
+    made = copy.deepcopy(document)
+    for one in operations:
+        _apply(made, str(one.get("op")), str(one.get("path")), one.get("value"))
+    return made
+
+
+def _apply(document: object, op: str, path: str, value: object) -> None:
+    *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]] or [""]
+    at = document
+    for part in parents:
+        at = _child(at, part, path)
+    match at:
+        case dict():
+            _in_map(at, op, last, value, path)
+        case list():
+            _in_list(at, op, last, value, path)
+        case _:
+            raise PatchError(f"there is nothing at {path}")
+
+
+def _child(at: object, part: str, path: str) -> object:
+    if isinstance(at, dict) and part in at:
+        return at[part]
+    if isinstance(at, list) and part.isdigit() and int(part) < len(at):
+        return at[int(part)]
+    raise PatchError(f"there is nothing at {path}")
+
+
+def _in_map(at: Json, op: str, key: str, value: object, path: str) -> None:
+    if op in ("replace", "remove") and key not in at:
+        raise PatchError(f"there is nothing at {path}")
+    match op:
+        case "add" | "replace":
+            at[key] = copy.deepcopy(value)
+        case "remove":
+            del at[key]
+        case _:
+            raise PatchError(f'found the operation "{op}", allowed are add, remove and replace')
+
+
+def _in_list(at: list[object], op: str, key: str, value: object, path: str) -> None:
+    index = len(at) if key == "-" else int(key) if key.isdigit() else -1
+    if not 0 <= index < len(at) + (op == "add"):
+        raise PatchError(f"there is nothing at {path}")
+    match op:
+        case "add":
+            at.insert(index, copy.deepcopy(value))
+        case "replace":
+            at[index] = copy.deepcopy(value)
+        case "remove":
+            del at[index]
+        case _:
+            raise PatchError(f'found the operation "{op}", allowed are add, remove and replace')
+
+
+# Records as JSON, and the operations that turn one into another.
+
+
+def manifest(api_version: str, kind: str, record: Struct) -> Json:
+    """The object as it would be created."""
+    fields = to_plain(record)
+    head: Json = {"apiVersion": api_version, "kind": kind}
+    return head | fields | head if isinstance(fields, dict) else head
+
+
+def to_plain(value: object) -> object:
+    """A record as JSON would hold it, without the fields that have their default."""
+    if isinstance(value, Struct):
+        fields = msgspec.structs.fields(value)
+        told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
+        return {name: to_plain(item) for name, (item, default) in told.items() if item != default}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    return value
+
+
+def _default(info: msgspec.structs.FieldInfo) -> object:
+    return info.default_factory() if callable(info.default_factory) else info.default
+
+
+def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
+    """Operations that turn one pod into the other. Whole lists and maps are added, which replaces those that exist, so
+    that the patch applies to a manifest with and without the API server's defaults."""
+    for info in msgspec.structs.fields(PodSpec):
+        old, new = getattr(before.spec, info.name), getattr(after.spec, info.name)
+        if old == new:
+            continue
+        if info.name in ("containers", "init_containers"):
+            for index, (was, now) in enumerate(zip(old, new, strict=True)):
+                yield from _container_patch(was, now, f"/spec/{info.encode_name}/{index}")
+        elif info.name == "volumes":
+            for index, (volume, other) in enumerate(zip(old, new, strict=True)):
+                if volume != other:
+                    # of a volume no more is known than what is read
+                    name = other.persistent_volume_claim.claim_name
+                    yield add_operation(f"/spec/volumes/{index}/persistentVolumeClaim/claimName", name)
+        elif new in (None, "", (), {}):
+            yield {"op": "remove", "path": f"/spec/{info.encode_name}"}
+        else:
+            yield add_operation(f"/spec/{info.encode_name}", new)
+    statuses = after.status.resource_claim_statuses
+    if statuses != before.status.resource_claim_statuses:
+        if before.status == type(before.status)():
+            yield add_operation("/status", {"resourceClaimStatuses": to_plain(statuses)})
+        else:
+            yield add_operation("/status/resourceClaimStatuses", statuses)
+
+
+def _container_patch(before: Container, after: Container, path: str) -> Iterator[Json]:
+    if before.resources != after.resources:
+        yield add_operation(f"{path}/resources", after.resources)
+    if before.ports != after.ports:
+        yield add_operation(f"{path}/ports", after.ports)
+
+
+def node_patch(before: Node, after: Node) -> Iterator[Json]:
+    """Operations that turn one node into the other: cordon, taints, labels, amounts."""
+    if before.spec.unschedulable != after.spec.unschedulable:
+        yield {"op": "add", "path": "/spec/unschedulable", "value": after.spec.unschedulable}
+    if before.spec.taints != after.spec.taints:
+        yield add_operation("/spec/taints", after.spec.taints)
+    for resource, amount in after.status.allocatable.items():
+        if before.status.allocatable.get(resource) != amount:
+            yield add_operation(f"/status/allocatable/{pointer(resource)}", amount)
+    labels = after.metadata.labels
+    if not before.metadata.labels and labels:
+        yield {"op": "add", "path": "/metadata/labels", "value": dict(labels)}
+    else:
+        for key, value in labels.items():
+            if before.metadata.labels.get(key) != value:
+                yield {"op": "add", "path": f"/metadata/labels/{pointer(key)}", "value": value}
+        for key in before.metadata.labels:
+            if key not in labels:
+                yield {"op": "remove", "path": f"/metadata/labels/{pointer(key)}"}
+
+
+def add_operation(path: str, value: object) -> Json:
+    return {"op": "add", "path": path, "value": to_plain(value)}
+
+
+def pointer(key: str) -> str:
+    """A key as a part of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")

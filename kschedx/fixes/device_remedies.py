@@ -11,17 +11,6 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from kschedx.api.devices import (
-    AllocationMode,
-    DeviceClaim,
-    DeviceRequest,
-    ExactDeviceRequest,
-    ResourceClaim,
-    ResourceClaimConsumerReference,
-    ResourceClaimSpec,
-)
-from kschedx.api.spelling import meant_by
-from kschedx.api.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -33,9 +22,20 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.fixes import steps as s
+from kschedx.fixes.eviction import can_evict, deletion, stay_gone
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
-from kschedx.fixes.situation import Place
-from kschedx.fixes.victims import deletion, may_go, stay_gone
+from kschedx.fixes.trial import Candidate
+from kschedx.kube.devices import (
+    AllocationMode,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimSpec,
+)
+from kschedx.kube.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
+from kschedx.kube.typos import meant_by
 
 _TRIED = 3
 """Ways to free the devices of a node, and classes of a claim of which only the name is known; which of them do is for
@@ -52,7 +52,7 @@ DeviceProblem = (
 )
 
 
-def device_remedies(finding: DeviceProblem, place: Place) -> Iterator[s.Step]:
+def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step]:
     devices = place.snapshot.devices
     match finding:
         case InsufficientDevices():
@@ -82,11 +82,11 @@ def device_remedies(finding: DeviceProblem, place: Place) -> Iterator[s.Step]:
             yield s.RecreateDeviceClaim(claim=_anew(claim, claim.spec, owner))
 
 
-def _is_used_by_others(claim: ResourceClaim, place: Place) -> bool:
+def _is_used_by_others(claim: ResourceClaim, place: Candidate) -> bool:
     return any(not _is_own(one, place) for one in claim.status.reserved_for)
 
 
-def _is_own(consumer: ResourceClaimConsumerReference, place: Place) -> bool:
+def _is_own(consumer: ResourceClaimConsumerReference, place: Candidate) -> bool:
     """Whether that is the pod itself, its group, or a pod that is gone, for which kube-controller-manager gives the
     claim up."""
     pod = place.pod
@@ -98,7 +98,7 @@ def _is_own(consumer: ResourceClaimConsumerReference, place: Place) -> bool:
     return consumer.resource == "pods" and (consumer.name == pod.metadata.name or is_gone)
 
 
-def _in_use(claim: ResourceClaim, place: Place) -> Iterator[s.Step]:
+def _in_use(claim: ResourceClaim, place: Candidate) -> Iterator[s.Step]:
     """The pods that have it go first."""
     others = tuple(f"{one.resource}/{one.name}" for one in claim.status.reserved_for if not _is_own(one, place))
     rows = _pods(claim.key, others, place)
@@ -121,12 +121,12 @@ def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference |
     return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
 
 
-def _owner(place: Place) -> OwnerReference:
+def _owner(place: Candidate) -> OwnerReference:
     pod = place.pod.metadata
     return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
 
 
-def _guesses(place: Place) -> Iterator[ResourceClaimSpec]:
+def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
     """One device of a class that exists; none at all where that is all that can be said."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
         exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
@@ -134,7 +134,7 @@ def _guesses(place: Place) -> Iterator[ResourceClaimSpec]:
     yield ResourceClaimSpec()
 
 
-def _from_template(finding: DeviceClaimNotCreated, place: Place) -> Iterator[s.Step]:
+def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator[s.Step]:
     spec = place.snapshot.devices.templates.get(finding.template)
     name = f"{place.pod.metadata.name}-{finding.pod_claim}"
     while f"{place.pod.metadata.namespace}/{name}" in place.snapshot.devices.claims:
@@ -155,7 +155,7 @@ def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimS
     return replace(spec, devices=replace(spec.devices, requests=tuple(map(changed, spec.devices.requests))))
 
 
-def _fewer(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
+def _fewer(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
     """As many devices as are free; one instead of all where another request wants some of them too."""
     short = finding.shortages[0] if len(finding.shortages) == 1 else None
     if short is not None and short.wanted is not None and 0 < short.free < short.wanted:
@@ -169,7 +169,7 @@ def _fewer(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
                 yield from _asking_for(key, request.name, 1, place)
 
 
-def _asking_for(key: str, name: str, count: int, place: Place) -> Iterator[s.Step]:
+def _asking_for(key: str, name: str, count: int, place: Candidate) -> Iterator[s.Step]:
     claim = place.snapshot.devices.claims.get(key)
     if claim is None or _is_used_by_others(claim, place):
         return
@@ -186,7 +186,7 @@ def _asking_for(key: str, name: str, count: int, place: Place) -> Iterator[s.Ste
         yield s.AskForFewerDevices(claim=_anew(claim, spec), request=name, count=count)
 
 
-def _wider(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
+def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
     """Any device of the class, for one request or for all that lack devices; devices that need not go together."""
     lacking: dict[str, list[str]] = {}
     for short in finding.shortages:
@@ -237,7 +237,7 @@ def _unselective(request: DeviceRequest, names: Sequence[str]) -> DeviceRequest:
 # --- the pods that have them
 
 
-def _free(finding: InsufficientDevices, place: Place) -> Iterator[s.Step]:
+def _free(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
     """Delete the pod of the lowest priority that has enough of them, or the fewest pods."""
     if not finding.shortages or any(_lacking(one) is None for one in finding.shortages):
         return
@@ -267,7 +267,7 @@ def _lacking(short: DeviceShortage) -> int | None:
     return wanted - short.free if short.stage == "taken" and wanted <= short.free + len(short.holders) else None
 
 
-def _pods(claim: str, consumers: tuple[str, ...], place: Place) -> list[int]:
+def _pods(claim: str, consumers: tuple[str, ...], place: Candidate) -> list[int]:
     """Rows of the pods that use a claim; none where one of them may not go, or is not known."""
     pods = place.snapshot.pods
     namespace = claim.partition("/")[0]
@@ -275,7 +275,7 @@ def _pods(claim: str, consumers: tuple[str, ...], place: Place) -> list[int]:
     for consumer in consumers:
         kind, _, name = consumer.partition("/")
         row = pods.rows.get(f"{namespace}/{name}") if kind == "pods" else None
-        if row is None or not may_go(row, place.situation):
+        if row is None or not can_evict(row, place.situation):
             return []
         rows.append(row)
     return rows

@@ -9,12 +9,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.kinds import KINDS
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.types import Container, OwnerReference, Pod
-from kschedx.fixes.changes import Change, Json, Target
-from kschedx.fixes.manifests import pointer
-from kschedx.fixes.patching import PatchError, patched
+from kschedx.fixes.changes import Change, Json, PatchError, Target, apply_patch, pointer
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.types import Container, OwnerReference, Pod, Volume
 from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
@@ -41,7 +38,7 @@ class Owner(Struct, frozen=True, kw_only=True):
         return self.own_template or KINDS[self.kind].template
 
 
-def owner_of_template(snapshot: Snapshot, pod: Pod) -> Owner | None:
+def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
     """What has the pod's template: the Deployment, not its ReplicaSet. None where the snapshot does not tell.
 
     A ReplicaSet has its Deployment's template, so the Deployment itself need not be in the snapshot.
@@ -103,7 +100,7 @@ class _Owned(Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-def for_owner(change: Change, owner: Owner, pod: Pod) -> Change:
+def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
     """The change of the pod as one of its owner's template; the same where the template does not have what it is
     about, such as a container that admission has added."""
     if change.target.kind != "Pod" or change.target.name != pod.metadata.name or not change.patch:
@@ -116,7 +113,7 @@ def for_owner(change: Change, owner: Owner, pod: Pod) -> Change:
     lead = "".join(f"/{part}" for part in owner.template)
     try:
         operations = (*_operations(change.patch, pod, template, lead), *_made_anew(owner, template, lead))
-        patched(owner.manifest, operations)
+        apply_patch(owner.manifest, operations)
     except PatchError:
         return change
     target = Target(

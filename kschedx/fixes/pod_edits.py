@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.quantity import ResourceList, Unit, format_quantity
-from kschedx.api.resource_names import is_extended_resource, is_hugepages
-from kschedx.api.resources import RequestOptions, container_requests, pod_request
-from kschedx.api.selectors import NodeSelectorRequirement, NodeSelectorTerm
-from kschedx.api.types import (
+from kschedx.kube.names import is_extended_resource, is_hugepages
+from kschedx.kube.quantity import ResourceList, Unit, format_quantity
+from kschedx.kube.resources import RequestOptions, container_requests, pod_request
+from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.types import (
     Affinity,
     Container,
     ContainerPort,
@@ -25,9 +24,10 @@ from kschedx.api.types import (
     Taint,
     Toleration,
     TopologySpreadConstraint,
+    Volume,
     WeightedPodAffinityTerm,
 )
-from kschedx.api.unlikely_amounts import UnlikelyQuantity
+from kschedx.kube.typos import UnlikelyQuantity
 
 
 def with_spec(pod: Pod, spec: PodSpec) -> Pod:

@@ -1,28 +1,74 @@
-"""Remedies for what is used up: ask for less, or make other pods go."""
+"""Remedies for a resource that a node has and does not offer: its driver does not run, no huge pages are set aside."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from kschedx.api.integers import MAX_INT64, MIN_INT64
-from kschedx.api.quantity import Unit
-from kschedx.api.spelling import meant_by
-from kschedx.api.unlikely_amounts import UnlikelyQuantity, far_too_much, unlikely_quantities
-from kschedx.findings import InsufficientResource, TooManyPods
+from kschedx.explain.diagnosis import hardware_hint
+from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
-from kschedx.fixes.hardware_remedies import offering
+from kschedx.fixes.eviction import can_evict, deletion, is_terminating, stay_gone, victims_of
 from kschedx.fixes.new_node import one_more_node
-from kschedx.fixes.situation import Place
-from kschedx.fixes.victims import deletion, is_going, may_go, stay_gone, victims_of
+from kschedx.fixes.trial import Candidate, Situation
+from kschedx.kube.quantity import Unit
+from kschedx.kube.scalars import MAX_INT64, MIN_INT64
+from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
+from kschedx.snapshot.columns import ClusterRow
 
-LEAST_SHARE = 10
+HUGE_PAGES = "hugepages-"
+MEMORY = "memory"
+MOST_NODES = 4
+"""Nodes with the hardware that are looked at."""
+
+
+def rows_with_hardware(situation: Situation) -> Iterator[ClusterRow]:
+    """Nodes whose labels tell of hardware that no node offers, and that the pod asks for."""
+    cluster = situation.snapshot.cluster
+    findings: Iterable[Finding] = (one for group in situation.groups for one in group.exemplar.findings)
+    hints = [hint for one in findings if (hint := hardware_hint(one, cluster)) is not None]
+    names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
+    yield from [cluster.index[name] for name in names][:MOST_NODES]
+
+
+def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.OfferResource]:
+    """Where that is all that the node lacks."""
+    if len(short) != 1:
+        return
+    [one] = short
+    more = s.NodeAmount(resource=one.resource, before=one.allocatable, after=one.allocatable + one.short_by)
+    if one.resource.startswith(HUGE_PAGES):
+        yield from _set_aside(more, place)
+        return
+    hint = hardware_hint(one, place.nodes.cluster)
+    label = "" if hint is None else dict(hint.nodes).get(place.node.name, "")
+    if label:
+        row, node = place.node_row, place.node.name
+        yield s.OfferResource(row=row, node=node, resource=one.resource, amounts=(more,), label=label)
+
+
+def _set_aside(more: s.NodeAmount, place: Candidate) -> Iterator[s.OfferResource]:
+    """Huge pages are taken from the node's memory."""
+    index = place.nodes.resources.index.get(MEMORY)
+    if index is None:
+        return
+    memory = int(place.nodes.allocatable[place.row, index])
+    left = memory - (more.after - more.before)
+    if left > 0:
+        amounts = (more, s.NodeAmount(resource=MEMORY, before=memory, after=left))
+        row, node = place.node_row, place.node.name
+        yield s.OfferResource(row=row, node=node, resource=more.resource, amounts=amounts)
+
+
+# Remedies for what is used up: ask for less, or make other pods go.
+
+LEAST_REQUEST_SHARE = 10
 """A pod that could have less than one in this many of what it asks for is not told to ask for that."""
 MOST_VICTIMS = 5
 
 
-def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], place: Place) -> Iterator[s.Step]:
+def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> Iterator[s.Step]:
     """All that is short on a node is mended in one step: a part of it helps nobody."""
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
@@ -32,10 +78,10 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
     yield from _misspelled(short, place)
     if not crowded:
         yield from offering(short, place)
-    if not crowded and all(f.free * LEAST_SHARE >= f.requested for f in short):
+    if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
         yield s.RequestAtMost(amounts=amounts, is_most=all(f.free * 2 >= f.requested for f in short))
-    going = [row for row in place.nodes.pods_on(place.row).tolist() if is_going(row, place.situation)]
+    going = [row for row in place.nodes.pods_on(place.row).tolist() if is_terminating(row, place.situation)]
     if going:
         yield s.AwaitTermination(victims=victims_of(going, place.snapshot), node=place.node.name)
     victims = _victims(short, crowded, place)
@@ -45,7 +91,7 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield one_more_node(place)
 
 
-def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: Place) -> s.EnlargeNode:
+def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> s.EnlargeNode:
     """The node with as much more as the pod lacks there."""
     amounts = [
         s.NodeAmount(resource=one.resource, before=one.allocatable, after=one.allocatable + one.short_by)
@@ -56,7 +102,7 @@ def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: P
     return s.EnlargeNode(row=place.node_row, node=place.node.name, amounts=tuple(amounts))
 
 
-def _far_too_much(short: Sequence[InsufficientResource], place: Place) -> Iterator[UnlikelyQuantity]:
+def _far_too_much(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[UnlikelyQuantity]:
     cluster = place.nodes.cluster
     for finding in short:
         column = place.nodes.resources.index.get(finding.resource)
@@ -64,7 +110,7 @@ def _far_too_much(short: Sequence[InsufficientResource], place: Place) -> Iterat
             yield from far_too_much(place.pod.spec, finding.resource, int(cluster.allocatable[:, column].max()))
 
 
-def _misspelled(short: Sequence[InsufficientResource], place: Place) -> Iterator[s.Step]:
+def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.Step]:
     """A resource that no node offers, where one does that is nearly called the same."""
     if len(short) != 1 or "/" not in short[0].resource:
         return
@@ -80,11 +126,11 @@ def _round_down(resource: str, amount: int) -> int:
     return amount // step * step if amount >= step else amount
 
 
-def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Place) -> tuple[int, ...]:
+def _victims(short: Sequence[InsufficientResource], crowded: bool, place: Candidate) -> tuple[int, ...]:
     """Pods whose deletion makes room on the node: if possible one, of the lowest priority and the best fit; else the
     fewest, the largest first."""
     pods, requests = place.snapshot.pods, place.nodes.requests
-    here = [row for row in place.nodes.pods_on(place.row).tolist() if may_go(row, place.situation)]
+    here = [row for row in place.nodes.pods_on(place.row).tolist() if can_evict(row, place.situation)]
     if not here:
         return ()
     columns = [place.nodes.resources.index[f.resource] for f in short if f.resource in place.nodes.resources.index]

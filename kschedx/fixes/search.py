@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 
-from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
-from kschedx.explain.blockers import account_of
+from kschedx.explain.node_groups import account_of
 from kschedx.findings import Finding, InsufficientResource, RequirementMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
-from kschedx.fixes.affinity_remedies import without_contradiction
-from kschedx.fixes.cost import Cost
-from kschedx.fixes.hardware_remedies import rows_with_hardware
-from kschedx.fixes.hopeless import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
-from kschedx.fixes.making import Ground, after_attempt, all_made, made
-from kschedx.fixes.model import Fix
+from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
+from kschedx.fixes.eviction import is_of_a_daemon_set, preemption, preemption_of_daemon_pod, taking_old_first
 from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
-from kschedx.fixes.preemption_remedies import is_of_a_daemon_set, preemption, preemption_of_daemon_pod
-from kschedx.fixes.proposal import Proposal
+from kschedx.fixes.node_remedies import without_contradiction
+from kschedx.fixes.proposal import Ground, Proposal, after_attempt, apply_step, apply_steps
+from kschedx.fixes.ranking import Fix, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
-from kschedx.fixes.rollout_remedies import taking_old_first
-from kschedx.fixes.situation import Place, Situation, tried
-from kschedx.fixes.telling import best, partial
+from kschedx.fixes.resource_remedies import rows_with_hardware
+from kschedx.fixes.steps import Cost
+from kschedx.fixes.trial import Candidate, Situation, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
-from kschedx.snapshot.rows import TableRow
 
 MOST_PLACES = 16
 """Groups of nodes in which a fix is looked for, the nearest first."""
@@ -83,7 +80,7 @@ class _Search:
             if any(
                 isinstance(step, s.RemoveGates | s.NextAttempt) for step in start.proposal.steps
             ) and self._is_let_in(start):
-                yield from best([start], self._cycle)
+                yield from verified_fixes([start], self._cycle)
             return
         situations = [start]
         for one in [start] if start.status.is_success else self._let_through(start):
@@ -99,7 +96,9 @@ class _Search:
         if not verified or all(map(_is_a_node_that_is_gone, verified)):
             verified += self._last_resorts(situations)
         verified = [one for one in verified if self._is_let_in(one)]
-        yield from best(verified, self._cycle) if verified else partial(situations[1:], start, self._cycle)
+        yield from (
+            verified_fixes(verified, self._cycle) if verified else partial_fixes(situations[1:], start, self._cycle)
+        )
 
     def _is_let_in(self, found: Situation) -> bool:
         """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not tell."""
@@ -116,7 +115,7 @@ class _Search:
             return None
         self._seen.add(key)
         try:
-            found = tried(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
+            found = try_proposal(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
         except UndecidableError:
             return None
         return found if _is_about_its_nodes(found) else None
@@ -148,7 +147,7 @@ class _Search:
     def _alternatives(self, start: Situation) -> Iterator[Situation]:
         """Every way to mend all that is wrong with one node, cheapest first; then single steps."""
         self._left = self._most
-        rollout = (made(step, start.proposal, start.ground) for step in taking_old_first(start))
+        rollout = (apply_step(step, start.proposal, start.ground) for step in taking_old_first(start))
         preempting = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout)
         whole = [((one.cost, len(one.steps), -1), one) for one in preempting]
         single: list[Proposal] = []
@@ -156,10 +155,10 @@ class _Search:
             groups = _ways(findings, place)
             whole += [((one.cost, len(one.steps), number), one) for one in _whole(groups, start)]
             if len(groups) > 1:
-                single += [made(step, start.proposal, start.ground) for group in groups for step in group]
+                single += [apply_step(step, start.proposal, start.ground) for group in groups for step in group]
             if number < MOST_LARGER and not all(groups):
                 # what would have to be mended on any other node too
-                single.append(all_made((group[0] for group in groups if group), start.proposal, start.ground))
+                single.append(apply_steps((group[0] for group in groups if group), start.proposal, start.ground))
         yield from self._all(proposal for _, proposal in sorted(whole, key=lambda item: item[0]))
         yield from self._all(single)
 
@@ -190,14 +189,14 @@ class _Search:
             key=lambda one: (len(one.remaining.keys() - OF_THE_NODE), one.proposal.cost, len(one.proposal.steps))
         )
         freer = [
-            made(step, one.proposal, one.ground)
+            apply_step(step, one.proposal, one.ground)
             for one in (first, *ready[:1])
             for step in (*_nameless(one.pod), *without_contradiction(one))
         ]
         ready = [*self._all(freer), *ready]
         for start in (first, *ready)[:MOST_STARTS]:
             self._left = MOST_NEW_NODES
-            proposals = (made(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
+            proposals = (apply_step(step, start.proposal, start.ground) for step in nodes_that_would_do(start))
             seen: list[Situation] = []
             for one in self._all(proposals):
                 seen.append(one)
@@ -234,7 +233,7 @@ class _Search:
             if not isinstance(step, s.AddNode) or not step.slices:
                 break
             self._left = MOST_NEW_NODES
-            less = (all_made((one, *after), start.proposal, start.ground) for one in fewer_devices(step))
+            less = (apply_steps((one, *after), start.proposal, start.ground) for one in fewer_devices(step))
             smaller = next((one for one in self._all(less) if one.feasible), None)
             if smaller is None:
                 break
@@ -265,7 +264,7 @@ def _ungated(cycle: Cycle) -> Proposal:
         return base
     kept = gate_of_controller(gates)
     step = s.RemoveGates(gates=gates) if kept is None else s.AwaitController(gates=gates, controller=kept.controller)
-    return made(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))
+    return apply_step(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))
 
 
 def _is_about_its_nodes(found: Situation) -> bool:
@@ -295,29 +294,32 @@ def _is_about_its_nodes(found: Situation) -> bool:
 # --- where to look
 
 
-def _places(situation: Situation) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
+def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
     """The nearest node of each group, with all its findings, nearest group first."""
     if situation.status.is_success:
         for group in situation.groups[:MOST_PLACES]:
             row = group.exemplar.row
-            yield Place(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
+            yield Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
         yield from _with_hardware(situation)
     elif len(situation.scheduler.nodes):
         # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
-        place = Place(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
+        place = Candidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
-def _with_hardware(situation: Situation) -> Iterator[tuple[Place, tuple[Finding, ...]]]:
+def _with_hardware(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
     """Nodes that differ from others of their group in what their labels tell of."""
     nodes = situation.nodes
     for of_cluster in rows_with_hardware(situation):
         row = nodes.row_of(of_cluster)
         if row is not None:
-            yield Place(situation=situation, nodes=nodes, row=row), account_of(nodes, situation.outcome, row).findings
+            yield (
+                Candidate(situation=situation, nodes=nodes, row=row),
+                account_of(nodes, situation.outcome, row).findings,
+            )
 
 
-def _ways(findings: Sequence[Finding], place: Place) -> tuple[tuple[s.Step, ...], ...]:
+def _ways(findings: Sequence[Finding], place: Candidate) -> tuple[tuple[s.Step, ...], ...]:
     return () if len(findings) > MOST_WRONG else remedies(findings, place)
 
 
@@ -326,7 +328,7 @@ def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator
     if not groups or not all(groups):
         return
     for steps in islice(product(*groups), MOST_COMBINED):
-        done = all_made(steps, situation.proposal, situation.ground)
+        done = apply_steps(steps, situation.proposal, situation.ground)
         if done.added is None or len(done.steps) == 1:  # a new node that needs more is not like the old one
             yield done
 
@@ -348,7 +350,7 @@ def _for_added(situation: Situation) -> Iterator[Proposal]:
         return
     row = TableRow(situation.nodes.names.index(added.name))
     findings = account_of(situation.nodes, situation.outcome, row).findings
-    place = Place(situation=situation, nodes=situation.nodes, row=row)
+    place = Candidate(situation=situation, nodes=situation.nodes, row=row)
     for steps in islice(product(*_ways(findings, place)), MOST_COMBINED):
         if not any(isinstance(step, s.AddNode) for step in steps):
-            yield all_made(steps, situation.proposal, situation.ground)
+            yield apply_steps(steps, situation.proposal, situation.ground)

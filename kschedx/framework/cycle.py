@@ -1,27 +1,136 @@
-"""A finished scheduling cycle: every step's result, kept."""
+"""Which extenders of a configuration have to do with a pod, and in which order they are called.
+
+Upstream: IsInterested and hasManagedResources in pkg/scheduler/extender.go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import StrEnum
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from kschedx.api.types import Pod
-from kschedx.framework.config import Profile
+from kschedx.framework.config import Profile, SchedulerConfig
+from kschedx.framework.config.document import Extender
 from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.outcome import FilterOutcome
-from kschedx.framework.status import Status
-from kschedx.framework.unheard import Unheard
+from kschedx.framework.status import FilterOutcome, Status
+from kschedx.kube.escaping import without_password
+from kschedx.kube.types import Pod
 from kschedx.releases import Release
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import ClusterRow, IntArray, TableRows, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow, TableRows, each_row, rows_where
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.framework.extenders import Trace
+    from kschedx.extenders import Trace
+
+
+def is_interested(extender: Extender, pod: Pod) -> bool:
+    """It manages everything, or a resource that a container names; how much of it does not matter."""
+    managed = {resource.name for resource in extender.managed_resources}
+    return not managed or any(
+        not managed.isdisjoint(amounts)
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for amounts in (container.resources.requests, container.resources.limits)
+    )
+
+
+def call_order(extenders: tuple[Extender, ...]) -> tuple[int, ...]:
+    """Indexes in the configuration: those that may fail (`ignorable`) come last."""
+    return tuple(sorted(range(len(extenders)), key=lambda index: extenders[index].ignorable))
+
+
+# Who takes part in a decision and was not asked, and what the answer is worth without them.
+
+MAY_REJECT = frozenset({"multiPoint", "preEnqueue", "preFilter", "filter", "reserve", "permit"})
+"""Where a plugin can keep a pod from a node that all others let it have."""
+
+MAY_PREFER = frozenset({"preScore", "score"})
+"""Where it can make another of these nodes the best one."""
+
+
+class Stake(IntEnum):
+    """What the word of somebody decides, the weightiest last."""
+
+    NOTHING = 0
+    """Of what kschedx answers."""
+    NODE = 1
+    """Which of the nodes that fit it is."""
+    FIT = 2
+    """Whether the pod fits at all, where everybody else lets it through."""
+
+
+class UnevaluatedKind(StrEnum):
+    PLUGIN = "plugin"
+    EXTENDER = "extender"
+    OBJECTS = "kind"
+    """Of a kind that a dump lacks."""
+    SCHEDULER = "scheduler"
+    """The pod is another scheduler's."""
+
+
+class Unevaluated(Struct, frozen=True, kw_only=True):
+    """Somebody who was not asked."""
+
+    kind: UnevaluatedKind
+    name: str
+    """The plugin's name, the extender's URL, the kind's key, the pod's schedulerName."""
+    where: tuple[str, ...]
+    """The extension points or verbs at which it has a say, as the configuration spells them; the plugins that read
+    a kind."""
+    stake: Stake
+    is_waived: bool = False
+    """Whoever asks answers for it: the decision stands without its word."""
+    objects: tuple[str, ...] = ()
+    """The objects of a kind that the pod points to."""
+    lacking: str = ""
+    """What a dump lacks of the kind; empty where it holds none."""
+    completed_by: str = ""
+    """A command for a file with what a dump lacks."""
+
+    def to_dict(self) -> dict[str, object]:
+        more = {"waived": self.is_waived, "objects": list(self.objects), "completedBy": self.completed_by}
+        known = {key: value for key, value in more.items() if value}
+        return {self.kind.value: self.name, "where": list(self.where), "leavesOpen": LEAVES_OPEN[self.stake], **known}
+
+
+LEAVES_OPEN = {Stake.NOTHING: None, Stake.NODE: "node", Stake.FIT: "fit"}
+"""As the document words it."""
+
+
+def unknown_plugins(profile: Profile, config: SchedulerConfig) -> Iterator[Unevaluated]:
+    """The plugins that a profile enables and kschedx does not have."""
+    for name, where in profile.unknown.items():
+        stake = Stake.FIT if MAY_REJECT & set(where) else Stake.NODE if MAY_PREFER & set(where) else Stake.NOTHING
+        yield Unevaluated(
+            kind=UnevaluatedKind.PLUGIN, name=name, where=where, stake=stake, is_waived=config.without_unknown_plugins
+        )
+
+
+def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated]:
+    """The extenders of a configuration that would be sent a pod; one that only binds decides nothing."""
+    for index in call_order(config.extenders):
+        extender = config.extenders[index]
+        verbs = {
+            "filterVerb": extender.filter_verb,
+            "prioritizeVerb": extender.prioritize_verb,
+            "preemptVerb": extender.preempt_verb,
+        }
+        where = tuple(field for field, verb in verbs.items() if verb)
+        if where and is_interested(extender, pod):
+            stake = Stake.FIT if extender.filter_verb else Stake.NODE if extender.prioritize_verb else Stake.NOTHING
+            yield Unevaluated(
+                kind=UnevaluatedKind.EXTENDER, name=without_password(extender.url_prefix), where=where, stake=stake
+            )
+
+
+def open_stake(unheard: Iterable[Unevaluated]) -> Stake:
+    """What is left open by all of them together."""
+    return max((one.stake for one in unheard if not one.is_waived), default=Stake.NOTHING)
+
+
+# A finished scheduling cycle: every step's result, kept.
 
 
 class Outcome(StrEnum):
@@ -90,7 +199,7 @@ class Cycle(Struct, frozen=True, kw_only=True):
     """What HTTP extenders said, or would have to be asked; None where the configuration has none."""
     dry_steps: tuple[tuple[str, Status], ...] = ()
     """Extension point and status of the steps after the choice of a node, where it is not a matter of chance."""
-    unheard: tuple[Unheard, ...] = ()
+    unheard: tuple[Unevaluated, ...] = ()
     """Who takes part and was not asked. Rejections stand without them, since nobody can lift another's."""
 
     @property

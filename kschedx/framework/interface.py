@@ -1,36 +1,92 @@
-"""The extension points of the scheduling framework, a Protocol-like base class each.
-
-Names and arguments are upstream's in snake_case (staging/src/k8s.io/kube-scheduler/framework/interface.go). The one
-change: a plugin is given *the nodes*, not *a node*, and answers for all of them at once.
-
-The order of a cycle: PreEnqueue, (QueueSort), PreFilter, Filter, PostFilter where nothing fits, PreScore, Score,
-NormalizeScore, Reserve, Permit, PreBind, Bind, PostBind. Points after the choice are dry: they say what would happen.
-"""
+"""CycleState: what plugins remember between the extension points of one cycle."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum, auto
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from kschedx.api.devices import ResourceClaim
-from kschedx.api.types import Pod
 from kschedx.findings import Explained
-from kschedx.framework.outcome import Candidate, FilterOutcome
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import SKIP, SUCCESS, Status, Verdicts
+from kschedx.framework.status import SKIP, SUCCESS, Candidate, FilterOutcome, Status, Verdicts
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.types import Pod
 from kschedx.releases import Release
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
 if TYPE_CHECKING:
-    from kschedx.framework.extenders import Extenders, Preempted
+    from kschedx.extenders import Extenders, Preempted
+
+T = TypeVar("T")
+
+
+class StateKey(Generic[T]):
+    """A plugin's own key, which carries the type of what it stores."""
+
+    __slots__ = ("missing", "name")
+
+    def __init__(self, name: str, missing: str = 'reading "{}" from cycleState: not found') -> None:
+        """`missing` is how the plugin words that nothing is stored; `{}` stands for the name."""
+        self.name = name
+        self.missing = missing.format(name)
+
+
+class NotPreparedError(Exception):
+    """A plugin reads what its PreFilter or PreScore would have written: that did not run, or was not enabled.
+
+    `str()` is what kube-scheduler says.
+    """
+
+
+class CycleState:
+    """Written in PreFilter and PreScore, read afterwards. Values are never changed in place: what must differ is
+    written anew, so that a clone is cheap and independent."""
+
+    __slots__ = ("_values", "skip_filter", "skip_score")
+
+    def __init__(self) -> None:
+        self._values: dict[StateKey[object], object] = {}
+        self.skip_filter: frozenset[str] = frozenset()
+        """Plugins whose PreFilter returned Skip."""
+        self.skip_score: frozenset[str] = frozenset()
+        """Plugins whose PreScore returned Skip."""
+
+    def __getitem__(self, key: StateKey[T]) -> T:
+        """What was stored. Raises `NotPreparedError` where nothing was."""
+        try:
+            return cast(T, self._values[cast("StateKey[object]", key)])
+        except KeyError:
+            raise NotPreparedError(key.missing) from None
+
+    def __setitem__(self, key: StateKey[T], value: T) -> None:
+        self._values[cast("StateKey[object]", key)] = value
+
+    def __contains__(self, key: StateKey[T]) -> bool:
+        return key in self._values
+
+    def discard(self, key: StateKey[T]) -> None:
+        self._values.pop(cast("StateKey[object]", key), None)
+
+    def clone(self) -> CycleState:
+        other = CycleState()
+        other._values = dict(self._values)
+        other.skip_filter, other.skip_score = self.skip_filter, self.skip_score
+        return other
+
+
+# The extension points of the scheduling framework, a Protocol-like base class each.
+#
+# Names and arguments are upstream's in snake_case (staging/src/k8s.io/kube-scheduler/framework/interface.go). The one
+# change: a plugin is given *the nodes*, not *a node*, and answers for all of them at once.
+#
+# The order of a cycle: PreEnqueue, (QueueSort), PreFilter, Filter, PostFilter where nothing fits, PreScore, Score,
+# NormalizeScore, Reserve, Permit, PreBind, Bind, PostBind. Points after the choice are dry: they say what would
+# happen.
 
 
 class Handle(Protocol):
@@ -238,7 +294,7 @@ class ScorePlugin(Plugin):
         return scores
 
 
-class Bound(Struct, frozen=True, kw_only=True):
+class BindingEffect(Struct, frozen=True, kw_only=True):
     """What changes in a cluster when a pod is bound to a node, besides the pod."""
 
     storage: StorageChange = StorageChange()
@@ -246,7 +302,7 @@ class Bound(Struct, frozen=True, kw_only=True):
     """`namespace/name` to the claims that are others now."""
 
 
-NOTHING_BOUND = Bound()
+NOTHING_BOUND = BindingEffect()
 
 
 class ReservePlugin(Plugin):
@@ -254,7 +310,7 @@ class ReservePlugin(Plugin):
     def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """Say what would be reserved on the chosen node, as findings."""
 
-    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> Bound:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
         """What this plugin binds or allocates for the pod. For a simulation, in which PreBind and the controllers that
         wait for it have happened."""
         return NOTHING_BOUND

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Self, TypeVar, cast
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.api.devices import ResourceClaim
-from kschedx.api.resources import RequestOptions
-from kschedx.api.types import Pod
 from kschedx.findings import PluginMessage
 from kschedx.framework import status as statuses
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.cycle import PreFilterStep, Scores
 from kschedx.framework.interface import (
+    CycleState,
     FilterPlugin,
+    NotPreparedError,
     Plugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -30,18 +29,18 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
-from kschedx.framework.outcome import MAX_NODE_SCORE, MIN_NODE_SCORE, FilterOutcome
 from kschedx.framework.registry import plugin_class
-from kschedx.framework.state import CycleState, NotPreparedError
-from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, FilterOutcome, Status, Verdicts
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.resources import RequestOptions
+from kschedx.kube.types import Pod
 from kschedx.releases import Release
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows, each_row, rows_where
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.framework.extenders import Ask, Extenders
+    from kschedx.extenders import Ask, Extenders
 
 P = TypeVar("P", bound=Plugin)
 
@@ -314,7 +313,7 @@ class Framework:
 def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> Extenders | None:
     if not config.extenders:
         return None
-    from kschedx.framework.extenders import Extenders  # most configurations have none
+    from kschedx.extenders import Extenders  # most configurations have none
 
     return Extenders(config.extenders, ask, snapshot.manifests)
 

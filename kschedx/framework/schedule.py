@@ -1,7 +1,6 @@
-"""One pod through the whole framework.
+"""What follows the choice of a node: the steps that only say what they would do, and a cluster in which they are done.
 
-Sources of the rules: pkg/scheduler/schedule_one.go, and for the event's text FitError in
-pkg/scheduler/framework/types.go.
+Source of the rules: pkg/scheduler/framework/runtime/framework.go.
 """
 
 from __future__ import annotations
@@ -12,19 +11,84 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx.api.types import Pod
-from kschedx.framework.binding import run_dry_steps
-from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.outcome import FilterOutcome
+from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, open_stake, unasked_extenders, unknown_plugins
+from kschedx.framework.interface import (
+    BindingEffect,
+    BindPlugin,
+    CycleState,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+)
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import Code, Status
-from kschedx.framework.unheard import Stake, Unheard, open_stake, unasked_extenders, unknown_plugins
+from kschedx.framework.status import Code, FilterOutcome, Status
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, TableRow, cluster_rows, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows, each_row, rows_where
 
 if TYPE_CHECKING:
-    from kschedx.framework.extenders.cycle import Extended
+    from kschedx.extenders.run import Extended
+
+
+def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[BindingEffect]:
+    """What is bound and allocated beside the pod when that is bound to a node that it fits on."""
+    binding = [one for one in framework.plugins("reserve", ReservePlugin) if type(one).bound is not ReservePlugin.bound]
+    if not binding:
+        return
+    state, chosen = CycleState(), framework.nodes.at(cluster_rows([node]))
+    for plugin in binding:
+        if isinstance(plugin, PreFilterPlugin):
+            plugin.pre_filter(state, pod, framework.nodes)
+        if isinstance(plugin, FilterPlugin):
+            plugin.filter(state, pod, chosen)
+        yield plugin.bound(state, pod, node)
+
+
+def run_dry_steps(
+    framework: Framework, state: CycleState, pod: Pod, node: ClusterRow
+) -> tuple[tuple[str, Status], ...]:
+    """Reserve, Permit, PreBind, Bind and PostBind on the chosen node: what each would do; nothing changes."""
+    steps: list[tuple[str, Status]] = []
+    reserved: list[ReservePlugin] = []
+
+    def settle(point: str, plugin: Plugin, status: Status) -> bool:
+        steps.append((point, status.by(plugin.name)))
+        failed = not (status.is_success or status.is_skip or (point == "permit" and status.code is Code.WAIT))
+        if failed:
+            for done in reversed(reserved):
+                done.unreserve(state, pod, node)
+        return failed
+
+    for reserve in framework.plugins("reserve", ReservePlugin):
+        reserved.append(reserve)  # a plugin whose Reserve failed is unreserved too
+        if settle("reserve", reserve, reserve.reserve(state, pod, node)):
+            return tuple(steps)
+    for permit in framework.plugins("permit", PermitPlugin):
+        if settle("permit", permit, permit.permit(state, pod, node)):
+            return tuple(steps)
+    for pre_bind in framework.plugins("preBind", PreBindPlugin):
+        if settle("preBind", pre_bind, pre_bind.pre_bind(state, pod, node)):
+            return tuple(steps)
+    for bind in framework.plugins("bind", BindPlugin):
+        status = bind.bind(state, pod, node)
+        if settle("bind", bind, status):
+            return tuple(steps)
+        if not status.is_skip:
+            break
+    for post_bind in framework.plugins("postBind", PostBindPlugin):
+        post_bind.post_bind(state, pod, node)
+        steps.append(("postBind", Status(plugin=post_bind.name)))
+    return tuple(steps)
+
+
+# One pod through the whole framework.
+#
+# Sources of the rules: pkg/scheduler/schedule_one.go, and for the event's text FitError in
+# pkg/scheduler/framework/types.go.
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -53,7 +117,7 @@ def schedule(framework: Framework, pod: Pod) -> Cycle:
     return cycle
 
 
-def _unheard(framework: Framework, pod: Pod) -> Iterator[Unheard]:
+def _unheard(framework: Framework, pod: Pod) -> Iterator[Unevaluated]:
     yield from unknown_plugins(framework.profile, framework.config)
     if framework.extenders is not None and not framework.extenders.are_asked:
         yield from unasked_extenders(framework.config, pod)
@@ -76,7 +140,7 @@ def _schedule(framework: Framework, cycle: Cycle) -> Cycle:
     nominated = _nominated_node(framework, state, pod)
     extended = None
     if framework.extenders is not None:
-        from kschedx.framework.extenders.cycle import Extended  # most configurations have none
+        from kschedx.extenders.run import Extended  # most configurations have none
 
         extended = Extended(framework, framework.extenders, pod)
         if nominated is not None and not extended.pass_nominated(nominated):

@@ -12,22 +12,20 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.types import Pod
 from kschedx.framework.config import Profile, SchedulerConfig, load_profiles
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import QueueSortPlugin
-from kschedx.framework.outcome import FilterOutcome
+from kschedx.framework.interface import CycleState, QueueSortPlugin
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import schedule
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import Status
+from kschedx.framework.status import FilterOutcome, Status
+from kschedx.kube.types import Pod
 from kschedx.releases import Release
+from kschedx.snapshot.columns import cluster_rows
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.framework.extenders import Ask
+    from kschedx.extenders import Ask
 
 
 class Filtered(Struct, frozen=True, kw_only=True):

@@ -1,10 +1,74 @@
-"""Who holds a pod before kube-scheduler sees it, or takes it in its place: what their objects say, as facts.
+"""Whose a scheduling gate is, by its prefix, and what of theirs to look at."""
 
-`kueue` follows a pod to its Workload and the quota that it waits for, `gates` says whose a scheduling gate is,
-`schedulers` knows other schedulers, `groups` the pod groups of Kubernetes itself. `find_holding` asks all of them.
-"""
+from __future__ import annotations
 
-from kschedx.holding.find import find_holding
-from kschedx.holding.model import Holding
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from kschedx.errors import UndecidableError
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.scheduler import Scheduler
+from kschedx.holding.kueue import held_by_kueue
+from kschedx.holding.model import Gate, Holding
+from kschedx.holding.pod_groups import pod_group_of
+from kschedx.holding.schedulers import other_scheduler
+from kschedx.kube import kueue
+from kschedx.kube.types import Pod
+
+OWNERS: Mapping[str, tuple[str, str]] = {
+    "kueue.x-k8s.io/": ("Kueue", "kubectl describe workloads.kueue.x-k8s.io"),
+    "scheduling.volcano.sh/": ("Volcano", "kubectl describe podgroups.scheduling.volcano.sh"),
+    "karpenter.sh/": ("Karpenter", "kubectl describe nodeclaims.karpenter.sh"),
+    "jobset.x-k8s.io/": ("JobSet", "kubectl describe jobsets.jobset.x-k8s.io"),
+    "gke.io/": ("Google Kubernetes Engine", "the events of the pod"),
+    "cloud.google.com/": ("Google Kubernetes Engine", "the events of the pod"),
+    "multiarch.openshift.io/": ("the Multiarch Tuning Operator", "kubectl describe clusterpodplacementconfigs"),
+}
+"""Prefix to who sets such gates, and what tells why."""
+
+
+def gates_of_others(pod: Pod) -> Iterator[Gate]:
+    """The pod's gates; Kueue's own two are told with its Workload."""
+    for gate in pod.spec.scheduling_gates:
+        if gate.name in (kueue.ADMISSION_GATE, kueue.TOPOLOGY_GATE):
+            continue
+        owner, look_at = next((told for prefix, told in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
+        yield Gate(name=gate.name, owner=owner, look_at=look_at)
+
+
+# Everybody who holds a pod, asked in turn.
+
+
+def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
+    """Whoever holds the pod of a finished cycle. Nothing is asked of extenders."""
+
+    def attempt(pod: Pod, names: frozenset[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        try:
+            filtered = scheduler.filter(pod, cycle.profile)
+        except UndecidableError as unknown:
+            return (), (str(unknown),)
+        nodes, outcome = filtered.nodes, filtered.outcome
+        if not filtered.status.is_success:
+            return (), filtered.status.reasons
+        among = np.array([names is None or name in names for name in nodes.names], dtype=np.bool_)
+        feasible = nodes.names_where(outcome.passed & among)
+        reasons = outcome.count_reasons(among)
+        return feasible, () if feasible else tuple(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+
+    pod, snapshot = cycle.pod, cycle.snapshot
+    names = {profile.scheduler_name for profile in scheduler.config.profiles}
+    return Holding(
+        kueue=held_by_kueue(snapshot, pod, cycle.all_nodes.options, attempt),
+        gates=tuple(gates_of_others(pod)),
+        scheduler=None if pod.spec.scheduler_name in names else other_scheduler(snapshot, pod),
+        group=pod_group_of(scheduler, cycle, attempt),
+    )
+
+
+# Who holds a pod before kube-scheduler sees it, or takes it in its place: what their objects say, as facts.
+#
+# `kueue` follows a pod to its Workload and the quota that it waits for, `gates` says whose a scheduling gate is,
+# `schedulers` knows other schedulers, `groups` the pod groups of Kubernetes itself. `find_holding` asks all of them.
 
 __all__ = ["Holding", "find_holding"]

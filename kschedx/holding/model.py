@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 
 from msgspec import Struct
 
+from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.types import Pod
 
-class State(StrEnum):
+
+class WorkloadState(StrEnum):
     """How a pod stands with Kueue."""
 
     NO_WORKLOAD = "no-workload"
@@ -33,7 +37,7 @@ class Said(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class User(Struct, frozen=True, kw_only=True):
+class QuotaUser(Struct, frozen=True, kw_only=True):
     """A Workload that holds quota."""
 
     workload: str
@@ -42,7 +46,7 @@ class User(Struct, frozen=True, kw_only=True):
     amount: int
 
 
-class Pool(Struct, frozen=True, kw_only=True):
+class FlavorPool(Struct, frozen=True, kw_only=True):
     """A cohort, and what queues and cohorts below it have given to it and taken from it."""
 
     cohort: str
@@ -50,7 +54,7 @@ class Pool(Struct, frozen=True, kw_only=True):
     used: int
 
 
-class Quota(Struct, frozen=True, kw_only=True):
+class FlavorQuota(Struct, frozen=True, kw_only=True):
     """A resource of a flavor in a ClusterQueue; amounts are milli-cpu, and units of everything else."""
 
     resource: str
@@ -67,9 +71,9 @@ class Quota(Struct, frozen=True, kw_only=True):
     available: int
     """What Kueue would give now, lent and borrowed as it stands; negative where more is used than there is."""
     lending_limit: int | None = None
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[FlavorPool, ...] = ()
     """The cohorts above the queue, the nearest first."""
-    users: tuple[User, ...] = ()
+    users: tuple[QuotaUser, ...] = ()
     """Who holds it in this queue, the largest first."""
 
     @property
@@ -116,7 +120,7 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
 class Kueue(Struct, frozen=True, kw_only=True):
     """A pod and its Workload."""
 
-    state: State
+    state: WorkloadState
     queue: str
     """The LocalQueue's name."""
     workload: str = ""
@@ -134,7 +138,7 @@ class Kueue(Struct, frozen=True, kw_only=True):
     """The conditions that tell, of the Workload, then of its queues."""
     checks: tuple[Said, ...] = ()
     """Admission checks that are not ready."""
-    quotas: tuple[Quota, ...] = ()
+    quotas: tuple[FlavorQuota, ...] = ()
     position: int | None = None
     """In the ClusterQueue, from 1, by priority and age; None where it does not wait."""
     waiting: int = 0
@@ -186,14 +190,14 @@ class QueueShare(Struct, frozen=True, kw_only=True):
     """All of these numbers are, though the resource is not cpu."""
 
 
-class Queue(Struct, frozen=True, kw_only=True):
+class SchedulerQueue(Struct, frozen=True, kw_only=True):
     name: str
     state: str = ""
     shares: tuple[QueueShare, ...] = ()
     said: tuple[Said, ...] = ()
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class ReservedRoom(Struct, frozen=True, kw_only=True):
     """A Reservation of Koordinator, which keeps room for the pod."""
 
     name: str
@@ -218,9 +222,9 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     queue: str = ""
     queue_state: str = ""
     queue_shares: tuple[QueueShare, ...] = ()
-    queues_above: tuple[Queue, ...] = ()
+    queues_above: tuple[SchedulerQueue, ...] = ()
     """The nearest first."""
-    rooms: tuple[Room, ...] = ()
+    rooms: tuple[ReservedRoom, ...] = ()
     application: str = ""
     """What YuniKorn schedules together."""
     task_group: str = ""
@@ -232,7 +236,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     look_at: str = ""
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class GangMember(Struct, frozen=True, kw_only=True):
     """A pod of a group that has no node."""
 
     pod: str
@@ -248,7 +252,7 @@ class Member(Struct, frozen=True, kw_only=True):
     """Why it has no node, then or alone: `2 Insufficient cpu`, as kube-scheduler counts."""
 
 
-class Group(Struct, frozen=True, kw_only=True):
+class GangStatus(Struct, frozen=True, kw_only=True):
     """A pod group of Kubernetes' own (scheduling.k8s.io), as a whole."""
 
     name: str
@@ -259,7 +263,7 @@ class Group(Struct, frozen=True, kw_only=True):
     """How many of them have a node."""
     is_heeded: bool
     """The profile has GangScheduling; without it each pod goes by itself."""
-    waiting: tuple[Member, ...] = ()
+    waiting: tuple[GangMember, ...] = ()
     """Those that have none, in the order in which they are tried."""
     more: int = 0
     """How many wait beside those."""
@@ -292,7 +296,21 @@ class Holding(Struct, frozen=True, kw_only=True):
     kueue: Kueue | None = None
     gates: tuple[Gate, ...] = ()
     scheduler: OtherScheduler | None = None
-    group: Group | None = None
+    group: GangStatus | None = None
 
     def __bool__(self) -> bool:
         return bool(self.kueue or self.gates or self.scheduler or self.group)
+
+
+# Amounts of quotas: thousandths of cpu, whole units of everything else.
+
+
+def quota_amount(resource: str, written: str | int | float) -> int:
+    return milli_value(written) if resource == "cpu" else value(written)
+
+
+# How a pod is tried as somebody who holds it would let it go.
+
+Attempt = Callable[[Pod, frozenset[str] | None], tuple[tuple[str, ...], tuple[str, ...]]]
+"""A pod, and the nodes to look at (None for all), to those on which it would pass every filter and, where there is
+none, the reasons with their counts."""

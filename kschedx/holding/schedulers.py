@@ -1,13 +1,19 @@
-"""Schedulers that are not kube-scheduler, and what their objects say of a pod."""
+"""The queues and quotas of other schedulers: what a pod's queue and those above it may use, and what they do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.annotations import (
+from kschedx.errors import InputError
+from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue, quota_amount
+from kschedx.kube.autoscalers import (
     GANG_LEAST,
     GROUP_NAMES,
     TASK_GROUP,
@@ -15,66 +21,327 @@ from kschedx.api.annotations import (
     YUNIKORN_APPLICATION,
     YUNIKORN_QUEUE,
 )
-from kschedx.api.other_schedulers import (
+from kschedx.kube.kueue import Condition
+from kschedx.kube.other_schedulers import (
+    DEFAULT_QUOTA,
+    QUEUES_FILE,
+    QUEUES_OF_YUNIKORN,
     QUOTA_NAME,
-    Group,
+    QUOTA_NAMESPACES,
+    QUOTA_PARENT,
+    QUOTA_REQUEST,
+    QUOTA_RUNTIME,
     KaiPodGroup,
+    KaiQueue,
     KoordinatorPodGroup,
+    KoordinatorQuota,
+    ObjectReference,
+    PodMigrationJob,
+    Reservation,
+    ReservationOwner,
+    SchedulerGroup,
     TaskGroup,
     VolcanoPodGroup,
+    VolcanoQueue,
 )
-from kschedx.api.types import Pod
-from kschedx.holding.model import OtherScheduler, Queue, Said
-from kschedx.holding.queues import conditions, decoded, queues_of
-from kschedx.holding.reservations import moves_of, rooms_for
+from kschedx.kube.quantity import ResourceList, milli_value
+from kschedx.kube.selectors import compile_selector
+from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
+QueueFacts = TypeVar("QueueFacts")
+MOST_LEVELS = 10
+"""Of queues above each other; they could form a circle."""
+GPU = "nvidia.com/gpu"
+UNLIMITED = -1
 
-class Known(Struct, frozen=True, kw_only=True):
+
+def conditions(told: Iterable[Condition]) -> tuple[Said, ...]:
+    return tuple(Said(type=one.type, status=one.status, reason=one.reason, message=one.message) for one in told)
+
+
+def queues_of(snapshot: Snapshot, scheduler: str, pod: Pod, queue: str) -> tuple[SchedulerQueue, ...]:
+    """The queue that the pod or its group names, the nearest first, with those above it; empty where none is known."""
+    find = {"Volcano": _volcano, "KAI": _kai, "Run:ai": _kai, "Koordinator": _koordinator, "YuniKorn": _yunikorn}
+    found = find.get(scheduler)
+    return () if found is None else tuple(islice(found(snapshot, pod, queue), MOST_LEVELS))
+
+
+def _volcano(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
+    known = {one.metadata.name: one for one in snapshot.of(VolcanoQueue)}
+    while found := known.get(queue):
+        given, spec = found.status.allocated, found.spec
+        shares = tuple(_share(name, given, most, spec.deserved) for name, most in sorted(spec.capability.items()))
+        yield SchedulerQueue(name=queue, state=found.status.state, shares=shares)
+        queue = spec.parent
+
+
+def _share(resource: str, given: ResourceList, most: str | int | float, deserved: ResourceList) -> QueueShare:
+    return QueueShare(
+        resource=resource,
+        allocated=quota_amount(resource, given.get(resource, 0)),
+        capability=quota_amount(resource, most),
+        deserved=quota_amount(resource, deserved[resource]) if resource in deserved else None,
+    )
+
+
+# --- KAI
+
+
+def _kai(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
+    known = {one.metadata.name: one for one in snapshot.of(KaiQueue)}
+    while found := known.get(queue):
+        yield SchedulerQueue(name=queue, shares=tuple(_kai_shares(found)), said=conditions(found.status.conditions))
+        queue = found.spec.parent_queue
+
+
+_MEGABYTE = 10**6
+
+
+def _kai_shares(queue: KaiQueue) -> Iterator[QueueShare]:
+    """GPUs in thousandths, since pods can have parts of one."""
+    resources, status = queue.spec.resources, queue.status
+    for name, share, scale in (("cpu", resources.cpu, 1), ("memory", resources.memory, _MEGABYTE)):
+        if share is not None:
+            yield QueueShare(
+                resource=name,
+                allocated=quota_amount(name, status.allocated.get(name, 0)),
+                requested=quota_amount(name, status.requested.get(name, 0)),
+                capability=_kai_amount(share.limit, scale),
+                deserved=_kai_amount(share.quota, scale),
+            )
+    if resources.gpu is not None:
+        yield QueueShare(
+            resource=GPU,
+            allocated=_gpus(status.allocated),
+            requested=_gpus(status.requested),
+            capability=_kai_amount(resources.gpu.limit, 1000),
+            deserved=_kai_amount(resources.gpu.quota, 1000),
+            is_in_thousandths=True,
+        )
+
+
+def _kai_amount(written: str | int | float, scale: int) -> int | None:
+    """None for as much as there is."""
+    try:
+        number = Decimal(str(written))
+    except InvalidOperation:
+        return None
+    return None if number == UNLIMITED else int(number * scale)
+
+
+def _gpus(amounts: ResourceList) -> int:
+    return sum(milli_value(written) for name, written in amounts.items() if name == "gpu" or name.endswith("/gpu"))
+
+
+# --- Koordinator
+
+
+def _koordinator(snapshot: Snapshot, pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
+    known = {one.metadata.name: one for one in snapshot.of(KoordinatorQuota)}
+    found = known.get(queue) or _quota_of_namespace(known.values(), pod) or known.get(DEFAULT_QUOTA)
+    while found is not None:
+        used, runtime = found.status.used, _amounts(found, QUOTA_RUNTIME)
+        requested = _amounts(found, QUOTA_REQUEST)
+        yield SchedulerQueue(
+            name=found.metadata.name,
+            shares=tuple(
+                QueueShare(
+                    resource=name,
+                    allocated=quota_amount(name, used.get(name, 0)),
+                    requested=quota_amount(name, requested[name]) if name in requested else None,
+                    capability=quota_amount(name, most),
+                    deserved=quota_amount(name, runtime[name]) if name in runtime else None,
+                )
+                for name, most in sorted(found.spec.max.items())
+            ),
+        )
+        found = known.get(found.metadata.labels.get(QUOTA_PARENT, ""))
+
+
+def _quota_of_namespace(quotas: Iterable[KoordinatorQuota], pod: Pod) -> KoordinatorQuota | None:
+    """Of a pod without the label: the quota in its namespace, else one that names the namespace."""
+    namespace = pod.metadata.namespace
+    by_name = sorted(quotas, key=lambda one: one.metadata.name)
+
+    def names_it(quota: KoordinatorQuota) -> bool:
+        return namespace in decoded(quota.metadata.annotations.get(QUOTA_NAMESPACES, ""), list[str])
+
+    beside = next((one for one in by_name if one.metadata.namespace == namespace), None)
+    return beside or next(filter(names_it, by_name), None)
+
+
+def _amounts(quota: KoordinatorQuota, annotation: str) -> ResourceList:
+    return decoded(quota.metadata.annotations.get(annotation, ""), dict[str, str | int | float])
+
+
+def decoded(text: str, kind: type[QueueFacts]) -> QueueFacts:
+    """An annotation in JSON; what is none of this kind says nothing."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError:
+        return kind()
+
+
+# --- YuniKorn
+
+
+def _yunikorn(snapshot: Snapshot, _pod: Pod, queue: str) -> Iterator[SchedulerQueue]:
+    """From its ConfigMap, which only files have: what the queues may use at most. What they do is in no object."""
+    if not queue:
+        return
+    path = queue.split(".") if queue.startswith("root.") or queue == "root" else ["root", *queue.split(".")]
+    known = {name: _limits(limits) for name, limits in _configured(snapshot)}
+    for size in range(len(path), 0, -1):
+        name = ".".join(path[:size])
+        if name in known:
+            yield SchedulerQueue(name=name, shares=known[name])
+
+
+def _configured(snapshot: Snapshot) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The full name and the limits of each queue of the first partition."""
+    import yaml
+
+    for config in snapshot.config_maps.values():
+        if config.metadata.name != QUEUES_OF_YUNIKORN:
+            continue
+        try:
+            document = yaml.safe_load(config.data.get(QUEUES_FILE, ""))
+        except (yaml.YAMLError, RecursionError):
+            continue
+        partitions = _items(_map(document).get("partitions"))
+        for partition in partitions[:1]:
+            yield from _below("", _items(_map(partition).get("queues")))
+
+
+def _below(parent: str, queues: list[object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for queue in map(_map, queues):
+        name = f"{parent}.{queue.get('name')}" if parent else str(queue.get("name"))
+        yield name, _map(_map(queue.get("resources")).get("max"))
+        if name.count(".") < MOST_LEVELS:
+            yield from _below(name, _items(queue.get("queues")))
+
+
+def _limits(most: Mapping[str, object]) -> tuple[QueueShare, ...]:
+    found = []
+    for written, value in sorted(most.items()):
+        name = "cpu" if written == "vcore" else written
+        try:
+            found.append(QueueShare(resource=name, allocated=None, capability=quota_amount(name, str(value))))
+        except InputError:
+            continue
+    return tuple(found)
+
+
+def _map(value: object) -> Mapping[str, object]:
+    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _items(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+# Room that Koordinator keeps for a pod, and whether it moves the pod.
+#
+# Upstream: MatchReservationOwners in pkg/util/reservation of koordinator-sh/koordinator.
+
+
+def rooms_for(snapshot: Snapshot, pod: Pod) -> Iterator[ReservedRoom]:
+    """Reservations of which the pod is an owner."""
+    for one in sorted(snapshot.of(Reservation), key=lambda one: one.metadata.name):
+        if any(_is_meant(owner, pod) for owner in one.spec.owners):
+            status = one.status
+            wrong = [said for said in conditions(status.conditions) if said.status == "False"]
+            yield ReservedRoom(name=one.metadata.name, phase=status.phase, node=status.node_name, said=tuple(wrong))
+
+
+def _is_meant(owner: ReservationOwner, pod: Pod) -> bool:
+    if owner.object is None and owner.controller is None and owner.label_selector is None:
+        return False
+    controller = pod.metadata.controller
+    return (
+        (owner.object is None or _names(owner.object, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid))
+        and (
+            owner.controller is None
+            or (
+                controller is not None
+                and owner.controller.kind in ("", controller.kind)
+                and _names(owner.controller, pod.metadata.namespace, controller.name, controller.uid)
+            )
+        )
+        and (owner.label_selector is None or compile_selector(owner.label_selector).matches(pod.metadata.labels))
+    )
+
+
+def _names(reference: ObjectReference, namespace: str, name: str, uid: str) -> bool:
+    is_named = reference.namespace in ("", namespace) and reference.name in ("", name)
+    return is_named and (not uid or reference.uid in ("", uid))
+
+
+def moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
+    """The jobs that move the pod, in their words."""
+    for job in sorted(snapshot.of(PodMigrationJob), key=lambda one: one.metadata.name):
+        named = job.spec.pod_ref
+        if named is not None and _names(named, pod.metadata.namespace, pod.metadata.name, pod.metadata.uid):
+            status = job.status
+            yield Said(
+                type=f"PodMigrationJob {job.metadata.name}",
+                status=status.phase or "Pending",
+                reason=status.reason,
+                message=status.message,
+            )
+
+
+# Schedulers that are not kube-scheduler, and what their objects say of a pod.
+
+
+class KnownScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler by the name that pods have in spec.schedulerName."""
 
     title: str
     look_at: str
-    record: type[Group] | None = None
+    record: type[SchedulerGroup] | None = None
     queue_marks: tuple[str, ...] = ()
     """The labels and annotations by which a pod names its queue, or quota; the first that it has counts."""
     application_marks: tuple[str, ...] = ()
 
 
-_VOLCANO = Known(
+_VOLCANO = KnownScheduler(
     title="Volcano",
     look_at="kubectl describe podgroups.scheduling.volcano.sh",
     record=VolcanoPodGroup,
     queue_marks=("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"),
 )
-_KAI = Known(
+_KAI = KnownScheduler(
     title="KAI",
     look_at="kubectl describe podgroups.scheduling.run.ai",
     record=KaiPodGroup,
     queue_marks=("kai.scheduler/queue", "runai/queue"),
 )
 
-SCHEDULERS: Mapping[str, Known] = {
+SCHEDULERS: Mapping[str, KnownScheduler] = {
     "volcano": _VOLCANO,
     "kai-scheduler": _KAI,
-    "runai-scheduler": Known(title="Run:ai", look_at=_KAI.look_at, record=KaiPodGroup, queue_marks=_KAI.queue_marks),
-    "koord-scheduler": Known(
+    "runai-scheduler": KnownScheduler(
+        title="Run:ai", look_at=_KAI.look_at, record=KaiPodGroup, queue_marks=_KAI.queue_marks
+    ),
+    "koord-scheduler": KnownScheduler(
         title="Koordinator",
         look_at="kubectl describe podgroups.scheduling.sigs.k8s.io",
         record=KoordinatorPodGroup,
         queue_marks=(QUOTA_NAME,),
     ),
-    "yunikorn": Known(
+    "yunikorn": KnownScheduler(
         title="YuniKorn",
         look_at="the events of the pod, and YuniKorn's own web page of queues",
         queue_marks=(YUNIKORN_QUEUE, "queue"),
         application_marks=(YUNIKORN_APPLICATION, "applicationId", "spark-app-selector"),
     ),
-    "kube-batch": Known(title="kube-batch", look_at="kubectl describe podgroups"),
-    "scheduler-plugins-scheduler": Known(
+    "kube-batch": KnownScheduler(title="kube-batch", look_at="kubectl describe podgroups"),
+    "scheduler-plugins-scheduler": KnownScheduler(
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"
     ),
-    "stork": Known(title="Stork", look_at="the logs of stork-scheduler"),
+    "stork": KnownScheduler(title="Stork", look_at="the logs of stork-scheduler"),
 }
 """By spec.schedulerName, as their charts and manuals install them."""
 
@@ -89,7 +356,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
     running, members = _members(snapshot, pod, named) if named else (0, 0)
     in_group = group.spec.queue if group is not None else ""
     queues = queues_of(snapshot, known.title, pod, in_group or _mark(pod, known.queue_marks))
-    nearest = queues[0] if queues else Queue(name=in_group or _mark(pod, known.queue_marks))
+    nearest = queues[0] if queues else SchedulerQueue(name=in_group or _mark(pod, known.queue_marks))
     found = OtherScheduler(
         name=pod.spec.scheduler_name,
         title=known.title,
@@ -120,7 +387,7 @@ def _said_of(pod: Pod) -> Iterator[Said]:
             yield Said(type=one.type, status=one.status, reason=one.reason, message=one.message)
 
 
-def _said_of_group(group: Group | None) -> Iterator[Said]:
+def _said_of_group(group: SchedulerGroup | None) -> Iterator[Said]:
     if group is None:
         return
     yield from conditions(group.status.conditions)
@@ -140,7 +407,7 @@ def _least(pod: Pod) -> int | None:
     return int(written) if written.isascii() and written.isdigit() else None
 
 
-def _group(snapshot: Snapshot, pod: Pod, known: Known) -> Group | None:
+def _group(snapshot: Snapshot, pod: Pod, known: KnownScheduler) -> SchedulerGroup | None:
     """The pod's group: by the name that the pod has for it, else by an owner of both."""
     if known.record is None:
         return None
@@ -174,7 +441,7 @@ def _counted(snapshot: Snapshot, pod: Pod, is_one: Callable[[Pod], bool]) -> tup
     return sum(bool(pods.node_names[row]) for row in rows), len(rows) + is_new
 
 
-def _with_task_group(snapshot: Snapshot, pod: Pod, known: Known, found: OtherScheduler) -> OtherScheduler:
+def _with_task_group(snapshot: Snapshot, pod: Pod, known: KnownScheduler, found: OtherScheduler) -> OtherScheduler:
     """YuniKorn's: all groups of an application are written down in one of its pods."""
     named = pod.metadata.annotations.get(TASK_GROUP, "")
     if not named:

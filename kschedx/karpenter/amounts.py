@@ -13,11 +13,11 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from kschedx.api.quantity import Format, ResourceList, parse_quantity
-from kschedx.api.resource_names import is_hugepages
-from kschedx.api.resources import nano_units
-from kschedx.api.types import Container, Pod
 from kschedx.errors import InputError, Place
+from kschedx.kube.names import is_hugepages
+from kschedx.kube.quantity import Format, ResourceList, parse_quantity
+from kschedx.kube.resources import nano_units
+from kschedx.kube.types import Container, Pod
 
 NODES = "nodes"
 """Of which every node has one; only limits name it."""
@@ -61,7 +61,7 @@ def amounts_of(resources: ResourceList) -> dict[str, Amount]:
     return made
 
 
-def merged(*lists: Amounts) -> dict[str, Amount]:
+def merge_amounts(*lists: Amounts) -> dict[str, Amount]:
     total: dict[str, Amount] = {}
     for amounts in lists:
         for name, amount in amounts.items():
@@ -74,14 +74,14 @@ def subtracted(amounts: Amounts, less: Amounts) -> dict[str, Amount]:
     return {name: amount - less[name] if name in less else amount for name, amount in amounts.items()}
 
 
-def fits(asked: Amounts, offered: Amounts) -> bool:
+def fits_within(asked: Amounts, offered: Amounts) -> bool:
     """Nothing fits where an offer is negative."""
     if any(amount.nano < 0 for amount in offered.values()):
         return False
     return all(amount.nano <= offered.get(name, ZERO).nano for name, amount in asked.items())
 
 
-def written(amounts: Amounts) -> str:
+def format_amounts(amounts: Amounts) -> str:
     """As JSON, the names sorted."""
     return json.dumps({name: str(amounts[name]) for name in sorted(amounts)}, separators=(",", ":"))
 
@@ -102,7 +102,7 @@ def pod_requests(pods: Iterable[Pod]) -> dict[str, Amount]:
     total: dict[str, Amount] = {}
     for pod in pods:
         count += 1
-        total = merged(total, _of_pod(pod))
+        total = merge_amounts(total, _of_pod(pod))
     return total | {PODS: Amount(count * _NANO, Format.DECIMAL_EXPONENT)}
 
 
@@ -110,17 +110,17 @@ def _of_pod(pod: Pod) -> dict[str, Amount]:
     """The larger of the running pod and the start of any init container (component-helpers/resource, PodRequests)."""
     running: dict[str, Amount] = {}
     for container in pod.spec.containers:
-        running = merged(running, _of_container(container))
+        running = merge_amounts(running, _of_container(container))
     sidecars: dict[str, Amount] = {}
     start: dict[str, Amount] = {}
     for container in pod.spec.init_containers:
         asked = _of_container(container)
         if container.is_restartable_init:
-            running = merged(running, asked)
-            sidecars = merged(sidecars, asked)
+            running = merge_amounts(running, asked)
+            sidecars = merge_amounts(sidecars, asked)
             asked = sidecars
         else:
-            asked = merged(asked, sidecars)
+            asked = merge_amounts(asked, sidecars)
         _raise_to(start, asked)
     _raise_to(running, start)
     if pod.spec.resources is not None:
@@ -129,7 +129,7 @@ def _of_pod(pod: Pod) -> dict[str, Amount]:
             for name, amount in amounts_of(pod.spec.resources.requests).items()
             if name in ("cpu", "memory") or is_hugepages(name)
         }
-    return merged(running, amounts_of(pod.spec.overhead)) if pod.spec.overhead else running
+    return merge_amounts(running, amounts_of(pod.spec.overhead)) if pod.spec.overhead else running
 
 
 def _of_container(container: Container) -> dict[str, Amount]:

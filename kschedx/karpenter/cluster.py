@@ -1,43 +1,108 @@
-"""Karpenter in a cluster, as far as its objects tell, and what it makes of one pod."""
+"""What an API server would not have let pass in Karpenter's objects, and a file may still hold."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.karpenter import CAPACITY_TYPE, NodeOverlay, NodePool
-from kschedx.api.types import Pod, PodCondition, PodStatus
+from kschedx.errors import InputError, Place, nearest
+from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
-from kschedx.karpenter.checks import check_overlay, check_pool
-from kschedx.karpenter.claims import PoolTemplate
-from kschedx.karpenter.daemons import DaemonSets, daemon_pods
-from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
-from kschedx.karpenter.labels import CAPACITY_TYPES, RESERVED, ZONE
-from kschedx.karpenter.nodes import Cluster
-from kschedx.karpenter.overlays import in_force
-from kschedx.karpenter.pods import UNSCHEDULABLE, Looked, Outcome, look_at
-from kschedx.karpenter.preferences import requirements_of
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
+from kschedx.karpenter.known_types import KnownTypes, known_types
+from kschedx.karpenter.node_claims import PoolTemplate
+from kschedx.karpenter.nodes import ClusterState
+from kschedx.karpenter.pods import (
+    UNSCHEDULABLE,
+    DaemonSets,
+    Looked,
+    PodEligibility,
+    karpenter_daemon_pods,
+    look_at,
+    pod_requirements,
+)
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, Rejection
-from kschedx.karpenter.requirements import Requirements
-from kschedx.karpenter.scheduler import Failure, Result
-from kschedx.karpenter.seen import Known, known_types
-from kschedx.karpenter.settings import Settings
+from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, ZONE, Requirements
+from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings
+from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeOverlay, NodePool, NodeSelectorRequirementWithMinValues
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.scalars import parse_int64
+from kschedx.kube.types import Pod, PodCondition, PodStatus
 from kschedx.snapshot.snapshot import Snapshot
 
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
+_PRICE = re.compile(r"[0-9]+(\.[0-9]+)?")
+_ADJUSTMENT = re.compile(r"[+-][0-9]*\.?[0-9]+%?")
 
-class Options(Struct, frozen=True, kw_only=True):
+
+def check_pool(pool: NodePool) -> None:
+    """Raises `InputError` with the place of what is wrong."""
+    about = Place(object=f"NodePool {pool.name}")
+    _check_amounts(pool.spec.limits, "spec.limits", about)
+    _check_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements", about)
+
+
+def check_overlay(overlay: NodeOverlay) -> None:
+    """Raises `InputError` with the place of what is wrong."""
+    about, spec = Place(object=f"NodeOverlay {overlay.name}"), overlay.spec
+    _check_amounts(spec.capacity, "spec.capacity", about)
+    _check_requirements(spec.requirements, "spec.requirements", about)
+    for field, written, form, example in (
+        ("price", spec.price, _PRICE, "0.12"),
+        ("priceAdjustment", spec.price_adjustment, _ADJUSTMENT, "+10% or -0.5"),
+    ):
+        if written is not None and form.fullmatch(written) is None:
+            place = Place(field=f"spec.{field}")
+            raise InputError(f'"{written}" is no price', place=place, hint=f"such as {example}").at(about)
+
+
+def _check_amounts(resources: ResourceList, field: str, about: Place) -> None:
+    try:
+        amounts_of(resources)
+    except InputError as error:
+        place = Place(field=f"{field}{error.place.field}")
+        raise InputError(error.message, place=place, hint=error.hint).at(about) from None
+
+
+def _check_requirements(requirements: Iterable[NodeSelectorRequirementWithMinValues], field: str, about: Place) -> None:
+    for index, one in enumerate(requirements):
+        fault = _fault(one)
+        if fault is not None:
+            raise InputError(fault[0], place=Place(field=f"{field}[{index}]"), hint=fault[1]).at(about)
+
+
+def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
+    """What is wrong with a requirement, and what would be right."""
+    if not one.key:
+        return "a requirement has a key", ""
+    if one.operator not in OPERATORS:
+        allowed = nearest(one.operator, OPERATORS) or f"one of {', '.join(OPERATORS)}"
+        return f'"{one.operator}" is not an operator', allowed
+    if one.operator == "In" and not one.values:
+        return f"{one.key} In needs a value", ""
+    is_bound = one.operator in ("Gt", "Lt", "Gte", "Lte")
+    if is_bound and (len(one.values) != 1 or ((parse_int64(one.values[0]) or -1) < 0 and one.values[0] != "0")):
+        return f"{one.key} {one.operator} needs one whole number, found [{', '.join(one.values)}]", ""
+    return None
+
+
+# Karpenter in a cluster, as far as its objects tell, and what it makes of one pod.
+
+
+class KarpenterOptions(Struct, frozen=True, kw_only=True):
     """What a user says about Karpenter, beside what the cluster's objects tell."""
 
     catalogue: InstanceTypes | None = None
     settings: Settings = Settings()
 
 
-class Certainty(StrEnum):
+class LaunchCertainty(StrEnum):
     """How sure it is what a pool says to a pod."""
 
     FITS = "fits"
@@ -51,7 +116,7 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     """A pool and a pod."""
 
     pool: NodePool
-    certainty: Certainty
+    certainty: LaunchCertainty
     rejection: Rejection | None = None
     types: tuple[InstanceType, ...] = ()
     """Those that fit."""
@@ -123,7 +188,7 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
         for one in self.pools:
             if one.name == self.pool:
                 break
-            if one.certainty is Certainty.UNKNOWN:
+            if one.certainty is LaunchCertainty.UNKNOWN:
                 names.append(one.name)
         return tuple(names)
 
@@ -131,12 +196,12 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
 class Karpenter:
     """Karpenter on a snapshot that has NodePools."""
 
-    def __init__(self, snapshot: Snapshot, options: Options) -> None:
+    def __init__(self, snapshot: Snapshot, options: KarpenterOptions) -> None:
         self.snapshot = snapshot
         self.options = options
 
     @classmethod
-    def of(cls, snapshot: Snapshot, options: Options) -> Karpenter | None:
+    def of(cls, snapshot: Snapshot, options: KarpenterOptions) -> Karpenter | None:
         """None for a cluster without NodePools. Raises `InputError` for one that cannot be read."""
         pools = snapshot.of(NodePool)
         for pool in pools:
@@ -155,7 +220,7 @@ class Karpenter:
         return next((pool.spec.template.spec.node_class_ref.api_group for pool in self.pools), "")
 
     @cached_property
-    def known(self) -> Mapping[str, Known]:
+    def known(self) -> Mapping[str, KnownTypes]:
         """Pool to what is known of its instance types."""
         return {pool.name: known_types(self.snapshot, pool, self.options.catalogue) for pool in self.pools}
 
@@ -172,8 +237,8 @@ class Karpenter:
         return self.provisioner.skipped
 
     @cached_property
-    def cluster(self) -> Cluster:
-        return Cluster.of(self.snapshot)
+    def cluster(self) -> ClusterState:
+        return ClusterState.of(self.snapshot)
 
     def with_pools(self, changed: Mapping[str, NodePool]) -> Karpenter:
         """The cluster with some pools as they might be."""
@@ -183,11 +248,11 @@ class Karpenter:
 
     def look(self, pod: Pod) -> Looked:
         looked = look_at(pod, self.snapshot.storage, self.group)
-        if looked.outcome is not Outcome.CONSIDERED:
+        if looked.outcome is not PodEligibility.CONSIDERED:
             return looked
         if self.cluster.not_launched:
-            return Looked(outcome=Outcome.WAITING)
-        return looked if self.provisioner.pools else Looked(outcome=Outcome.NO_POOLS)
+            return Looked(outcome=PodEligibility.WAITING)
+        return looked if self.provisioner.pools else Looked(outcome=PodEligibility.NO_POOLS)
 
     def waiting(self) -> dict[str, Looked]:
         """Every pod without a node, and whether it is looked at."""
@@ -195,10 +260,10 @@ class Karpenter:
         return {pods.key(row): self.look(pods[row]) for row in pods.pending}
 
     @cached_property
-    def own(self) -> Result:
+    def own(self) -> RoundResult:
         """The round about the pods of the cluster as they are."""
         pods = self.snapshot.pods
-        considered = [key for key, looked in self.waiting().items() if looked.outcome is Outcome.CONSIDERED]
+        considered = [key for key, looked in self.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
         return self.provisioner.run(self.snapshot, [pods[pods.rows[key]] for key in considered])
 
     def about(self, pod: Pod) -> PodProvisioning | None:
@@ -213,8 +278,8 @@ class Karpenter:
         is_own = row is not None and pods.specs[row] == replace(pod.spec, node_name="")
         mine = pod if is_own else _given_up(pod)
         looked = self.look(mine)
-        if looked.outcome is not Outcome.CONSIDERED:
-            event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is Outcome.REFUSED else ""
+        if looked.outcome is not PodEligibility.CONSIDERED:
+            event = f"Failed to schedule pod, {looked.reason}" if looked.outcome is PodEligibility.REFUSED else ""
             return PodProvisioning(looked=looked, event=event)
         if is_own:
             result = self.own
@@ -222,17 +287,17 @@ class Karpenter:
             others = [
                 pods[pods.rows[key]]
                 for key, one in self.waiting().items()
-                if one.outcome is Outcome.CONSIDERED and key != pod.key
+                if one.outcome is PodEligibility.CONSIDERED and key != pod.key
             ]
             result = self.provisioner.run(self.snapshot, [*others, mine])
         return self._told(mine, looked, result)
 
-    def _told(self, pod: Pod, looked: Looked, result: Result) -> PodProvisioning:
+    def _told(self, pod: Pod, looked: Looked, result: RoundResult) -> PodProvisioning:
         failure, node = result.failures.get(pod.key), result.node_of(pod.key)
         has_relaxed = pod.key in result.relaxed
         if failure is not None:
             pools = self.verdicts(pod, failure)
-            is_sure = all(one.certainty is Certainty.REJECTS for one in pools)
+            is_sure = all(one.certainty is LaunchCertainty.REJECTS for one in pools)
             event = f"Failed to schedule pod, {failure.text}" if is_sure and self._text_is_known(failure) else ""
             return PodProvisioning(looked=looked, pools=pools, event=event, by_chance=result.by_chance)
         if node is not None:
@@ -255,7 +320,7 @@ class Karpenter:
             has_relaxed=has_relaxed,
         )
 
-    def _text_is_known(self, failure: Failure) -> bool:
+    def _text_is_known(self, failure: SchedulingFailure) -> bool:
         """What an instance type would need depends on all of them."""
         return all(
             self.known[one.pool].types.are_all or not isinstance(one.rejection, NoInstanceType | CheapestAreTooFew)
@@ -265,23 +330,23 @@ class Karpenter:
     @cached_property
     def templates(self) -> Mapping[str, PoolTemplate]:
         daemons = DaemonSets(
-            tuple(daemon_pods(self.snapshot)), leaves_out_devices=self.options.settings.ignores_devices
+            tuple(karpenter_daemon_pods(self.snapshot)), leaves_out_devices=self.options.settings.ignores_devices
         )
         return {one.name: one for one in self.provisioner.templates(daemons)}
 
-    def verdicts(self, pod: Pod, failure: Failure) -> tuple[PoolVerdict, ...]:
+    def verdicts(self, pod: Pod, failure: SchedulingFailure) -> tuple[PoolVerdict, ...]:
         """What each pool that was asked says."""
-        asked = requirements_of(pod, prefers=False)
+        asked = pod_requirements(pod, prefers=False)
         return tuple(self._verdict(one.pool, one.rejection, asked) for one in failure.pools)
 
     def _verdict(self, name: str, rejection: Rejection, asked: Requirements) -> PoolVerdict:
         known = self.known[name]
-        certainty = Certainty.REJECTS
+        certainty = LaunchCertainty.REJECTS
         if isinstance(rejection, NoInstanceType) and not known.types.are_all:
             is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
-            certainty = Certainty.REJECTS if is_sure else Certainty.UNKNOWN
+            certainty = LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN
         elif isinstance(rejection, CheapestAreTooFew) and not known.types.are_all:
-            certainty = Certainty.UNKNOWN
+            certainty = LaunchCertainty.UNKNOWN
         return PoolVerdict(
             pool=self._pool(name),
             certainty=certainty,

@@ -12,18 +12,15 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from kschedx.api.annotations import DO_NOT_DISRUPT
-from kschedx.api.karpenter import CAPACITY_TYPE, NODE_POOL, NodeClaim, NodePool, condition
-from kschedx.api.policy import PodDisruptionBudget
-from kschedx.api.selectors import compile_selector
-from kschedx.api.timestamps import nanoseconds
-from kschedx.api.types import Pod, Taint
 from kschedx.errors import InputError
-from kschedx.framework.duration import Duration
-from kschedx.karpenter.labels import ZONE
-from kschedx.karpenter.nodes import Cluster, StateNode, is_of_daemon_set, is_static
-from kschedx.karpenter.tolerations import tolerates_all
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.karpenter.nodes import ClusterState, StateNode, is_of_daemon_set, is_static, tolerates_all
+from kschedx.karpenter.requirements import ZONE
+from kschedx.kube.autoscalers import CAPACITY_TYPE, DO_NOT_DISRUPT, NODE_POOL, NodeClaim, NodePool, condition
+from kschedx.kube.duration import Duration
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.selectors import compile_selector
+from kschedx.kube.types import Pod, PodDisruptionBudget, Taint
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 BLOCKED = "DisruptionBlocked"
@@ -81,7 +78,7 @@ def disruptions(snapshot: Snapshot, names: Iterable[str]) -> list[NodeDisruption
 
 def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
     """Of a node of the snapshot; `now` is in nanoseconds."""
-    cluster = Cluster.of(snapshot)
+    cluster = ClusterState.of(snapshot)
     row = snapshot.cluster.index[name]
     known = (one for one in (*cluster.staying, *cluster.leaving) if one.row == row)
     state = next(known, StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row)))

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from kschedx.api.karpenter import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
-from kschedx.api.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta, Pod
 from kschedx.autoscaler.growth import with_new_nodes
 from kschedx.karpenter.amounts import Amounts
-from kschedx.karpenter.claims import NewNode
-from kschedx.karpenter.cluster import Karpenter, PoolVerdict
+from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType
-from kschedx.karpenter.labels import HOSTNAME, ZONE
-from kschedx.karpenter.pods import Outcome
-from kschedx.karpenter.scheduler import Result
+from kschedx.karpenter.node_claims import NewNodeClaim
+from kschedx.karpenter.pods import PodEligibility
+from kschedx.karpenter.requirements import HOSTNAME, ZONE
+from kschedx.karpenter.scheduler import RoundResult
+from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
+from kschedx.kube.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta, Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class Grown(Struct, frozen=True, kw_only=True):
+class KarpenterGrowthStep(Struct, frozen=True, kw_only=True):
     """New nodes of one type in a pool."""
 
     pool: str
@@ -31,12 +31,12 @@ class Grown(Struct, frozen=True, kw_only=True):
     """How many types the first of them can be of."""
 
 
-class Growth(Struct, frozen=True, kw_only=True):
+class KarpenterGrowth(Struct, frozen=True, kw_only=True):
     """What Karpenter adds for all pods that wait."""
 
     snapshot: Snapshot
     """With the new nodes, and the pods of DaemonSets on them."""
-    grown: tuple[Grown, ...]
+    grown: tuple[KarpenterGrowthStep, ...]
     helped: int
     """Pods that get a new node."""
     expected: int
@@ -45,24 +45,24 @@ class Growth(Struct, frozen=True, kw_only=True):
     """Pods that no pool takes, as far as types are known."""
     rejected: tuple[tuple[PoolVerdict, ...], int]
     """What the pools say to most of these, and how many they are."""
-    passed_over: Mapping[Outcome, int]
+    passed_over: Mapping[PodEligibility, int]
     by_chance: bool
     types_are_known: bool
 
 
-def grow(karpenter: Karpenter) -> Growth:
+def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
     """New nodes are there and ready; each is of the cheapest type that it can be of, or of the smallest where no price
     is known."""
     waiting = Counter(looked.outcome for looked in karpenter.waiting().values())
-    considered = waiting.pop(Outcome.CONSIDERED, 0)
-    result = karpenter.own if considered else Result()
+    considered = waiting.pop(PodEligibility.CONSIDERED, 0)
+    result = karpenter.own if considered else RoundResult()
     nodes = list(_nodes(result))
     grown = Counter((new.template.name, one.name) for new, one, _ in nodes)
     choices = {(new.template.name, one.name): len(new.types) for new, one, _ in reversed(nodes)}
-    return Growth(
+    return KarpenterGrowth(
         snapshot=with_new_nodes(karpenter.snapshot, [(node, _daemons(new)) for new, _, node in nodes]),
         grown=tuple(
-            Grown(pool=pool, instance_type=name, nodes=number, choices=choices[pool, name])
+            KarpenterGrowthStep(pool=pool, instance_type=name, nodes=number, choices=choices[pool, name])
             for (pool, name), number in grown.items()
         ),
         helped=sum(len(new.pods) for new in result.new),
@@ -75,7 +75,7 @@ def grow(karpenter: Karpenter) -> Growth:
     )
 
 
-def _most_rejected(karpenter: Karpenter, result: Result) -> tuple[tuple[PoolVerdict, ...], int]:
+def _most_rejected(karpenter: Karpenter, result: RoundResult) -> tuple[tuple[PoolVerdict, ...], int]:
     said = Counter(failure.text for failure in result.failures.values())
     if not said:
         return (), 0
@@ -85,13 +85,13 @@ def _most_rejected(karpenter: Karpenter, result: Result) -> tuple[tuple[PoolVerd
     return karpenter.verdicts(pods[pods.rows[key]], failure), number
 
 
-def _nodes(result: Result) -> Iterator[tuple[NewNode, InstanceType, Node]]:
+def _nodes(result: RoundResult) -> Iterator[tuple[NewNodeClaim, InstanceType, Node]]:
     for number, new in enumerate(result.new, start=1):
         one = new.cheapest_first[0]
         yield new, one, _node(f"{new.template.name}-new-{number}", new, one)
 
 
-def _node(name: str, new: NewNode, one: InstanceType) -> Node:
+def _node(name: str, new: NewNodeClaim, one: InstanceType) -> Node:
     """With what the pool, the pods and the type say of it; of several zones and the like the first."""
     labels = {
         key: min(requirement.values)
@@ -124,5 +124,61 @@ def _resources(amounts: Amounts) -> dict[str, str | int | float]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def _daemons(new: NewNode) -> tuple[Pod, ...]:
+def _daemons(new: NewNodeClaim) -> tuple[Pod, ...]:
     return new.template.daemon_pods
+
+
+# What Karpenter does about one pod, as the value of the key `autoscaler` of the Explanation document.
+
+Json = dict[str, object]
+
+KIND = "karpenter"
+FOLLOWS = "1.13"
+"""The release of Karpenter."""
+
+
+def provisioning_document(karpenter: Karpenter, found: PodProvisioning) -> Json:
+    """Keys are a contract: they are added, never changed."""
+    made: Json = {
+        "kind": KIND,
+        "follows": FOLLOWS,
+        "outcome": found.looked.outcome.value,
+        "pools": {one.name: _pool(one) for one in found.pools},
+        "skippedPools": {one.pool.name: one.why for one in karpenter.skipped},
+        "event": found.event,
+        "typesAreKnown": karpenter.types_are_known,
+        "byChance": found.by_chance,
+    }
+    if found.pool:
+        made["adds"] = {"pool": found.pool, "instanceTypes": [one.name for one in found.types]}
+    if found.existing:
+        made["expectedOn"] = found.existing
+    if found.has_relaxed:
+        made["gaveUpPreference"] = True
+    return made
+
+
+def karpenter_growth_document(growth: KarpenterGrowth) -> Json:
+    """What Karpenter adds, as the value of the key `autoscaler` of a Simulation document."""
+    return {
+        "kind": KIND,
+        "follows": FOLLOWS,
+        "nodes": [
+            {"pool": one.pool, "instanceType": one.instance_type, "nodes": one.nodes, "choices": one.choices}
+            for one in growth.grown
+        ],
+        "helped": growth.helped,
+        "expected": growth.expected,
+        "left": growth.left,
+        "typesAreKnown": growth.types_are_known,
+        "byChance": growth.by_chance,
+    }
+
+
+def _pool(one: PoolVerdict) -> Json:
+    made: Json = {"certainty": one.certainty.value}
+    if one.rejection is not None:
+        made["reason"] = one.reason
+        if one.text_is_known:
+            made["text"] = one.rejection.text
+    return made

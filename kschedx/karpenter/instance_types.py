@@ -6,18 +6,35 @@ scheduling/nodeclaim.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kschedx.api.go_sort import sort_slice
-from kschedx.api.karpenter import CAPACITY_TYPE
-from kschedx.api.types import Labels
-from kschedx.karpenter.amounts import ZERO, Amounts, allocatable, fits, merged, written
-from kschedx.karpenter.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, RESERVED, ZONE
-from kschedx.karpenter.requirements import Requirement, Requirements
+from kschedx.karpenter.amounts import (
+    ZERO,
+    Amount,
+    Amounts,
+    allocatable,
+    amounts_of,
+    fits_within,
+    format_amounts,
+    merge_amounts,
+)
+from kschedx.karpenter.requirements import (
+    RESERVATION_ID,
+    RESERVATION_INTERRUPTIBLE,
+    RESERVATION_TYPE,
+    RESERVED,
+    ZONE,
+    LabelRequirement,
+    Requirements,
+)
+from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, NodePool
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.types import Labels
 
 _RESERVATION = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
 _MILLION = 10**6 * 10**9
@@ -38,7 +55,7 @@ class Offering(Struct, frozen=True, kw_only=True):
         labels = Requirements.of_labels({**self.labels, ZONE: self.zone, CAPACITY_TYPE: self.capacity_type})
         if self.capacity_type == RESERVED:
             return labels
-        return labels.together(Requirement.of(key, "DoesNotExist") for key in _RESERVATION)
+        return labels.together(LabelRequirement.of(key, "DoesNotExist") for key in _RESERVATION)
 
 
 class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
@@ -72,7 +89,7 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
         return known
 
     @cached_property
-    def _answers(self) -> dict[tuple[frozenset[Requirement], frozenset[str]], tuple[bool, bool]]:
+    def _answers(self) -> dict[tuple[frozenset[LabelRequirement], frozenset[str]], tuple[bool, bool]]:
         return {}
 
     def is_offered(self, requirements: Requirements, allowed: frozenset[str]) -> bool:
@@ -121,7 +138,7 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        told = f"requirements={self.requirements}, resources={written(self.requests)}"
+        told = f"requirements={self.requirements}, resources={format_amounts(self.requests)}"
         if self.too_few:
             return f"{too_few_text(self.too_few)}, {told}"
         text = f"{self._lead}, {told}"
@@ -174,7 +191,7 @@ def too_few_text(too_few: Mapping[str, int]) -> str:
     return f"minValues requirement is not met for label(s) (label(s)=[{' '.join(sorted(too_few))}])"
 
 
-class Filtered(Struct, frozen=True, kw_only=True):
+class FilteredTypes(Struct, frozen=True, kw_only=True):
     """The types that are left, or why none is."""
 
     types: tuple[InstanceType, ...] = ()
@@ -192,13 +209,13 @@ def filter_types(
     total: Amounts,
     allowed: frozenset[str],
     relaxes_min_values: bool,
-) -> Filtered:
+) -> FilteredTypes:
     """`total` is what the node has to hold; the pod's and the DaemonSets' requests are for the text."""
     seen = [False] * 6
     left: list[InstanceType] = []
     for one in types:
         meets, is_offered = one.answers(requirements, allowed)
-        has_room = fits(total, one.allocatable)
+        has_room = fits_within(total, one.allocatable)
         if meets and has_room and is_offered:
             left.append(one)
         for index, holds in enumerate(
@@ -214,8 +231,8 @@ def filter_types(
             seen[index] = seen[index] or holds
     too_few = min_values_unmet(left, requirements) if requirements.has_min_values else {}
     if left and (not too_few or relaxes_min_values):
-        return Filtered(types=tuple(left), relaxed=too_few)
-    return Filtered(
+        return FilteredTypes(types=tuple(left), relaxed=too_few)
+    return FilteredTypes(
         failure=NoInstanceType(
             meets_requirements=seen[0],
             fits=seen[1],
@@ -224,7 +241,7 @@ def filter_types(
             meets_and_is_offered=seen[4],
             fits_and_is_offered=seen[5],
             requirements=requirements,
-            requests=merged(daemon_requests, pod_requests),
+            requests=merge_amounts(daemon_requests, pod_requests),
             pod_requests=pod_requests,
             too_few={} if relaxes_min_values else too_few,
         )
@@ -262,3 +279,70 @@ def min_values_unmet(types: Sequence[InstanceType], requirements: Requirements) 
         if not unmet:
             return {}
     return unmet
+
+
+# NodeOverlays: what a cluster's owner says that instance types have and cost, beyond what the cloud says.
+#
+# Upstream: pkg/controllers/nodeoverlay, AdjustedPrice in pkg/cloudprovider/types.go.
+
+
+def in_force(overlays: Iterable[NodeOverlay]) -> tuple[NodeOverlay, ...]:
+    """Those that Karpenter has found valid, the one first that wins. It looks at none without its feature gate
+    NodeOverlay, and then says nothing of them."""
+    found = sorted((one for one in overlays if one.is_ready), key=lambda one: one.name, reverse=True)
+    return tuple(sorted(found, key=lambda one: -(one.spec.weight or 0)))
+
+
+def overlaid(
+    types: Sequence[InstanceType], pool: NodePool, overlays: Sequence[NodeOverlay], allowed: frozenset[str]
+) -> tuple[InstanceType, ...]:
+    """A pool's types with what the overlays in force give them."""
+    if not overlays:
+        return tuple(types)
+    asked = [
+        (one, Requirements(LabelRequirement.of(need.key, need.operator, need.values) for need in one.spec.requirements))
+        for one in overlays
+    ]
+    labels = pool.spec.template.metadata.labels | {NODE_POOL: pool.name}
+    of_pool = Requirements.of_labels(labels)
+    return tuple(_overlaid(one, of_pool, asked, allowed) for one in types)
+
+
+def _overlaid(
+    one: InstanceType,
+    of_pool: Requirements,
+    overlays: Sequence[tuple[NodeOverlay, Requirements]],
+    allowed: frozenset[str],
+) -> InstanceType:
+    """A resource or a price is the first overlay's that names it; one offering is enough for all of the capacity."""
+    own = of_pool.together(one.requirements.values())
+    added: dict[str, Amount] = {}
+    priced: dict[int, str] = {}
+    for overlay, asked in overlays:
+        if not own.is_compatible(asked):
+            continue
+        where = [
+            index for index, offering in enumerate(one.offerings) if asked.is_compatible(offering.requirements, allowed)
+        ]
+        if not where:
+            continue
+        added = amounts_of(overlay.spec.capacity) | added
+        change = overlay.spec.price if overlay.spec.price is not None else overlay.spec.price_adjustment
+        if change is not None:
+            priced = dict.fromkeys(where, change) | priced
+    offerings = tuple(
+        _priced(offering, priced[index]) if index in priced else offering
+        for index, offering in enumerate(one.offerings)
+    )
+    return replace(one, capacity={**one.capacity, **added}, offerings=offerings) if added or priced else one
+
+
+def _priced(offering: Offering, change: str) -> Offering:
+    """`0.5` is the price itself; what is added to one that is not known leaves it unknown."""
+    if not change.startswith(("+", "-")):
+        return replace(offering, price=float(change))
+    if offering.price is None:
+        return offering
+    by = float(change.removesuffix("%"))
+    price = offering.price * (1 + by / 100) if change.endswith("%") else offering.price + by
+    return replace(offering, price=max(price, 0.0))

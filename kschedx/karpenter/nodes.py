@@ -1,23 +1,121 @@
-"""The nodes that there are and those under way, as Karpenter sees them.
-
-Upstream: controllers/state (StateNode, Cluster), utils/pod.
-"""
+"""Which taints a pod does not tolerate. Upstream: pkg/scheduling/taints.go: every taint counts, whatever its effect."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from msgspec import Struct
 
-from kschedx.api.karpenter import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim, condition
-from kschedx.api.quantity import ResourceList
-from kschedx.api.resources import RequestOptions, nano_units
-from kschedx.api.types import Labels, Node, OwnerReference, Taint
 from kschedx.karpenter.amounts import NODES, Amount, amounts_of
-from kschedx.karpenter.labels import HOSTNAME, INSTANCE_TYPE
-from kschedx.karpenter.tolerations import is_ephemeral, is_same
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.karpenter.requirements import HOSTNAME, INSTANCE_TYPE
+from kschedx.kube.autoscalers import INITIALIZED, NODE_POOL, REGISTERED, NodeClaim, condition
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.resources import RequestOptions, nano_units
+from kschedx.kube.tolerations import tolerates
+from kschedx.kube.types import Labels, Node, OwnerReference, Pod, Taint, Toleration
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+
+EPHEMERAL = frozenset(
+    {
+        Taint(key="node.kubernetes.io/not-ready", effect="NoSchedule"),
+        Taint(key="node.kubernetes.io/not-ready", effect="NoExecute"),
+        Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule"),
+        Taint(key="node.cloudprovider.kubernetes.io/uninitialized", effect="NoSchedule"),
+        Taint(key="karpenter.sh/unregistered", effect="NoExecute"),
+    }
+)
+"""Of a node that is not yet there, by key and effect: they go when it is."""
+_EPHEMERAL_PREFIX = "readiness.k8s.io/"
+
+
+def is_same(taint: Taint, other: Taint) -> bool:
+    """Values do not count."""
+    return (taint.key, taint.effect) == (other.key, other.effect)
+
+
+def is_ephemeral(taint: Taint) -> bool:
+    return taint.key.startswith(_EPHEMERAL_PREFIX) or any(is_same(taint, one) for one in EPHEMERAL)
+
+
+def untolerated_taints(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    return tuple(
+        taint
+        for taint in taints
+        if not any(tolerates(toleration, taint, comparison=True) for toleration in tolerations)
+    )
+
+
+def tolerates_all(tolerations: Sequence[Toleration], taints: Iterable[Taint]) -> bool:
+    return not untolerated_taints(tolerations, taints)
+
+
+# Host ports on a node, and which of a pod's is taken. Upstream: pkg/scheduling/hostportusage.go.
+
+
+class UsedPort(Struct, frozen=True):
+    ip: str
+    port: int
+    protocol: str
+
+    def facts(self, whose: str) -> Iterator[str]:
+        """As serrors sorts them."""
+        address = _address(self.ip)
+        yield f"{whose}-hostport-ip={'<nil>' if address is None else address}"
+        yield f"{whose}-hostport-port={self.port}"
+        yield f"{whose}-hostport-protocol={self.protocol}"
+
+    def is_same(self, other: UsedPort) -> bool:
+        """An address that stands for all meets every other one."""
+        if (self.port, self.protocol) != (other.port, other.protocol):
+            return False
+        mine, theirs = _address(self.ip), _address(other.ip)
+        return mine == theirs or any(one is not None and one.is_unspecified for one in (mine, theirs))
+
+
+def _address(ip: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(ip)
+    except ValueError:
+        return None
+
+
+def ports_of(pod: Pod) -> tuple[UsedPort, ...]:
+    """Of its containers; init containers have none for Karpenter."""
+    return tuple(
+        UsedPort(port.host_ip or "0.0.0.0", port.host_port, port.protocol or "TCP")
+        for container in pod.spec.containers
+        for port in container.ports
+        if port.host_port
+    )
+
+
+class PortUsage:
+    """The ports of a node, by the pod that has them."""
+
+    def __init__(self, taken: dict[str, tuple[UsedPort, ...]] | None = None) -> None:
+        self._taken = dict(taken or {})
+
+    def copy(self) -> PortUsage:
+        return PortUsage(self._taken)
+
+    def add(self, pod: Pod) -> None:
+        self._taken[pod.key] = ports_of(pod)
+
+    def conflict(self, pod: Pod) -> tuple[UsedPort, UsedPort, str] | None:
+        """A port that the pod asks for, the one that is in its way, and whose that is."""
+        for asked in ports_of(pod):
+            for key, ports in self._taken.items():
+                for one in ports:
+                    if key != pod.key and asked.is_same(one):
+                        return asked, one, key
+        return None
+
+
+# The nodes that there are and those under way, as Karpenter sees them.
+#
+# Upstream: controllers/state (StateNode, Cluster), utils/pod.
 
 OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 """How Karpenter counts what pods request."""
@@ -105,7 +203,7 @@ class StateNode(Struct, frozen=True, kw_only=True):
         return told | {name: amount for name, amount in claimed.items() if not nano_units(told.get(name, 0))}
 
 
-class Cluster(Struct, frozen=True, kw_only=True):
+class ClusterState(Struct, frozen=True, kw_only=True):
     """All nodes, by whether they stay."""
 
     staying: tuple[StateNode, ...]
@@ -114,7 +212,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     """Claims that the cloud has not answered yet: nothing is decided before it does."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Cluster:
+    def of(cls, snapshot: Snapshot) -> ClusterState:
         claims = snapshot.of(NodeClaim)
         by_id = {claim.status.provider_id: claim for claim in claims if claim.status.provider_id}
         found: list[StateNode] = []

@@ -1,37 +1,442 @@
-"""Which pods Karpenter looks at, and why it passes over the others.
+"""What a pod's volumes ask of its node, whether its claims let Karpenter look at it, and how many a node takes.
 
-Upstream: pkg/utils/pod (IsProvisionable, IsReschedulable), Validate in provisioner.go.
+Upstream: scheduling/volumetopology.go, pkg/scheduling/volumeusage.go, pkg/utils/volume.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import Protocol, TypeVar
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kschedx.api.integers import parse_int64
-from kschedx.api.karpenter import CAPACITY_TYPE, NODE_POOL
-from kschedx.api.names import label_key_errors, label_value_errors
-from kschedx.api.selectors import NodeSelectorRequirement
-from kschedx.api.types import Pod
-from kschedx.karpenter.labels import (
+from kschedx.karpenter.amounts import Amounts, pod_requests
+from kschedx.karpenter.nodes import is_of_daemon_set, is_static, tolerates_all
+from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
+    HOSTNAME,
     NORMALIZED,
-    is_reserved,
+    Requirements,
+    is_reserved_label,
     reserved_domains,
     well_known,
 )
-from kschedx.karpenter.nodes import is_of_daemon_set, is_static
-from kschedx.karpenter.preferences import requirements_of
-from kschedx.karpenter.volumes import refusal
+from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL
+from kschedx.kube.decoding import decode
+from kschedx.kube.names import label_key_errors, label_value_errors
+from kschedx.kube.scalars import parse_int64
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement
+from kschedx.kube.storage import BIND_COMPLETED, IMMEDIATE, PersistentVolume, PersistentVolumeClaim, plugin_named
+from kschedx.kube.types import (
+    Affinity,
+    Labels,
+    NodeAffinity,
+    ObjectMeta,
+    Pod,
+    PodAffinity,
+    PodTemplateSpec,
+    Taint,
+    Toleration,
+    Volume,
+)
+from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
+
+_EBS = "ebs.csi.aws.com"
+
+
+def claim_names(pod: Pod) -> Iterator[tuple[Volume, str]]:
+    """Volumes that have a claim, with its name."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume, volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            yield volume, f"{pod.metadata.name}-{volume.name}"
+
+
+def volume_refusal(pod: Pod, storage: Storage) -> str:
+    """Why Karpenter passes over the pod for its claims, in its words; empty where it does not."""
+    namespace = pod.metadata.namespace
+    for _, name in claim_names(pod):
+        claim = storage.claim(namespace, name)
+        if claim is None:
+            missing = f'persistentvolumeclaims "{name}" not found'
+            return f"getting persistent volume claim, {missing} (PersistentVolumeClaim={name})"
+        told = _claim_refusal(claim, storage)
+        if told:
+            return told
+    return ""
+
+
+def _claim_refusal(claim: PersistentVolumeClaim, storage: Storage) -> str:
+    key, volume, named = claim.key, claim.spec.volume_name, claim.spec.storage_class_name or ""
+    about = f"(PersistentVolumeClaim={key}, StorageClass={named})"
+    if claim.metadata.deletion_timestamp:
+        return f"persistentvolumeclaim is being deleted (PersistentVolumeClaim={key})"
+    if claim.status.phase == "Lost":
+        both = f"(PersistentVolume={volume}, PersistentVolumeClaim={key})"
+        return f"persistentvolumeclaim bound to non-existent persistentvolume {both}"
+    if volume:
+        found = storage.volumes.get(volume)
+        all_three = f"(PersistentVolume={volume}, PersistentVolumeClaim={key}, StorageClass={named})"
+        if found is None:
+            return f'failed to validate pvc, persistentvolumes "{volume}" not found {all_three}'
+        if found.metadata.deletion_timestamp:
+            return f"failed to validate pvc, persistentvolume is being deleted {all_three}"
+        if BIND_COMPLETED not in claim.metadata.annotations:
+            both = f"(PersistentVolume={volume}, PersistentVolumeClaim={claim.name}, annotation={BIND_COMPLETED})"
+            return f"pvc is considered unbound because it does not contain annotation {both}"
+        return ""
+    if not named:
+        return f"unbound pvc must define a storage class (PersistentVolumeClaim={key}, StorageClass=)"
+    of_class = storage.classes.get(named)
+    if of_class is None:
+        missing = f'storageclasses.storage.k8s.io "{named}" not found'
+        return f"failed to validate pvc, failed to get storage class, {missing} {about}"
+    if of_class.volume_binding_mode == IMMEDIATE:
+        return f"failed to validate pvc, pvc with immediate volume binding mode must be bound {about}"
+    return ""
+
+
+def volume_alternatives(pod: Pod, storage: Storage) -> tuple[Requirements | None, ...]:
+    """Where the pod's volumes can be reached, one of them has to hold; None among them asks for nothing.
+
+    Of volumes that have nothing in common all combinations are kept, as upstream does, and none of them holds.
+    """
+    found: list[Requirements | None] = [None]
+    for _, name in claim_names(pod):
+        claim = storage.claim(pod.metadata.namespace, name)
+        own = _of_claim(claim, storage) if claim is not None else ()
+        if not own:
+            continue
+        pairs = [(before, more) for before in found for more in own]
+        fitting = [pair for pair in pairs if pair[0] is None or pair[0].overlaps(pair[1])]
+        found = [(before or Requirements()).together(more.values()) for before, more in fitting or pairs]
+    return tuple(found)
+
+
+def _of_claim(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Requirements, ...]:
+    if claim.spec.volume_name:
+        volume = storage.volumes.get(claim.spec.volume_name)
+        return () if volume is None else tuple(_of_volume(volume))
+    of_class = storage.classes.get(claim.spec.storage_class_name or "")
+    if of_class is None:
+        return ()
+    terms = (term.match_label_expressions for term in of_class.allowed_topologies)
+    return tuple(
+        Requirements.of_expressions(
+            NodeSelectorRequirement(key=one.key, operator="In", values=one.values) for one in expressions
+        )
+        for expressions in terms
+        if expressions
+    )
+
+
+def _of_volume(volume: PersistentVolume) -> Iterator[Requirements]:
+    """The host of a volume that is on a node's own disk does not count: a pod that goes elsewhere leaves it."""
+    required = volume.required_node_affinity
+    for term in required.node_selector_terms if required is not None else ():
+        expressions = term.match_expressions
+        if volume.spec.is_on_node:
+            expressions = tuple(one for one in expressions if one.key != HOSTNAME)
+            if term.match_expressions and not expressions:
+                yield Requirements()
+        if expressions:
+            yield Requirements.of_expressions(expressions)
+
+
+def mounted(pod: Pod, storage: Storage) -> Mapping[str, frozenset[str]]:
+    """Driver to the keys of the claims that the pod mounts with it."""
+    found: dict[str, set[str]] = {}
+    for _, name in claim_names(pod):
+        claim = storage.claim(pod.metadata.namespace, name)
+        driver = _driver(claim, storage) if claim is not None else ""
+        if claim is not None and driver:
+            found.setdefault(driver, set()).add(claim.key)
+    return {driver: frozenset(keys) for driver, keys in found.items()}
+
+
+def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str:
+    if claim.spec.volume_name:
+        volume = storage.volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return ""
+        if volume.spec.csi is not None:
+            return volume.spec.csi.driver
+        return _EBS if volume.spec.aws_elastic_block_store is not None else ""
+    of_class = storage.classes.get(claim.spec.storage_class_name or "")
+    if of_class is None:
+        return ""
+    plugin = plugin_named(of_class.provisioner)
+    return of_class.provisioner if plugin is None else plugin.driver
+
+
+# What a pod asks of its node, preferences first taken as demands, and the order in which they are given up.
+#
+# Upstream: scheduling/preferences.go, newPodRequirements in pkg/scheduling/requirements.go.
+
+PREFER_NO_SCHEDULE = Toleration(operator="Exists", effect="PreferNoSchedule")
+
+
+class _Weighted(Protocol):
+    @property
+    def weight(self) -> int: ...
+
+
+W = TypeVar("W", bound=_Weighted)
+
+
+def pod_requirements(pod: Pod, *, prefers: bool) -> Requirements:
+    """Of the node selector, the first required term and, with `prefers`, the heaviest preferred one."""
+    made = Requirements.of_labels(pod.spec.node_selector)
+    affinity = _node_affinity(pod)
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    if prefers and preferred:
+        heaviest = _heaviest_first(preferred)[0].preference
+        made = made.together(Requirements.of_expressions(heaviest.match_expressions).values())
+    required = affinity.required_during_scheduling_ignored_during_execution
+    if required is not None and required.node_selector_terms:
+        first = required.node_selector_terms[0]
+        made = made.together(Requirements.of_expressions(first.match_expressions).values())
+    return made
+
+
+def relaxed(pod: Pod, *, tolerates_preferred_taints: bool) -> Pod | None:
+    """The pod with one demand less; None where there is nothing to give up."""
+    steps: tuple[Callable[[Pod], Pod | None], ...] = (
+        without_first_required_term,
+        _without_pod_affinity,
+        _without_pod_anti_affinity,
+        _without_node_preference,
+        _without_soft_spread,
+    )
+    for step in (*steps, tolerating_preferred_taints) if tolerates_preferred_taints else steps:
+        changed = step(pod)
+        if changed is not None:
+            return changed
+    return None
+
+
+def without_first_required_term(pod: Pod) -> Pod | None:
+    """One of the terms has to hold, so that the last one stays."""
+    affinity = _node_affinity(pod)
+    required = affinity.required_during_scheduling_ignored_during_execution
+    if required is None or len(required.node_selector_terms) < 2:
+        return None
+    rest = NodeSelector(node_selector_terms=required.node_selector_terms[1:])
+    return _with_node_affinity(pod, replace(affinity, required_during_scheduling_ignored_during_execution=rest))
+
+
+def tolerating_preferred_taints(pod: Pod) -> Pod | None:
+    if any(_is_like(one, PREFER_NO_SCHEDULE) for one in pod.spec.tolerations):
+        return None
+    return replace(pod, spec=replace(pod.spec, tolerations=(*pod.spec.tolerations, PREFER_NO_SCHEDULE)))
+
+
+def _is_like(one: Toleration, other: Toleration) -> bool:
+    """MatchToleration: how long it holds does not count."""
+    return replace(one, toleration_seconds=None) == replace(other, toleration_seconds=None)
+
+
+def _without_node_preference(pod: Pod) -> Pod | None:
+    affinity = _node_affinity(pod)
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    if not preferred:
+        return None
+    rest = _heaviest_first(preferred)[1:]
+    return _with_node_affinity(pod, replace(affinity, preferred_during_scheduling_ignored_during_execution=rest))
+
+
+def _without_pod_affinity(pod: Pod) -> Pod | None:
+    affinity = pod.spec.affinity
+    rest = _without_heaviest(affinity.pod_affinity if affinity else None)
+    if affinity is None or rest is None:
+        return None
+    return _with_affinity(pod, replace(affinity, pod_affinity=rest))
+
+
+def _without_pod_anti_affinity(pod: Pod) -> Pod | None:
+    affinity = pod.spec.affinity
+    rest = _without_heaviest(affinity.pod_anti_affinity if affinity else None)
+    if affinity is None or rest is None:
+        return None
+    return _with_affinity(pod, replace(affinity, pod_anti_affinity=rest))
+
+
+def _without_heaviest(affinity: PodAffinity | None) -> PodAffinity | None:
+    if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
+        return None
+    rest = _heaviest_first(affinity.preferred_during_scheduling_ignored_during_execution)[1:]
+    return replace(affinity, preferred_during_scheduling_ignored_during_execution=rest)
+
+
+def _without_soft_spread(pod: Pod) -> Pod | None:
+    """The last constraint takes the place of the first soft one."""
+    constraints = list(pod.spec.topology_spread_constraints)
+    for index, one in enumerate(constraints):
+        if one.when_unsatisfiable == "ScheduleAnyway":
+            constraints[index] = constraints[-1]
+            return replace(pod, spec=replace(pod.spec, topology_spread_constraints=tuple(constraints[:-1])))
+    return None
+
+
+def _heaviest_first(terms: tuple[W, ...]) -> tuple[W, ...]:
+    return tuple(sorted(terms, key=lambda term: -term.weight))
+
+
+def _node_affinity(pod: Pod) -> NodeAffinity:
+    return (pod.spec.affinity and pod.spec.affinity.node_affinity) or NodeAffinity()
+
+
+def with_required_terms(pod: Pod, required: NodeSelector) -> Pod:
+    affinity = replace(_node_affinity(pod), required_during_scheduling_ignored_during_execution=required)
+    return _with_node_affinity(pod, affinity)
+
+
+def _with_node_affinity(pod: Pod, affinity: NodeAffinity) -> Pod:
+    return _with_affinity(pod, replace(pod.spec.affinity or Affinity(), node_affinity=affinity))
+
+
+def _with_affinity(pod: Pod, affinity: Affinity) -> Pod:
+    return replace(pod, spec=replace(pod.spec, affinity=affinity))
+
+
+# What a round knows about a pod that waits.
+
+
+class PodData(Struct, frozen=True, kw_only=True):
+    """A pod as it is now, after what it has given up."""
+
+    pod: Pod
+    key: str
+    requests: Amounts
+    requirements: Requirements
+    """With the heaviest preference."""
+    strict: Requirements
+    """Without: preferences do not narrow where other pods are counted."""
+    volumes: tuple[Requirements | None, ...]
+    """One of them has to hold."""
+    asks_for_devices: bool
+
+    @classmethod
+    def of(cls, pod: Pod, volumes: tuple[Requirements | None, ...], *, prefers: bool) -> PodData:
+        return cls(
+            pod=pod,
+            key=pod.key,
+            requests=pod_requests((pod,)),
+            requirements=pod_requirements(pod, prefers=prefers),
+            strict=pod_requirements(pod, prefers=False),
+            volumes=volumes,
+            asks_for_devices=asks_for_devices(pod),
+        )
+
+
+def asks_for_devices(pod: Pod) -> bool:
+    """Karpenter leaves such pods alone unless it runs with --ignore-dra-requests=false."""
+    return any(one.resources.claims for one in (*pod.spec.init_containers, *pod.spec.containers))
+
+
+# The pods of DaemonSets that a node will have: what they leave of it for others.
+#
+# Upstream: getDaemonSetPods in provisioner.go, isDaemonPodCompatible and getDaemonOverhead in scheduler.go. A
+# DaemonSet
+# whose first required terms meet no pool loses them for every later look, as upstream's shared pods do.
+
+
+class DaemonSets:
+    """The pods that stand for the cluster's DaemonSets."""
+
+    def __init__(self, pods: Sequence[Pod], *, leaves_out_devices: bool = True) -> None:
+        self._pods = [pod for pod in pods if not (leaves_out_devices and asks_for_devices(pod))]
+        self._seen: dict[tuple[object, ...], bool] = {}
+
+    def for_pool(self, taints: Sequence[Taint], requirements: Requirements, allowed: frozenset[str]) -> tuple[Pod, ...]:
+        """Those that run on new nodes of a pool."""
+        return tuple(
+            self._pods[index]
+            for index in range(len(self._pods))
+            if self._runs_in_pool(index, taints, requirements, allowed)
+        )
+
+    def _runs_in_pool(
+        self, index: int, taints: Sequence[Taint], requirements: Requirements, allowed: frozenset[str]
+    ) -> bool:
+        self._pods[index] = tolerating_preferred_taints(self._pods[index]) or self._pods[index]
+        if not tolerates_all(self._pods[index].spec.tolerations, taints):
+            return False
+        while True:
+            if requirements.is_compatible(pod_requirements(self._pods[index], prefers=False), allowed):
+                return True
+            fewer = without_first_required_term(self._pods[index])
+            if fewer is None:
+                return False
+            self._pods[index] = fewer
+
+    def for_node(self, taints: Sequence[Taint], labels: Labels) -> tuple[Pod, ...]:
+        """Those that run on a node; asked after all pools."""
+        return tuple(pod for index, pod in enumerate(self._pods) if self._runs_on(index, pod, taints, labels))
+
+    def _runs_on(self, index: int, pod: Pod, taints: Sequence[Taint], labels: Labels) -> bool:
+        """Nodes that are equal in what the pod asks for get one answer."""
+        strict = pod_requirements(pod, prefers=False)
+        key = (index, tuple(taints), tuple((name, labels.get(name)) for name in strict))
+        if key not in self._seen:
+            named = {name: labels[name] for name in strict if name in labels}
+            own = Requirements.of_labels({**named, **{name: labels[name] for name in labels if name in NORMALIZED}})
+            self._seen[key] = tolerates_all(pod.spec.tolerations, taints) and own.is_compatible(strict)
+        return self._seen[key]
+
+
+class _Template(Struct, frozen=True, kw_only=True):
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class _DaemonSet(Struct, frozen=True, kw_only=True):
+    spec: _Template = _Template()
+
+
+def karpenter_daemon_pods(snapshot: Snapshot) -> Iterator[Pod]:
+    """For each DaemonSet its newest pod, or what its template makes; the template says which nodes it wants."""
+    newest = _newest_pods(snapshot)
+    for (kind, namespace, name), raw in snapshot.workloads.items():
+        if kind == "DaemonSet":
+            template = decode(raw, _DaemonSet).spec.template
+            made = Pod(metadata=ObjectMeta(namespace=namespace, labels=template.metadata.labels), spec=template.spec)
+            pod = newest.get((namespace, name), made)
+            yield pod if (terms := _required(made)) is None else with_required_terms(pod, terms)
+
+
+def _newest_pods(snapshot: Snapshot) -> dict[tuple[str, str], Pod]:
+    """By namespace and name of the DaemonSet."""
+    pods = snapshot.pods
+    found: dict[tuple[str, str], tuple[str, int]] = {}
+    for row in np.flatnonzero(pods.owners.where(is_of_daemon_set)).tolist():
+        owner = next((one for one in pods.owners[row] if one.controller), None)
+        if owner is None:
+            continue
+        key, time = (pods.namespaces[row], owner.name), pods.creation_timestamps[row] or ""
+        if key not in found or time > found[key][0]:
+            found[key] = time, row
+    return {key: pods[row] for key, (_, row) in found.items()}
+
+
+def _required(pod: Pod) -> NodeSelector | None:
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
+
+
+# Which pods Karpenter looks at, and why it passes over the others.
+#
+# Upstream: pkg/utils/pod (IsProvisionable, IsReschedulable), Validate in provisioner.go.
 
 UNSCHEDULABLE = "Unschedulable"
 _BOUNDS = ("Gt", "Lt")
 
 
-class Outcome(StrEnum):
+class PodEligibility(StrEnum):
     """What Karpenter does with a pod that waits."""
 
     CONSIDERED = "considered"
@@ -47,7 +452,7 @@ class Outcome(StrEnum):
 
 
 class Looked(Struct, frozen=True, kw_only=True):
-    outcome: Outcome
+    outcome: PodEligibility
     reason: str = ""
     """In Karpenter's words, where it says something."""
 
@@ -58,19 +463,23 @@ def look_at(pod: Pod, storage: Storage, group: str) -> Looked:
     if not is_written and not any(
         one.type == "PodScheduled" and one.reason == UNSCHEDULABLE for one in pod.status.conditions
     ):
-        return Looked(outcome=Outcome.NOT_MARKED)
+        return Looked(outcome=PodEligibility.NOT_MARKED)
     if pod.status.nominated_node_name:
-        return Looked(outcome=Outcome.NOMINATED)
+        return Looked(outcome=PodEligibility.NOMINATED)
     if is_of_daemon_set(pod.metadata.owner_references):
-        return Looked(outcome=Outcome.DAEMON_SET)
+        return Looked(outcome=PodEligibility.DAEMON_SET)
     if is_static(pod.metadata.owner_references):
-        return Looked(outcome=Outcome.STATIC)
-    pool = requirements_of(pod, prefers=True).get(NODE_POOL)
+        return Looked(outcome=PodEligibility.STATIC)
+    pool = pod_requirements(pod, prefers=True).get(NODE_POOL)
     if pool is not None and pool.operator == "DoesNotExist":
-        return Looked(outcome=Outcome.AVOIDS_KARPENTER)
+        return Looked(outcome=PodEligibility.AVOIDS_KARPENTER)
     wrong = [*_selector_errors(pod, group)]
-    wrong += filter(None, [refusal(pod, storage)])
-    return Looked(outcome=Outcome.REFUSED, reason="; ".join(wrong)) if wrong else Looked(outcome=Outcome.CONSIDERED)
+    wrong += filter(None, [volume_refusal(pod, storage)])
+    return (
+        Looked(outcome=PodEligibility.REFUSED, reason="; ".join(wrong))
+        if wrong
+        else Looked(outcome=PodEligibility.CONSIDERED)
+    )
 
 
 def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
@@ -88,7 +497,7 @@ def _selector_errors(pod: Pod, group: str) -> Iterator[str]:
 
 def _requirement_errors(one: NodeSelectorRequirement, group: str) -> Iterator[str]:
     key = NORMALIZED.get(one.key, one.key)
-    if is_reserved(key, group):
+    if is_reserved_label(key, group):
         known, domains = " ".join(sorted(well_known(group))), " ".join(reserved_domains(group))
         yield (
             f"using label {key} is not allowed as it might interfere with the internal provisioning logic; specify a "

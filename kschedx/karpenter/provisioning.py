@@ -9,22 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.api.annotations import DO_NOT_DISRUPT
-from kschedx.api.karpenter import NodePool
-from kschedx.api.types import Pod, Taint
 from kschedx.karpenter.amounts import Amounts, amounts_of, pod_requests, subtracted
-from kschedx.karpenter.claims import PoolTemplate, allowed_labels, pool_requirements, written_requirements
-from kschedx.karpenter.daemons import DaemonSets, daemon_pods
-from kschedx.karpenter.existing import ExistingNodes
+from kschedx.karpenter.existing_nodes import ExistingNodes
 from kschedx.karpenter.instance_types import InstanceType, filter_types
-from kschedx.karpenter.labels import HOSTNAME
-from kschedx.karpenter.nodes import Cluster, is_of_daemon_set, is_of_stateful_set, is_static
-from kschedx.karpenter.requirements import Requirements
-from kschedx.karpenter.scheduler import Result, Round
-from kschedx.karpenter.settings import Settings
-from kschedx.karpenter.topologies import Counted, Topologies
-from kschedx.karpenter.topology import Domains
-from kschedx.karpenter.volumes import alternatives
+from kschedx.karpenter.node_claims import PoolTemplate, allowed_labels, pool_requirements, written_requirements
+from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_of_stateful_set, is_static
+from kschedx.karpenter.pods import DaemonSets, karpenter_daemon_pods, volume_alternatives
+from kschedx.karpenter.requirements import HOSTNAME, Requirements
+from kschedx.karpenter.scheduler import Round, RoundResult, Settings
+from kschedx.karpenter.topology import Counted, Topologies, TopologyDomains
+from kschedx.kube.autoscalers import DO_NOT_DISRUPT, NodePool
+from kschedx.kube.types import Pod, Taint
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -71,12 +66,12 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             kept.append(pool)
         return cls(pools=tuple(kept), skipped=tuple(skipped), types=types, settings=settings)
 
-    def run(self, snapshot: Snapshot, pods: Sequence[Pod]) -> Result:
+    def run(self, snapshot: Snapshot, pods: Sequence[Pod]) -> RoundResult:
         """A round over these pods, which have been looked at before, and those of nodes that leave."""
-        cluster = Cluster.of(snapshot)
+        cluster = ClusterState.of(snapshot)
         moving = tuple(self._moving(snapshot, cluster))
         waiting = [*pods, *(snapshot.pods[row] for row in moving)]
-        volumes = {pod.key: alternatives(pod, snapshot.storage) for pod in waiting}
+        volumes = {pod.key: volume_alternatives(pod, snapshot.storage) for pod in waiting}
         topologies = Topologies(
             Counted(
                 snapshot=snapshot,
@@ -90,7 +85,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         )
         for pod in waiting:
             topologies.update(pod, pod.key)
-        daemons = DaemonSets(tuple(daemon_pods(snapshot)), leaves_out_devices=self.settings.ignores_devices)
+        daemons = DaemonSets(tuple(karpenter_daemon_pods(snapshot)), leaves_out_devices=self.settings.ignores_devices)
         templates = self.templates(daemons)
         existing = ExistingNodes(cluster.staying, snapshot, daemons)
         for node in existing.nodes:
@@ -128,7 +123,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             )
         return tuple(made)
 
-    def left(self, cluster: Cluster) -> dict[str, Amounts]:
+    def left(self, cluster: ClusterState) -> dict[str, Amounts]:
         """What the limits of each pool leave for new nodes."""
         left: dict[str, Amounts] = {pool.name: amounts_of(pool.spec.limits) for pool in self.pools}
         for node in cluster.staying:
@@ -137,9 +132,9 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         return left
 
     @property
-    def domains(self) -> dict[str, Domains]:
+    def domains(self) -> dict[str, TopologyDomains]:
         """What new nodes can have of every key, within their pools' own requirements."""
-        found: dict[str, Domains] = {}
+        found: dict[str, TopologyDomains] = {}
         for pool in self.pools:
             template, types = pool.spec.template, self.types[pool.name].types
             if not types and self.types[pool.name].are_all:
@@ -150,7 +145,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             _add(found, own, template.spec.taints, only_in=True)
         return found
 
-    def _moving(self, snapshot: Snapshot, cluster: Cluster) -> list[int]:
+    def _moving(self, snapshot: Snapshot, cluster: ClusterState) -> list[int]:
         """Rows of the pods that are about to leave with their nodes."""
         pods = snapshot.pods
         return [
@@ -178,10 +173,12 @@ def template_types(pool: NodePool, types: Sequence[InstanceType], settings: Sett
     return left.types
 
 
-def _add(found: dict[str, Domains], requirements: Requirements, taints: tuple[Taint, ...], *, only_in: bool) -> None:
+def _add(
+    found: dict[str, TopologyDomains], requirements: Requirements, taints: tuple[Taint, ...], *, only_in: bool
+) -> None:
     for key, one in requirements.items():
         if not only_in or one.operator == "In":
-            domains = found.setdefault(key, Domains())
+            domains = found.setdefault(key, TopologyDomains())
             for value in one.values:
                 domains.add(value, taints)
 

@@ -5,16 +5,17 @@ Upstream: scheduling/nodeclaim.go, scheduler.go, and operatorpkg/serrors for wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.api.types import Taint
 from kschedx.karpenter.amounts import Amount
 from kschedx.karpenter.instance_types import NoInstanceType, too_few_text
-from kschedx.karpenter.ports import HostPort
-from kschedx.karpenter.requirements import Conflict
+from kschedx.karpenter.nodes import UsedPort
+from kschedx.karpenter.requirements import RequirementConflict
 from kschedx.karpenter.topology import Unsatisfiable
+from kschedx.kube.types import Taint
 
 
 class NotTolerated(Struct, frozen=True, kw_only=True):
@@ -26,8 +27,8 @@ class NotTolerated(Struct, frozen=True, kw_only=True):
 
 
 class PortTaken(Struct, frozen=True, kw_only=True):
-    asked: HostPort
-    taken: HostPort
+    asked: UsedPort
+    taken: UsedPort
     by: str
     """`namespace/name` of the pod that has it."""
 
@@ -40,7 +41,7 @@ class PortTaken(Struct, frozen=True, kw_only=True):
 class Incompatible(Struct, frozen=True, kw_only=True):
     """What the pod asks for, its volumes' place, or what a rule on other pods leaves."""
 
-    conflicts: tuple[Conflict, ...]
+    conflicts: tuple[RequirementConflict, ...]
     prefix: str = "incompatible requirements, "
 
     @property
@@ -115,9 +116,52 @@ Rejection = (
 )
 
 
-def volume_conflict(conflicts: tuple[Conflict, ...]) -> Incompatible:
+def volume_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatible:
     return Incompatible(conflicts=conflicts, prefix=OF_VOLUMES)
 
 
-def topology_conflict(conflicts: tuple[Conflict, ...]) -> Incompatible:
+def topology_conflict(conflicts: tuple[RequirementConflict, ...]) -> Incompatible:
     return Incompatible(conflicts=conflicts, prefix="")
+
+
+# Karpenter's events held against each other: what it says in an order of chance counts in any.
+
+_HOST = re.compile(r"hostname-placeholder-\d+")
+_TYPO = re.compile(r' \(typo of "[^"]*"\?\)')
+_LIST = re.compile(r"\[([^][]*)\]")
+_PARTS = re.compile(r"; |, ")
+
+
+def _taint(found: re.Match[str]) -> str:
+    key, value, effect = found.groups()
+    return f"did not tolerate taint (taint={key}{f'={value}' if value else ''}:{effect})"
+
+
+_OLD_WORDS = (
+    (re.compile(r'incompatible with nodepool "[^"]*", daemonset overhead=\{[^}]*\}, '), ""),
+    (
+        re.compile(r'all available instance types exceed limits for nodepool:? "([^"]*)"'),
+        r"all available instance types exceed limits for nodepool (NodePool=\1)",
+    ),
+    (re.compile(r"did not tolerate (?!taint \()([^\s;=:]+)=?([^\s;:]*):(\w+)"), _taint),
+    (
+        re.compile(
+            r"no instance type satisfied resources (\{[^}]*\}) and requirements (.*?) \((no instance type [^)]*)\)"
+        ),
+        r"\3, requirements=\2, resources=\1",
+    ),
+)
+"""What releases before 1.5 say, and what the same is called since."""
+
+
+def is_same_karpenter_event(theirs: str, ours: str) -> bool:
+    """Numbers of hosts that do not exist, guesses at typing errors and the order in lists do not count, and neither
+    do the words of releases before 1.5."""
+    for old, new in _OLD_WORDS:
+        theirs = old.sub(new, theirs)
+    return _parts(theirs) == _parts(ours)
+
+
+def _parts(text: str) -> list[str]:
+    settled = _LIST.sub(lambda found: f"[{' '.join(sorted(found[1].split()))}]", text)
+    return sorted(_PARTS.split(_TYPO.sub("", _HOST.sub("", settled))))

@@ -1,7 +1,6 @@
-"""Requirements on labels as sets of values: what several of them leave, and what Karpenter says where nothing is left.
+"""The labels that Karpenter knows: those that a pool need not define, those that nobody may use, and their other names.
 
-Upstream: pkg/scheduling/requirement.go, requirements.go. Where upstream walks a Go map, whose order is chance, the
-order here is that of the names.
+Upstream: pkg/apis/v1/labels.go of karpenter, karpenter-provider-aws and karpenter-provider-azure.
 """
 
 from __future__ import annotations
@@ -11,15 +10,112 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.integers import MAX_INT64, parse_int64
-from kschedx.api.selectors import NodeSelectorRequirement
-from kschedx.karpenter.labels import NORMALIZED, RESTRICTED
+from kschedx.kube.autoscalers import AWS, AZURE, CAPACITY_TYPE, KARPENTER_GROUP, NODE_POOL, NodeClassReference
+from kschedx.kube.scalars import MAX_INT64, parse_int64
+from kschedx.kube.selectors import NodeSelectorRequirement
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+WINDOWS_BUILD = "node.kubernetes.io/windows-build"
+
+RESERVED = "reserved"
+CAPACITY_TYPES = ("on-demand", RESERVED, "spot")
+
+RESTRICTED = frozenset({HOSTNAME})
+"""No text names them, and no requirement may."""
+
+NORMALIZED: Mapping[str, str] = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "topology.ebs.csi.aws.com/zone": ZONE,
+    "topology.disk.csi.azure.com/zone": ZONE,
+}
+"""Those of CSI drivers are their clouds' additions."""
+
+_EVERYWHERE = frozenset({NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD})
+
+RESERVATION_ID = f"{AWS}/capacity-reservation-id"
+RESERVATION_TYPE = f"{AWS}/capacity-reservation-type"
+RESERVATION_INTERRUPTIBLE = f"{AWS}/capacity-reservation-interruptible"
+FLEX = f"{AWS}/instance-capability-flex"
+
+AWS_LABELS = frozenset(
+    f"{AWS}/{name}"
+    for name in (
+        "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
+        "instance-hypervisor", "instance-capability-flex", "instance-tenancy", "placement-group-id",
+        "placement-group-partition",
+        "instance-encryption-in-transit-supported", "instance-category", "instance-family", "instance-generation",
+        "instance-size", "instance-local-nvme", "instance-cpu", "instance-cpu-manufacturer",
+        "instance-cpu-sustained-clock-speed-mhz", "instance-memory", "instance-ebs-bandwidth",
+        "instance-network-bandwidth", "instance-gpu-name", "instance-gpu-manufacturer", "instance-gpu-count",
+        "instance-gpu-memory", "instance-accelerator-name", "instance-accelerator-manufacturer",
+        "instance-accelerator-count",
+    )
+) | {"topology.k8s.aws/zone-id"}  # fmt: skip
+
+OF_THE_NODE = frozenset({"topology.k8s.aws/zone-id", *(
+    f"{AWS}/{name}"
+    for name in (
+        "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
+        "instance-tenancy", "placement-group-id", "placement-group-partition",
+    )
+)})  # fmt: skip
+"""What a node says of where and how it was bought, and another of its type may have otherwise."""
+
+AZURE_LABELS = frozenset(
+    f"{AZURE}/{name}"
+    for name in (
+        "sku-name", "sku-family", "sku-version", "sku-cpu", "sku-memory", "sku-gpu-name", "sku-gpu-manufacturer",
+        "sku-gpu-count", "sku-networking-accelerated", "sku-storage-premium-capable",
+        "sku-storage-ephemeralos-maxsize",
+    )
+)  # fmt: skip
+
+_OF_CLOUD: Mapping[str, frozenset[str]] = {AWS: AWS_LABELS, AZURE: AZURE_LABELS}
+
+
+def well_known(group: str) -> frozenset[str]:
+    """What a new node may have without anybody saying so, by the group of its node class."""
+    return _EVERYWHERE | _OF_CLOUD.get(group, frozenset())
+
+
+def is_reserved_label(key: str, group: str) -> bool:
+    """Of Karpenter's or the cloud's own names, and no well-known one: a pod may not ask for it."""
+    if key in well_known(group):
+        return False
+    domain, slash, _ = key.partition("/")
+    owners = {KARPENTER_GROUP, group} if group in _OF_CLOUD else {KARPENTER_GROUP}
+    is_owned = bool(slash) and any(domain == owner or domain.endswith(f".{owner}") for owner in owners)
+    return is_owned or key in RESTRICTED
+
+
+def reserved_domains(group: str) -> tuple[str, ...]:
+    return tuple(sorted({KARPENTER_GROUP, group} if group in _OF_CLOUD else {KARPENTER_GROUP}))
+
+
+def class_label(reference: NodeClassReference) -> str:
+    """The label of a node that names its node class."""
+    return f"{reference.api_group}/{reference.kind.lower()}"
+
+
+# Requirements on labels as sets of values: what several of them leave, and what Karpenter says where nothing is left.
+#
+# Upstream: pkg/scheduling/requirement.go, requirements.go. Where upstream walks a Go map, whose order is chance, the
+# order here is that of the names.
 
 _MOST_VALUES = 5
 """That a text names."""
 
 
-class Requirement(Struct, frozen=True, kw_only=True):
+class LabelRequirement(Struct, frozen=True, kw_only=True):
     """A key, and the values that it may have: `values`, or with `is_complement` all others within the bounds."""
 
     key: str
@@ -31,7 +127,7 @@ class Requirement(Struct, frozen=True, kw_only=True):
     """How many different values the instance types that are left shall have."""
 
     @classmethod
-    def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> Requirement:
+    def of(cls, key: str, operator: str, values: Iterable[str] = (), min_values: int | None = None) -> LabelRequirement:
         """Bounds are integers, checked before."""
         key = NORMALIZED.get(key, key)
         match operator:
@@ -73,12 +169,12 @@ class Requirement(Struct, frozen=True, kw_only=True):
             return False
         return self.at_most is None or number <= self.at_most
 
-    def intersection(self, other: Requirement) -> Requirement:
+    def intersection(self, other: LabelRequirement) -> LabelRequirement:
         least = _larger(self.at_least, other.at_least)
         most = _smaller(self.at_most, other.at_most)
         min_values = _larger(self.min_values, other.min_values)
         if least is not None and most is not None and least > most:
-            return Requirement(key=self.key, min_values=min_values)
+            return LabelRequirement(key=self.key, min_values=min_values)
         if self.is_complement and other.is_complement:
             values = self.values | other.values
         elif self.is_complement:
@@ -87,13 +183,13 @@ class Requirement(Struct, frozen=True, kw_only=True):
             values = self.values - other.values
         else:
             values = self.values & other.values
-        bounded = Requirement(key=self.key, is_complement=True, at_least=least, at_most=most)
+        bounded = LabelRequirement(key=self.key, is_complement=True, at_least=least, at_most=most)
         values = frozenset(filter(bounded._is_within, values))
         if self.is_complement and other.is_complement:
             return replace(bounded, values=values, min_values=min_values)
-        return Requirement(key=self.key, values=values, min_values=min_values)
+        return LabelRequirement(key=self.key, values=values, min_values=min_values)
 
-    def intersects(self, other: Requirement) -> bool:
+    def intersects(self, other: LabelRequirement) -> bool:
         if self.is_complement and other.is_complement:
             least, most = _larger(self.at_least, other.at_least), _smaller(self.at_most, other.at_most)
             return least is None or most is None or least <= most
@@ -139,37 +235,37 @@ class NothingInCommon(Struct, frozen=True, kw_only=True):
     """Two requirements on one key that no value meets."""
 
     key: str
-    incoming: Requirement
-    existing: Requirement
+    incoming: LabelRequirement
+    existing: LabelRequirement
 
     def __str__(self) -> str:
         return f"key {self.key}, {self.incoming} not in {self.existing}"
 
 
-Conflict = UnknownLabel | NothingInCommon
+RequirementConflict = UnknownLabel | NothingInCommon
 
 
-class Requirements(Mapping[str, Requirement]):
+class Requirements(Mapping[str, LabelRequirement]):
     """By key; several on one key leave what they have in common."""
 
     __slots__ = ("_by_key", "_signature")
 
-    def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
-        self._signature: frozenset[Requirement] | None = None
-        self._by_key: dict[str, Requirement] = {}
+    def __init__(self, requirements: Iterable[LabelRequirement] = ()) -> None:
+        self._signature: frozenset[LabelRequirement] | None = None
+        self._by_key: dict[str, LabelRequirement] = {}
         for one in requirements:
             known = self._by_key.get(one.key)
             self._by_key[one.key] = one if known is None else one.intersection(known)
 
     @classmethod
     def of_labels(cls, labels: Mapping[str, str]) -> Requirements:
-        return cls(Requirement.of(key, "In", (value,)) for key, value in labels.items())
+        return cls(LabelRequirement.of(key, "In", (value,)) for key, value in labels.items())
 
     @classmethod
     def of_expressions(cls, expressions: Iterable[NodeSelectorRequirement]) -> Requirements:
-        return cls(Requirement.of(one.key, one.operator, one.values) for one in expressions)
+        return cls(LabelRequirement.of(one.key, one.operator, one.values) for one in expressions)
 
-    def __getitem__(self, key: str) -> Requirement:
+    def __getitem__(self, key: str) -> LabelRequirement:
         return self._by_key[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -178,11 +274,11 @@ class Requirements(Mapping[str, Requirement]):
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def about(self, key: str) -> Requirement:
+    def about(self, key: str) -> LabelRequirement:
         """Of what is not said every value is allowed."""
-        return self._by_key.get(key) or Requirement(key=key, is_complement=True)
+        return self._by_key.get(key) or LabelRequirement(key=key, is_complement=True)
 
-    def together(self, more: Iterable[Requirement]) -> Requirements:
+    def together(self, more: Iterable[LabelRequirement]) -> Requirements:
         made = Requirements()
         made._by_key = dict(self._by_key)
         for one in more:
@@ -190,7 +286,7 @@ class Requirements(Mapping[str, Requirement]):
             made._by_key[one.key] = one if known is None else one.intersection(known)
         return made
 
-    def replacing(self, one: Requirement) -> Requirements:
+    def replacing(self, one: LabelRequirement) -> Requirements:
         """With another requirement in the place of the one of its key."""
         return Requirements((*(kept for kept in self.values() if kept.key != one.key), one))
 
@@ -202,7 +298,7 @@ class Requirements(Mapping[str, Requirement]):
         return made
 
     @property
-    def signature(self) -> frozenset[Requirement]:
+    def signature(self) -> frozenset[LabelRequirement]:
         """Equal where an instance type, which has no host name, is the same answer to both."""
         if self._signature is None:
             self._signature = frozenset(one for key, one in self._by_key.items() if key not in RESTRICTED)
@@ -221,7 +317,7 @@ class Requirements(Mapping[str, Requirement]):
             if key in many._by_key
         )
 
-    def conflicts_with(self, incoming: Requirements) -> tuple[Conflict, ...]:
+    def conflicts_with(self, incoming: Requirements) -> tuple[RequirementConflict, ...]:
         """Keys of both that have no value in common; two that exclude values do not conflict."""
         return tuple(
             NothingInCommon(key=key, incoming=incoming[key], existing=self[key])
@@ -229,7 +325,9 @@ class Requirements(Mapping[str, Requirement]):
             if not self[key].intersects(incoming[key]) and not (self[key].is_negative and incoming[key].is_negative)
         )
 
-    def conflicts(self, incoming: Requirements, allowed: frozenset[str] = frozenset()) -> tuple[Conflict, ...]:
+    def conflicts(
+        self, incoming: Requirements, allowed: frozenset[str] = frozenset()
+    ) -> tuple[RequirementConflict, ...]:
         """Why `incoming` cannot be met too: what is asked for has to be defined, or `allowed` to be undefined."""
         for key in sorted(incoming):
             if key not in allowed and key not in self._by_key and not incoming[key].is_negative:

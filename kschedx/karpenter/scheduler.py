@@ -1,26 +1,64 @@
-"""A round: the pods that wait, one after the other, on the nodes that there are, those of the round, and new ones.
-
-Upstream: scheduling/scheduler.go, queue.go. Devices are not counted here, nor how much of a reservation is free.
-"""
+"""How Karpenter runs, as far as its answers depend on it. Upstream: pkg/operator/options."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.api.go_sort import sort_slice
-from kschedx.api.types import Pod
+from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.karpenter.amounts import NODES, PODS, ZERO, Amount, Amounts, subtracted
-from kschedx.karpenter.claims import Accepted, HostNames, NewNode, PoolTemplate
-from kschedx.karpenter.existing import ExistingNodes
+from kschedx.karpenter.existing_nodes import ExistingNodes
 from kschedx.karpenter.instance_types import InstanceType
-from kschedx.karpenter.pod_data import PodData
-from kschedx.karpenter.preferences import relaxed
+from kschedx.karpenter.node_claims import Accepted, HostNames, NewNodeClaim, PoolTemplate
+from kschedx.karpenter.pods import PodData, relaxed
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
 from kschedx.karpenter.requirements import Requirements
-from kschedx.karpenter.settings import Settings
-from kschedx.karpenter.topologies import Topologies
+from kschedx.karpenter.topology import Topologies
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.types import Pod
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    prefers: bool = True
+    """--preference-policy=Respect: preferences are demands until nothing else helps."""
+    relaxes_min_values: bool = False
+    """--min-values-policy=BestEffort."""
+    ignores_devices: bool = True
+    """--ignore-dra-requests."""
+
+    @classmethod
+    def read(cls, written: Sequence[str]) -> Settings:
+        """`preference-policy=Ignore` and the like; names may be those of environment variables. The last of several
+        counts. Raises `InputError`, and `ConfigError` for a value."""
+        read: dict[str, bool] = {}
+        for option in written:
+            name, equals, value = option.lstrip("-").partition("=")
+            if not equals:
+                raise InputError(f"--karpenter-flag: {json.dumps(option)} is not NAME=VALUE")
+            name = name.lower().replace("_", "-")
+            if name not in _FLAGS:
+                raise ConfigError(f"--{name} is not a flag of Karpenter that kschedx reads", hint=nearest(name, _FLAGS))
+            field, values = _FLAGS[name]
+            if value not in values:
+                known = " or ".join(values)
+                raise ConfigError(f"--{name} of Karpenter cannot be {json.dumps(value)}, but {known}")
+            read[field] = values[value]
+        return cls(**read)
+
+
+_FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
+    "preference-policy": ("prefers", {"Respect": True, "Ignore": False}),
+    "min-values-policy": ("relaxes_min_values", {"Strict": False, "BestEffort": True}),
+    "ignore-dra-requests": ("ignores_devices", {"true": True, "false": False}),
+}
+"""Flag to the field that it sets, and its values."""
+
+
+# A round: the pods that wait, one after the other, on the nodes that there are, those of the round, and new ones.
+#
+# Upstream: scheduling/scheduler.go, queue.go. Devices are not counted here, nor how much of a reservation is free.
 
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
 NO_TYPES = "nodepool requirements filtered out all available instance types"
@@ -36,7 +74,7 @@ class PoolRejection(Struct, frozen=True, kw_only=True):
     rejection: Rejection
 
 
-class Failure(Struct, frozen=True, kw_only=True):
+class SchedulingFailure(Struct, frozen=True, kw_only=True):
     """Why nothing takes a pod, after all that it could give up."""
 
     pools: tuple[PoolRejection, ...] = ()
@@ -49,20 +87,20 @@ class Failure(Struct, frozen=True, kw_only=True):
         return self.reason or "; ".join(one.rejection.text for one in self.pools)
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class RoundResult(Struct, frozen=True, kw_only=True):
     """What a round comes to."""
 
-    new: tuple[NewNode, ...] = ()
+    new: tuple[NewNodeClaim, ...] = ()
     existing: Mapping[str, tuple[str, ...]] = {}
     """Node or claim that there is to the pods that it would take."""
-    failures: Mapping[str, Failure] = {}
+    failures: Mapping[str, SchedulingFailure] = {}
     """`namespace/name` to why it stays."""
     relaxed: frozenset[str] = frozenset()
     """Pods that gave up a preference for their node."""
     by_chance: bool = False
     """Somewhere another domain would have done as well."""
 
-    def node_of(self, pod: str) -> NewNode | None:
+    def node_of(self, pod: str) -> NewNodeClaim | None:
         return next((one for one in self.new if pod in one.pods), None)
 
 
@@ -87,15 +125,15 @@ class Round:
         self._volumes = volumes
         self._settings = settings
         self._tolerates = tolerates_preferred_taints
-        self._new: list[NewNode] = []
+        self._new: list[NewNodeClaim] = []
         self._host_names = HostNames()
 
-    def run(self, pods: Sequence[Pod]) -> Result:
+    def run(self, pods: Sequence[Pod]) -> RoundResult:
         """As long as one of those that wait finds a place, those after it are tried again."""
         data = {pod.key: self._data(pod) for pod in pods}
         queue = [pod.key for pod in _in_order(pods, data)]
         last_length: dict[str, int] = {}
-        failures: dict[str, Failure] = {}
+        failures: dict[str, SchedulingFailure] = {}
         gave_up: set[str] = set()
         while queue and last_length.get(queue[0]) != len(queue):
             key = queue.pop(0)
@@ -109,17 +147,19 @@ class Round:
             self._topologies.update(data[key].pod, key)
             queue.append(key)
             last_length[key] = len(queue)
-        new: list[NewNode] = []
+        new: list[NewNodeClaim] = []
         for node in self._new:
             node.use_reservations()
             too_few = node.keep_cheapest(MOST_TYPES)
             if too_few and not self._settings.relaxes_min_values:
                 pool = node.template.name
                 rejection = CheapestAreTooFew(pool=pool, most=MOST_TYPES, too_few=too_few)
-                failures |= dict.fromkeys(node.pods, Failure(pools=(PoolRejection(pool=pool, rejection=rejection),)))
+                failures |= dict.fromkeys(
+                    node.pods, SchedulingFailure(pools=(PoolRejection(pool=pool, rejection=rejection),))
+                )
             else:
                 new.append(node)
-        return Result(
+        return RoundResult(
             new=tuple(new),
             existing=self._existing.placed,
             failures=failures,
@@ -130,7 +170,7 @@ class Round:
     def _data(self, pod: Pod) -> PodData:
         return PodData.of(pod, self._volumes.get(pod.key, (None,)), prefers=self._settings.prefers)
 
-    def _try(self, data: PodData) -> tuple[Failure | None, bool]:
+    def _try(self, data: PodData) -> tuple[SchedulingFailure | None, bool]:
         """Why the pod stays, and whether it gave up a preference."""
         has_relaxed = False
         while True:
@@ -144,9 +184,9 @@ class Round:
             self._topologies.update(less, data.key)
             data = self._data(less)
 
-    def _add(self, data: PodData) -> Failure | None:
+    def _add(self, data: PodData) -> SchedulingFailure | None:
         if data.asks_for_devices and self._settings.ignores_devices:
-            return Failure(reason=ONLY_DEVICES)
+            return SchedulingFailure(reason=ONLY_DEVICES)
         if self._existing.take(data, self._topologies) is not None:
             return None
         sort_slice(self._new, lambda one, other: len(one.pods) < len(other.pods))
@@ -156,16 +196,16 @@ class Round:
                 node.add(data, accepted, self._topologies)
                 return None
         if not self._templates:
-            return Failure(reason=NO_TYPES)
+            return SchedulingFailure(reason=NO_TYPES)
         return self._add_node(data)
 
-    def _add_node(self, data: PodData) -> Failure | None:
+    def _add_node(self, data: PodData) -> SchedulingFailure | None:
         """The first pool by weight that takes the pod."""
         rejections: list[PoolRejection] = []
         for template in self._templates:
             types = self._within_limits(template)
             if isinstance(types, tuple):
-                node = NewNode(template, types, self._host_names.next())
+                node = NewNodeClaim(template, types, self._host_names.next())
                 answer = node.accept(data, self._topologies, relaxes_min_values=self._settings.relaxes_min_values)
                 if isinstance(answer, Accepted):
                     node.add(data, answer, self._topologies)
@@ -175,7 +215,7 @@ class Round:
             else:
                 answer = types
             rejections.append(PoolRejection(pool=template.name, rejection=answer))
-        return Failure(pools=tuple(rejections))
+        return SchedulingFailure(pools=tuple(rejections))
 
     def _within_limits(self, template: PoolTemplate) -> tuple[InstanceType, ...] | LimitReached | NodeLimitReached:
         """Of types that are not all known those that would fit may be missing: then a limit is told of only where it

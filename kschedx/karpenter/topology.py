@@ -6,16 +6,30 @@ key. Where upstream takes any domain of several, the first name is taken here an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
+import numpy as np
 from msgspec import Struct
 
-from kschedx.api.selectors import LabelSelector, Selector
-from kschedx.api.types import Labels, Pod, Taint, Toleration
-from kschedx.karpenter.labels import HOSTNAME
-from kschedx.karpenter.requirements import Requirement, Requirements
-from kschedx.karpenter.tolerations import tolerates_all
+from kschedx.errors import InputError
+from kschedx.karpenter.nodes import tolerates_all
+from kschedx.karpenter.requirements import HOSTNAME, LabelRequirement, Requirements
+from kschedx.kube.selectors import EVERYTHING, LabelSelector, LabelSelectorRequirement, Selector, compile_selector
+from kschedx.kube.selectors import NOTHING as NO_SELECTOR
+from kschedx.kube.types import (
+    Labels,
+    Node,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    Taint,
+    Toleration,
+    TopologySpreadConstraint,
+)
+from kschedx.snapshot.snapshot import Snapshot
 
 MAX_SKEW = 2**31 - 1
 _MOST_COUNTS = 25
@@ -30,7 +44,7 @@ class TopologyType(StrEnum):
     ANTI_AFFINITY = "pod anti-affinity"
 
 
-class Domains:
+class TopologyDomains:
     """The values of a key that new nodes can have, with the taints of the pools that have them."""
 
     def __init__(self) -> None:
@@ -124,22 +138,22 @@ class TopologyGroup:
         selects = self.selects(pod.metadata.namespace, pod.metadata.labels)
         return selects and self.node_filter.matches(taints, requirements)
 
-    def next_domains(self, pod: Pod, of_pod: Requirement, of_node: Requirement) -> Requirement:
+    def next_domains(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> LabelRequirement:
         """The domains that the pod may go to; `DoesNotExist` where there is none."""
         match self.kind:
             case TopologyType.SPREAD:
                 domain = self._spread(pod, of_pod, of_node)
-                return Requirement.of(self.key, "In", () if domain is None else (domain,))
+                return LabelRequirement.of(self.key, "In", () if domain is None else (domain,))
             case TopologyType.AFFINITY:
-                return Requirement.of(self.key, "In", self._affinity(pod, of_pod, of_node))
+                return LabelRequirement.of(self.key, "In", self._affinity(pod, of_pod, of_node))
             case TopologyType.ANTI_AFFINITY:
-                return Requirement.of(self.key, "In", self._anti_affinity(of_pod, of_node))
+                return LabelRequirement.of(self.key, "In", self._anti_affinity(of_pod, of_node))
 
-    def _only_host(self, of_node: Requirement) -> str | None:
+    def _only_host(self, of_node: LabelRequirement) -> str | None:
         """A node has one host name, which for a new one is no domain yet."""
         return next(iter(of_node.values)) if self.key == HOSTNAME and len(of_node.values) == 1 else None
 
-    def _spread(self, pod: Pod, of_pod: Requirement, of_node: Requirement) -> str | None:
+    def _spread(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> str | None:
         counts_itself = self.selects(pod.metadata.namespace, pod.metadata.labels)
         host = self._only_host(of_node)
         if host is not None:
@@ -157,7 +171,7 @@ class TopologyGroup:
             self._chance.is_taken = True
         return found[0][1] if found else None
 
-    def _least(self, of_pod: Requirement) -> int:
+    def _least(self, of_pod: LabelRequirement) -> int:
         """The fewest pods of a domain that the pod may go to; a new host is always possible."""
         if self.key == HOSTNAME:
             return 0
@@ -166,7 +180,7 @@ class TopologyGroup:
             return 0
         return min(counts, default=MAX_SKEW)
 
-    def _affinity(self, pod: Pod, of_pod: Requirement, of_node: Requirement) -> frozenset[str]:
+    def _affinity(self, pod: Pod, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
         may_be_first = self.selects(pod.metadata.namespace, pod.metadata.labels) and (
             len(self.counts) == len(self.empty)
             or not any(count > 0 and of_pod.has(domain) for domain, count in self.counts.items())
@@ -187,7 +201,7 @@ class TopologyGroup:
             self._chance.is_taken = True
         return frozenset((*first[:1], *anywhere[:1]))
 
-    def _anti_affinity(self, of_pod: Requirement, of_node: Requirement) -> frozenset[str]:
+    def _anti_affinity(self, of_pod: LabelRequirement, of_node: LabelRequirement) -> frozenset[str]:
         host = self._only_host(of_node)
         if host is not None:
             return frozenset({host} if self.counts.get(host, 0) == 0 else ())
@@ -201,8 +215,8 @@ class Unsatisfiable(Struct, frozen=True, kw_only=True):
     key: str
     counts: Mapping[str, int]
     counted_text: str
-    of_pod: Requirement
-    of_node: Requirement
+    of_pod: LabelRequirement
+    of_node: LabelRequirement
 
     @property
     def text(self) -> str:
@@ -211,3 +225,275 @@ class Unsatisfiable(Struct, frozen=True, kw_only=True):
             f"unsatisfiable topology constraint for {self.kind}, key={self.key} (counts = {self.counted_text}, "
             f"podDomains = {self.of_pod}, nodeDomains = {self.of_node}"
         )
+
+
+# All topology groups of a round: those of the pods that wait, and the anti-affinities of pods that run.
+#
+# Upstream: scheduling/topology.go.
+
+Fork = tuple[object, ...]
+"""What two rules have to have in common to be counted as one."""
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """What is counted in: the cluster, less the pods that are about to be placed."""
+
+    snapshot: Snapshot
+    excluded: frozenset[int]
+    """Rows of pods."""
+    nodes: Sequence[tuple[Node, Labels]]
+    """The nodes that stay, with the labels that count."""
+    domains: Mapping[str, TopologyDomains]
+    """Key to what new nodes can have."""
+
+
+class Topologies:
+    """A round's groups; `prefers` is whether preferences count as demands until they are given up."""
+
+    def __init__(self, counted: Counted, *, prefers: bool) -> None:
+        self.chance = Chance()
+        self._counted = counted
+        self._prefers = prefers
+        self._groups: dict[Fork, TopologyGroup] = {}
+        self._inverse: dict[Fork, TopologyGroup] = {}
+        self._labels: dict[str, Requirements] = {}
+        """Of nodes, by name."""
+        self._track_running()
+
+    def _track_running(self) -> None:
+        pods = self._counted.snapshot.pods
+        has_term = pods.specs.where(lambda spec: bool(_required(_anti_affinity(spec))))
+        for row in np.flatnonzero(has_term & (pods.node >= 0)).tolist():
+            if row not in self._counted.excluded:
+                labels = self._counted.snapshot.cluster.nodes[int(pods.node[row])].metadata.labels
+                self._track_inverse(pods[row], labels)
+
+    def update(self, pod: Pod, owner: str) -> None:
+        """The rules of a pod as it is now; those that it had are no longer its own."""
+        for group in self._groups.values():
+            group.owners.discard(owner)
+        anti = _anti_affinity(pod.spec)
+        if anti and (_required(anti) or (self._prefers and anti.preferred_during_scheduling_ignored_during_execution)):
+            self._track_inverse(pod, {}, owner)
+        for fork, group in (*self._spreads(pod), *self._affinities(pod)):
+            known = self._groups.get(fork)
+            if known is None:
+                self._count(group)
+                self._groups[fork] = known = group
+            known.owners.add(owner)
+
+    def _track_inverse(self, pod: Pod, labels: Labels, owner: str = "") -> None:
+        for term in _required(_anti_affinity(pod.spec)):
+            fork, made = self._of_term(TopologyType.ANTI_AFFINITY, pod, term)
+            group = self._inverse.setdefault(fork, made)
+            if group.key in labels:
+                group.record((labels[group.key],))
+            group.owners.add(owner or pod.key)
+
+    def record(self, pod: Pod, owner: str, taints: Sequence[Taint], requirements: Requirements) -> None:
+        """The pod goes to a node with these requirements."""
+        for group in self._groups.values():
+            if group.counts_pod(pod, taints, requirements):
+                values = requirements.about(group.key).values
+                is_sure = len(values) == 1 and not requirements.about(group.key).is_complement
+                if is_sure or group.kind is TopologyType.ANTI_AFFINITY:
+                    group.record(values)
+        for group in self._inverse.values():
+            if owner in group.owners:
+                group.record(requirements.about(group.key).values)
+
+    def register(self, key: str, domain: str) -> None:
+        for group in (*self._groups.values(), *self._inverse.values()):
+            if group.key == key:
+                group.register(domain)
+
+    def narrowed(
+        self, pod: Pod, owner: str, taints: Sequence[Taint], of_pod: Requirements, of_node: Requirements
+    ) -> Requirements | Unsatisfiable:
+        """The node's requirements with the domains that the rules leave."""
+        made = of_node
+        for group in self._matching(pod, owner, taints, of_node):
+            allowed = group.next_domains(pod, of_pod.about(group.key), of_node.about(group.key))
+            if not allowed.values:
+                return Unsatisfiable(
+                    kind=group.kind,
+                    key=group.key,
+                    counts=dict(group.counts),
+                    counted_text=group.counted_text,
+                    of_pod=of_pod.about(group.key),
+                    of_node=of_node.about(group.key),
+                )
+            made = made.together((allowed,))
+        return made
+
+    def _matching(
+        self, pod: Pod, owner: str, taints: Sequence[Taint], of_node: Requirements
+    ) -> Iterator[TopologyGroup]:
+        yield from (group for group in self._groups.values() if owner in group.owners)
+        yield from (group for group in self._inverse.values() if group.counts_pod(pod, taints, of_node))
+
+    # --- groups
+
+    def _spreads(self, pod: Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
+        for one in pod.spec.topology_spread_constraints:
+            if self._prefers or one.when_unsatisfiable == "DoNotSchedule":
+                selector = _with_match_labels(one, pod.metadata.labels)
+                node_filter = _filter_of(pod, one)
+                yield self._group(
+                    TopologyType.SPREAD, pod, one.topology_key, frozenset({pod.metadata.namespace}), selector,
+                    node_filter=node_filter, max_skew=one.max_skew, min_domains=one.min_domains,
+                )  # fmt: skip
+
+    def _affinities(self, pod: Pod) -> Iterator[tuple[Fork, TopologyGroup]]:
+        affinity = pod.spec.affinity
+        if affinity is None:
+            return
+        both = (
+            (TopologyType.AFFINITY, affinity.pod_affinity),
+            (TopologyType.ANTI_AFFINITY, affinity.pod_anti_affinity),
+        )
+        for kind, rules in both:
+            for term in _required(rules):
+                yield self._of_term(kind, pod, term)
+            if self._prefers and rules is not None:
+                for weighted in rules.preferred_during_scheduling_ignored_during_execution:
+                    yield self._of_term(kind, pod, weighted.pod_affinity_term)
+
+    def _of_term(self, kind: TopologyType, pod: Pod, term: PodAffinityTerm) -> tuple[Fork, TopologyGroup]:
+        namespaces = self._namespaces(pod.metadata.namespace, term)
+        return self._group(kind, pod, term.topology_key, namespaces, term.label_selector)
+
+    def _group(
+        self,
+        kind: TopologyType,
+        pod: Pod,
+        key: str,
+        namespaces: frozenset[str],
+        raw: LabelSelector | None,
+        *,
+        node_filter: NodeFilter | None = None,
+        max_skew: int = 2**31 - 1,
+        min_domains: int | None = None,
+    ) -> tuple[Fork, TopologyGroup]:
+        counted = node_filter or NodeFilter()
+        domains = self._counted.domains.get(key) or TopologyDomains()
+        made = TopologyGroup(
+            kind,
+            key,
+            namespaces=namespaces,
+            selector=_compiled(raw),
+            raw=raw,
+            domains=domains.tolerated(
+                pod.spec.tolerations, honors_taints=node_filter is None or node_filter.honors_taints
+            ),
+            node_filter=counted,
+            chance=self.chance,
+            max_skew=max_skew,
+            min_domains=min_domains,
+        )
+        return (kind, key, namespaces, max_skew, _filter_key(node_filter), _selector_key(raw)), made
+
+    def _namespaces(self, own: str, term: PodAffinityTerm) -> frozenset[str]:
+        if term.namespace_selector is None:
+            return frozenset(term.namespaces or (own,))
+        selector = _compiled(term.namespace_selector)
+        known = self._counted.snapshot.namespaces
+        return frozenset((*term.namespaces, *(name for name, labels in known.items() if selector.matches(labels))))
+
+    def _count(self, group: TopologyGroup) -> None:
+        """Domains of nodes, and the pods that run in them; without a selector all pods, as upstream lists them."""
+        counted, pods = self._counted, self._counted.snapshot.pods
+        for node, labels in counted.nodes:
+            if group.key in labels and self._is_counted(group, node):
+                group.register(labels[group.key])
+        selector = EVERYTHING if group.raw is None else _compiled(group.raw)
+        selected = pods.labels.where(selector.matches) & pods.namespaces.where(group.namespaces.__contains__)
+        rows = np.flatnonzero(selected & (pods.node >= 0))
+        for row, count in self._per_node(rows).items():
+            one = counted.snapshot.cluster.nodes[row]
+            labels = one.metadata.labels
+            domain = labels.get(group.key, one.name if group.key == HOSTNAME else "")
+            named = group.key in labels or group.key == HOSTNAME
+            if named and self._is_counted(group, one):
+                group.counts[domain] = group.counts.get(domain, 0) + count
+                group.empty.discard(domain)
+
+    def _is_counted(self, group: TopologyGroup, node: Node) -> bool:
+        found = self._labels.get(node.name)
+        if found is None:
+            found = self._labels[node.name] = Requirements.of_labels(node.metadata.labels)
+        return group.node_filter.matches(node.spec.taints, found)
+
+    def _per_node(self, rows: Iterable[int]) -> Mapping[int, int]:
+        pods = self._counted.snapshot.pods
+        return Counter(
+            int(pods.node[row])
+            for row in rows
+            if int(row) not in self._counted.excluded and not pods.deletion_timestamps[row]
+        )
+
+
+def _anti_affinity(spec: PodSpec) -> PodAffinity | None:
+    return spec.affinity.pod_anti_affinity if spec.affinity is not None else None
+
+
+def _required(rules: PodAffinity | None) -> tuple[PodAffinityTerm, ...]:
+    return rules.required_during_scheduling_ignored_during_execution if rules is not None else ()
+
+
+def _compiled(raw: LabelSelector | None) -> Selector:
+    """A selector that cannot be read selects nothing."""
+    try:
+        return compile_selector(raw)
+    except InputError:
+        return NO_SELECTOR
+
+
+def _with_match_labels(constraint: TopologySpreadConstraint, labels: Labels) -> LabelSelector | None:
+    more = tuple(
+        LabelSelectorRequirement(key=key, operator="In", values=(labels[key],))
+        for key in constraint.match_label_keys
+        if key in labels
+    )
+    raw = constraint.label_selector
+    if not more:
+        return raw
+    known = raw or LabelSelector()
+    return LabelSelector(match_labels=known.match_labels, match_expressions=(*known.match_expressions, *more))
+
+
+def _filter_of(pod: Pod, constraint: TopologySpreadConstraint) -> NodeFilter:
+    selected = Requirements.of_labels(pod.spec.node_selector)
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    terms: tuple[Requirements, ...] = (selected,)
+    if required is not None:
+        terms = tuple(
+            selected.together(Requirements.of_expressions(term.match_expressions).values())
+            for term in required.node_selector_terms
+        )
+    return NodeFilter(
+        terms=terms,
+        honors_taints=constraint.node_taints_policy == HONOR,
+        honors_affinity=constraint.node_affinity_policy in (None, HONOR),
+        tolerations=pod.spec.tolerations,
+    )
+
+
+def _filter_key(node_filter: NodeFilter | None) -> Fork:
+    """What upstream's hash sees of it: of requirements the keys alone, and of what is there twice nothing."""
+    if node_filter is None:
+        return ()
+    terms = _odd(frozenset(term) for term in node_filter.terms)
+    return terms, node_filter.honors_taints, node_filter.honors_affinity, _odd(node_filter.tolerations)
+
+
+def _selector_key(raw: LabelSelector | None) -> Fork:
+    if raw is None:
+        return ()
+    expressions = frozenset((one.key, one.operator, _odd(one.values)) for one in raw.match_expressions)
+    return expressions, frozenset(raw.match_labels.items())
+
+
+def _odd(items: Iterable[object]) -> frozenset[object]:
+    return frozenset(item for item, count in Counter(items).items() if count % 2)

@@ -10,22 +10,23 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import fields, replace
 
-from kschedx.api import names
-from kschedx.api.integers import Int64
-from kschedx.api.resource_names import is_extended_resource
-from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
-from kschedx.framework.config.decoding import decode
+from kschedx.framework.config.decoding import decode, nearest_or_all, refuse, shown
 from kschedx.framework.config.document import ExtenderManagedResource, ExtenderTLSConfig
-from kschedx.framework.config.refusals import nearest_or_all, refuse, shown
-from kschedx.legacy.predicates.base import Predicate
-from kschedx.legacy.predicates.nodes import CheckNodeLabelPresence, LabelsPresence
-from kschedx.legacy.predicates.service_affinity import CheckServiceAffinity, ServiceAffinityArgument
-from kschedx.legacy.priorities.base import MAX_PRIORITY, Priority
-from kschedx.legacy.priorities.preferences import LabelPreference, NodeLabelPriority
-from kschedx.legacy.priorities.resources import RequestedToCapacityRatio, Shape
-from kschedx.legacy.priorities.spreading import ServiceAntiAffinityArgument
-from kschedx.legacy.provider import Provider
+from kschedx.kube import names
+from kschedx.kube.names import is_extended_resource
+from kschedx.kube.scalars import Int64
+from kschedx.kube.types import Pod
+from kschedx.legacy.affinity_predicates import CheckServiceAffinity, ServiceAffinityArgument
+from kschedx.legacy.interface import MAX_PRIORITY, Predicate, Priority, Provider
+from kschedx.legacy.node_predicates import CheckNodeLabelPresence, LabelsPresence
+from kschedx.legacy.priorities import (
+    LabelPreference,
+    NodeLabelPriority,
+    RequestedToCapacityRatio,
+    ServiceAntiAffinityArgument,
+    Shape,
+)
 
 KIND = "Policy"
 VERSION = "v1"
@@ -104,7 +105,7 @@ class PolicyDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 # --- as it is meant
 
 
-class Policy(Struct, frozen=True, kw_only=True):
+class SchedulingPolicy(Struct, frozen=True, kw_only=True):
     """A scheduler's configuration, with the default provider's part where the file leaves that out."""
 
     predicates: Mapping[str, tuple[type[Predicate], object]]
@@ -119,7 +120,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """A node's first predicate that fails decides; otherwise all are told."""
 
 
-def load_policy(config: Mapping[str, object] | None, provider: Provider) -> Policy:
+def load_policy(config: Mapping[str, object] | None, provider: Provider) -> SchedulingPolicy:
     """The configuration of `config`, a Policy as parsed from YAML or JSON; None is the default provider.
 
     Raises `ConfigError` with the field's path for what kube-scheduler would refuse.
@@ -133,7 +134,7 @@ def load_policy(config: Mapping[str, object] | None, provider: Provider) -> Poli
     predicates = _predicates(document, provider)
     ordered = sorted(predicates) if provider.order is None else [name for name in provider.order if name in predicates]
     priorities, weights = _priorities(document, provider)
-    return Policy(
+    return SchedulingPolicy(
         predicates={name: predicates[name] for name in ordered},
         never_run=tuple(sorted(predicates.keys() - set(ordered))),
         priorities=priorities,

@@ -1,24 +1,363 @@
-"""The `Scheduler` of the releases before the framework, configured by a Policy."""
+"""The runner: a Policy's predicates and priorities on a snapshot.
+
+Upstream: podFitsOnNode, addNominatedPods and PrioritizeNodes in pkg/scheduler/core/generic_scheduler.go.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Self
 
-from kschedx.api.types import Pod
+import numpy as np
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, UndecidableError
+from kschedx.findings import ClaimBeingDeleted, ClaimNotFound, Finding
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME
-from kschedx.framework.cycle import Cycle
+from kschedx.framework.cycle import Cycle, Outcome, PreFilterStep, Scores
+from kschedx.framework.interface import CycleState, PostFilterResult
+from kschedx.framework.preemption import (
+    NO_VICTIMS,
+    NOT_HELPFUL,
+    RULES_WITHOUT_START,
+    Trial,
+    best_candidates,
+    budget_selector,
+    covers,
+    potential_victims,
+)
+from kschedx.framework.runtime import Framework
+from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import Filtered, filtered
+from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
+from kschedx.kube.storage import not_found
+from kschedx.kube.types import Pod, PodDisruptionBudget
 from kschedx.legacy import v1_5, v1_13
-from kschedx.legacy.era import Era
-from kschedx.legacy.policy import Policy, load_policy
-from kschedx.legacy.runner import PredicateRunner
-from kschedx.legacy.schedule import schedule_with_predicates
+from kschedx.legacy.interface import Era, joined
+from kschedx.legacy.node_predicates import unusable
+from kschedx.legacy.policy import SchedulingPolicy, load_policy
 from kschedx.legacy.stored import stored_pod, stored_snapshot
 from kschedx.releases import Release
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, TableRow, each_cluster_row, each_row, rows_where
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+LISTER = "NodeLister"
+"""Who leaves out nodes before any predicate."""
+
+
+class JoinedOutcome(FilterOutcome, frozen=True, kw_only=True):
+    """Every predicate is run, and what all of them say is the verdict."""
+
+    whole: Verdicts
+    names_predicate: bool
+    """A verdict has the name of the first predicate that failed; otherwise none."""
+
+    def status(self, row: TableRow) -> Status:
+        nominated = self.with_nominated.get(row)
+        if nominated is not None:
+            return nominated
+        index = int(self.plugin[row])
+        return self.whole.status(row, self.plugins[index] if self.names_predicate and index >= 0 else "")
+
+
+class PredicateRunner(Framework):
+    """What the framework is to its plugins, this is to predicates and priorities."""
+
+    def __init__(
+        self, policy: SchedulingPolicy, era: Era, config: SchedulerConfig, snapshot: Snapshot, release: Release
+    ) -> None:
+        """The snapshot is as an API server of the time kept it; `config` has the one profile that the policy makes."""
+        super().__init__(config.profiles[0], config, snapshot, release)
+        self.policy = policy
+        self.era = era
+        self._predicates = {name: make(self, argument) for name, (make, argument) in policy.predicates.items()}
+        self._priorities = {name: make(self, argument) for name, (make, argument) in policy.priorities.items()}
+
+    # --- what predicates and priorities may ask
+
+    @property
+    def hard_pod_affinity_weight(self) -> int:
+        return self.policy.hard_pod_affinity_weight
+
+    @cached_property
+    def ignored_resources(self) -> frozenset[str]:
+        managed = (resource for extender in self.policy.extenders for resource in extender.managed_resources)
+        return frozenset(one.name for one in managed if one.ignored_by_scheduler and self.era.reads_policy_settings)
+
+    @cached_property
+    def nominated(self) -> Mapping[ClusterRow, tuple[int, ...]]:
+        return super().nominated if self.era.preempts else {}
+
+    # --- predicates
+
+    def run_pre_filter(
+        self, state: CycleState, pod: Pod
+    ) -> tuple[tuple[PreFilterStep, ...], Status, frozenset[str] | None, tuple[str, ...]]:
+        """What comes before predicates: the pod's claims, the nodes that are looked at, and what predicates count."""
+        wrong = _wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
+        if wrong is not None:
+            return (), wrong, None, ()
+        for predicate in self._predicates.values():
+            predicate.prepare(state, pod, self.nodes)
+        if not self.era.lists_usable_nodes:
+            return (), SUCCESS, None, ()
+        return (PreFilterStep(status=Status(plugin=LISTER), nodes=self._usable),), SUCCESS, self._usable, (LISTER,)
+
+    @cached_property
+    def _usable(self) -> frozenset[str]:
+        nodes = self.nodes
+        return frozenset(
+            name
+            for row, name in zip(nodes.each(), nodes.names, strict=True)
+            if not nodes.unschedulable[row] and not any(unusable(nodes.node(row)))
+        )
+
+    def run_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
+        """Every predicate on every node, for the reader; without nominated pods."""
+        verdicts = {name: predicate.check(state, pod, nodes) for name, predicate in self._predicates.items()}
+        outcome = FilterOutcome.of(verdicts, len(nodes))
+        if self.policy.stops_at_first or not verdicts:
+            return outcome
+        whole = joined(list(verdicts.values()))
+        return JoinedOutcome(
+            plugins=outcome.plugins,
+            verdicts=outcome.verdicts,
+            codes=whole.codes,
+            plugin=outcome.plugin,
+            whole=whole,
+            names_predicate=self.era.order is not None,
+        )
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
+        for predicate in self._predicates.values():
+            predicate.add_pods(state, pod, nodes, change)
+        return nodes.add_pods(change)
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
+        for predicate in self._predicates.values():
+            predicate.remove_pods(state, pod, nodes, change)
+        return nodes.remove_pods(change)
+
+    # --- priorities
+
+    def run_scores(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores | Status:
+        """Map, reduce and weigh. Without any priority, and without an extender to take its place, all nodes get 1."""
+        raw: dict[str, IntArray] = {}
+        normalized: dict[str, IntArray] = {}
+        alone = not self._priorities and not self.policy.extenders
+        totals = np.full(len(nodes), int(alone), dtype=np.int64)
+        for name, priority in self._priorities.items():
+            try:
+                raw[name] = priority.map(pod, nodes)
+            except InputError as wrong:
+                return error(str(wrong))
+            normalized[name] = priority.reduce(pod, nodes, raw[name])
+            totals += normalized[name] * self.policy.weights[name]
+        return Scores(
+            nodes=nodes, skipped=(), weights=self.policy.weights, raw=raw, normalized=normalized, totals=totals
+        )
+
+
+def _wrong_claim(pod: Pod, snapshot: Snapshot) -> Status | None:
+    """The error of the first claim that is missing or being deleted (podPassesBasicChecks in generic_scheduler.go)."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is None:
+            continue
+        name = volume.persistent_volume_claim.claim_name
+        claim = snapshot.storage.claim(pod.metadata.namespace, name)
+        if claim is None:
+            key = f"{pod.metadata.namespace}/{name}"
+            missing = ClaimNotFound(claim=key, volume=volume.name, ephemeral=False)
+            return _error(not_found("persistentvolumeclaim", name), missing)
+        since = claim.metadata.deletion_timestamp
+        if since is not None:
+            text = f'persistentvolumeclaim "{name}" is being deleted'
+            return _error(text, ClaimBeingDeleted(claim=claim.key, since=since))
+    return None
+
+
+def _error(text: str, finding: Finding) -> Status:
+    return Status(code=Code.ERROR, reasons=(text,), findings=(finding,))
+
+
+# Preemption in 1.13 (Preempt, selectVictimsOnNode and pickOneNodeForPreemption in generic_runner.go).
+#
+# As in `framework.preemption`, a wave over all nodes costs what a single run of the predicates costs: one evicts
+# every
+# pod of lower priority, then the n-th asks each node whether its n-th pod may stay.
+
+NOT_ELIGIBLE = Status(code=Code.UNSCHEDULABLE, reasons=("a pod on the nominated node is terminating",))
+UNSCHEDULABLE = Status(code=Code.UNSCHEDULABLE)
+
+
+def preempt(
+    runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
+) -> PostFilterResult:
+    """The node on which it hurts least to make room. Nothing of it shows in the event's text."""
+    if _awaits_victims(runner, pod):
+        return PostFilterResult(status=NOT_ELIGIBLE)
+    able = nodes.take(rows_where(outcome.codes == Code.UNSCHEDULABLE))
+    candidates, statuses = _dry_run(runner, state, pod, able)
+    if candidates:
+        _refuse_to_guess_victims(runner, pod)
+    best = _best(candidates, nodes.pods)
+    every = [statuses.get(node, NOT_HELPFUL) for node in each_cluster_row(runner.nodes.rows)]
+    return PostFilterResult(
+        status=SUCCESS if best else UNSCHEDULABLE,
+        candidates=tuple(candidates),
+        best=tuple(candidate.node for candidate in best),
+        nominated_node=best[0].node if len(best) == 1 else None,
+        dry_run=Verdicts.of_rows(every),
+    )
+
+
+def _awaits_victims(runner: PredicateRunner, pod: Pod) -> bool:
+    """A less important pod on the nominated node is being deleted already."""
+    node = runner.snapshot.cluster.index.get(pod.status.nominated_node_name)
+    if node is None:
+        return False
+    pods = runner.nodes.pods
+    rows = pods.on_node(node)
+    return bool((pods.terminating[rows] & (pods.priorities[rows] < pod.priority)).any())
+
+
+def _refuse_to_guess_victims(runner: PredicateRunner, pod: Pod) -> None:
+    for extender in runner.policy.extenders:
+        if extender.preempt_verb and extender.is_interested(pod):
+            raise UndecidableError(f"the extender at {extender.url_prefix} chooses victims too: kschedx cannot ask it")
+
+
+# --- victims
+
+
+def _dry_run(
+    runner: PredicateRunner, state: CycleState, pod: Pod, nodes: NodeTable
+) -> tuple[list[Candidate], dict[ClusterRow, Status]]:
+    """The nodes of the table on which evicting pods makes room, and the status of each node of it."""
+    state = state.clone()
+    protected = partial(_protected, runner.snapshot.disruption_budgets)
+    potential = potential_victims(nodes, pod.priority, protected, ranked_by_start=False)
+    trial = Trial(handle=runner, state=state, pod=pod, nodes=nodes, potential=potential)
+    world = trial.without_anybody(nodes)
+    outcome = runner.passes_filters(state, pod, world)
+    statuses = {nodes.cluster_row(row): outcome.status(row) for row in each_row(rows_where(~outcome.passed))}
+    alone = rows_where(~outcome.passed & (potential.count == 0))
+    statuses |= {nodes.cluster_row(row): NO_VICTIMS for row in each_row(alone)}
+    fits = rows_where(outcome.passed)
+    evicted = trial.reprieve(world.take(fits), fits)
+    candidates = [trial.candidate(row, evicted, by_rank=False) for row in each_row(fits)]
+    return candidates, statuses | {found.node: SUCCESS for found in candidates}
+
+
+def _protected(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:
+    """`Violating`: whether a budget that allows no disruption at all covers the pod."""
+    protected = np.zeros(len(rows), dtype=np.bool_)
+    labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
+    for budget in budgets:
+        selector = budget_selector(budget)
+        if selector is not None and (budget.status.disruptions_allowed or 0) <= 0:
+            is_here = namespaces.where(budget.metadata.namespace.__eq__)
+            protected |= is_here & labels.where(partial(covers, selector))
+    return protected
+
+
+def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate]:
+    """The candidates among which kube-scheduler takes any: nobody has to go, or the least harm rule by rule."""
+    unharmed = [candidate for candidate in candidates if not candidate.victims]
+    return unharmed or best_candidates(candidates, pods, RULES_WITHOUT_START)
+
+
+# One pod through predicates and priorities (pkg/scheduler/core/generic_runner.go).
+
+
+def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
+    """Run a pod through predicates, priorities and preemption. Several best nodes take turns, so none is chosen."""
+    pod = stored_pod(pod, runner.era.schema)
+    cycle = Cycle(
+        pod=pod,
+        snapshot=runner.snapshot,
+        profile=runner.profile,
+        release=runner.release,
+        all_nodes=runner.nodes,
+        outcome=Outcome.UNSCHEDULABLE,
+    )
+    state = CycleState()
+    steps, wrong, names, _ = runner.run_pre_filter(state, pod)
+    if not wrong.is_success:
+        return replace(cycle, outcome=Outcome.ERROR, message=wrong.message, pre_filter_status=wrong)
+    nodes = runner.nodes if names is None else runner.nodes.only(names)
+    if not len(nodes):
+        return replace(cycle, message=NO_NODES)
+    outcome = runner.passes_filters(state, pod, nodes)
+    cycle = replace(cycle, pre_filter=steps, nodes=nodes, filter=outcome)
+    if np.any(outcome.codes == Code.ERROR):
+        return replace(cycle, outcome=Outcome.ERROR, message=_errors(runner, outcome))
+    if outcome.passed.any():
+        return _prioritize(runner, state, pod, cycle, nodes.take(rows_where(outcome.passed)))
+    cycle = replace(cycle, message=_message(runner, pod, outcome))
+    if not runner.era.preempts:
+        return cycle
+    return replace(cycle, post_filter=preempt(runner, state, pod, nodes, outcome))
+
+
+def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> None:
+    """Raises `UndecidableError` where an extender has a say: about nodes that passed, or about several of them."""
+    scored = len(feasible) > 1 or runner.release.behaviour.single_node_is_scored
+    for extender in runner.policy.extenders:
+        verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
+        told = " and ".join(verb for verb in verbs if verb)
+        if told and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
+            raise UndecidableError(
+                f"the extender at {extender.url_prefix} decides about {pod.key} too ({told}): kschedx cannot ask it"
+            )
+
+
+# --- what is told
+
+
+def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
+    """The predicates that failed, node by node: told once with a count in 1.13, each time in 1.5."""
+    texts = [outcome.status(row).message for row in each_row(rows_where(outcome.codes == Code.ERROR))]
+    if runner.era.order is None:
+        texts = [f"SchedulerPredicates failed due to {text}, which is unexpected." for text in texts]
+    else:
+        counts = Counter(texts)
+        texts = [f"{text} (repeated {count} times)" if count > 1 else text for text, count in counts.items()]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _message(runner: PredicateRunner, pod: Pod, outcome: FilterOutcome) -> str:
+    counts = Counter(_reasons(outcome))
+    if runner.era.order is None:
+        told = ", ".join(sorted(f"{reason} ({count})" for reason, count in counts.items()))
+        return f"pod ({pod.metadata.name}) failed to fit in any node\nfit failure summary on nodes : {told}"
+    told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"0/{len(runner.nodes)} nodes are available: {told}."
+
+
+def _reasons(outcome: FilterOutcome) -> Iterator[str]:
+    """Every reason as often as it is given; one node can give it several times."""
+    for row in map(TableRow, range(len(outcome.codes))):
+        yield from outcome.status(row).reasons
+
+
+def _prioritize(runner: PredicateRunner, state: CycleState, pod: Pod, cycle: Cycle, feasible: NodeTable) -> Cycle:
+    _refuse_to_guess(runner, pod, feasible)
+    scores = runner.run_scores(state, pod, feasible)
+    if isinstance(scores, Status):
+        if len(feasible) > 1 or runner.release.behaviour.single_node_is_scored:
+            return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
+        return replace(cycle, outcome=Outcome.SCHEDULED, best=(feasible.cluster_row(TableRow(0)),))
+    best = tuple(map(feasible.cluster_row, each_row(rows_where(scores.totals == scores.totals.max()))))
+    return replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
+
+
+# The `Scheduler` of the releases before the framework, configured by a Policy.
 
 PROVIDERS = {"1.13": v1_13.provider, "1.5": v1_5.provider}
 
@@ -26,7 +365,7 @@ PROVIDERS = {"1.13": v1_13.provider, "1.5": v1_5.provider}
 class PredicateScheduler:
     """Predicates and priorities, on the cluster as an API server of the time stored it."""
 
-    def __init__(self, policy: Policy, era: Era, release: Release, snapshot: Snapshot) -> None:
+    def __init__(self, policy: SchedulingPolicy, era: Era, release: Release, snapshot: Snapshot) -> None:
         """The snapshot is the cluster as it was stored."""
         self.policy = policy
         self.era = era
@@ -75,7 +414,7 @@ class PredicateScheduler:
             self.config.profile_for(pod.spec.scheduler_name)
 
 
-def _profile(policy: Policy, era: Era) -> Profile:
+def _profile(policy: SchedulingPolicy, era: Era) -> Profile:
     """The configuration as the document shows it."""
     points = {
         "predicates": tuple(policy.predicates),

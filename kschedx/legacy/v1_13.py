@@ -4,54 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.api.integers import MAX_INT64
-from kschedx.legacy.era import Texts
-from kschedx.legacy.predicates.base import Predicate
-from kschedx.legacy.predicates.disks import NoDiskConflict
-from kschedx.legacy.predicates.general import GeneralPredicates, PodFitsHostPorts
-from kschedx.legacy.predicates.inter_pod_affinity import MatchInterPodAffinity
-from kschedx.legacy.predicates.nodes import (
+from kschedx.kube.scalars import MAX_INT64
+from kschedx.legacy.affinity_predicates import MatchInterPodAffinity
+from kschedx.legacy.interface import MAX_PRIORITY, Predicate, Priority, Provider, Texts
+from kschedx.legacy.node_predicates import (
     CheckNodeCondition,
     CheckNodeDiskPressure,
     CheckNodeMemoryPressure,
     CheckNodePIDPressure,
     CheckNodeUnschedulable,
+    GeneralPredicates,
     HostName,
     MatchNodeSelector,
+    PodFitsHostPorts,
+    PodFitsResources,
+    PodToleratesNodeTaints,
 )
-from kschedx.legacy.predicates.resources import PodFitsResources
-from kschedx.legacy.predicates.taints import PodToleratesNodeTaints
-from kschedx.legacy.predicates.volume_binding import CheckVolumeBinding
-from kschedx.legacy.predicates.volume_counts import (
+from kschedx.legacy.priorities import (
+    BalancedResourceAllocation,
+    EqualPriority,
+    ImageLocalityPriority,
+    InterPodAffinityPriority,
+    LeastRequestedPriority,
+    MostRequestedPriority,
+    NodeAffinityPriority,
+    NodePreferAvoidPodsPriority,
+    RequestedToCapacityRatio,
+    ResourceLimitsPriority,
+    SelectorSpreadPriority,
+    ServiceAntiAffinity,
+    ServiceSpreadingPriority,
+    TaintTolerationPriority,
+)
+from kschedx.legacy.stored import Schema
+from kschedx.legacy.volume_predicates import (
+    CheckVolumeBinding,
     MaxAzureDiskVolumeCount,
     MaxCSIVolumeCount,
     MaxEBSVolumeCount,
     MaxGCEPDVolumeCount,
+    NoDiskConflict,
+    NoVolumeZoneConflict,
 )
-from kschedx.legacy.predicates.volume_zone import NoVolumeZoneConflict
-from kschedx.legacy.priorities.base import MAX_PRIORITY, Priority
-from kschedx.legacy.priorities.images import ImageLocalityPriority
-from kschedx.legacy.priorities.inter_pod_affinity import InterPodAffinityPriority
-from kschedx.legacy.priorities.preferences import (
-    EqualPriority,
-    NodeAffinityPriority,
-    NodePreferAvoidPodsPriority,
-    TaintTolerationPriority,
-)
-from kschedx.legacy.priorities.resources import (
-    BalancedResourceAllocation,
-    LeastRequestedPriority,
-    MostRequestedPriority,
-    RequestedToCapacityRatio,
-    ResourceLimitsPriority,
-)
-from kschedx.legacy.priorities.spreading import (
-    SelectorSpreadPriority,
-    ServiceAntiAffinity,
-    ServiceSpreadingPriority,
-)
-from kschedx.legacy.provider import Provider
-from kschedx.legacy.stored import Schema
 from kschedx.releases import Release
 
 ORDER = (

@@ -4,43 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.api.integers import MAX_INT64
-from kschedx.legacy.era import Texts
-from kschedx.legacy.predicates.base import Predicate
-from kschedx.legacy.predicates.disks import NoDiskConflict
-from kschedx.legacy.predicates.general import GeneralPredicatesUpToError, PodFitsHostPorts
-from kschedx.legacy.predicates.nodes import (
+from kschedx.kube.scalars import MAX_INT64
+from kschedx.legacy.affinity_predicates import MatchInterPodAffinityByTerm
+from kschedx.legacy.interface import Predicate, Priority, Provider, Texts
+from kschedx.legacy.node_predicates import (
     CheckNodeDiskPressure,
     CheckNodeMemoryPressure,
+    GeneralPredicatesUpToError,
     HostName,
     MatchNodeSelectorUpToError,
+    PodFitsHostPorts,
+    PodFitsResources,
+    PodToleratesNodeTaintsByKey,
 )
-from kschedx.legacy.predicates.pod_affinity_by_term import MatchInterPodAffinityByTerm
-from kschedx.legacy.predicates.resources import PodFitsResources
-from kschedx.legacy.predicates.taints import PodToleratesNodeTaintsByKey
-from kschedx.legacy.predicates.volume_counts import StrictMaxEBSVolumeCount, StrictMaxGCEPDVolumeCount
-from kschedx.legacy.predicates.volume_zone import StrictNoVolumeZoneConflict
-from kschedx.legacy.priorities.base import Priority
-from kschedx.legacy.priorities.images import EarlyImageLocalityPriority
-from kschedx.legacy.priorities.inter_pod_affinity import InterPodAffinityPriority
-from kschedx.legacy.priorities.preferences import (
-    EarlyNodeAffinityPriority,
-    EarlyTaintTolerationPriority,
-    EqualPriority,
-    NodePreferAvoidPodsPriority,
-)
-from kschedx.legacy.priorities.resources import (
+from kschedx.legacy.priorities import (
     EarlyBalancedResourceAllocation,
-    LeastRequestedPriority,
-    MostRequestedPriority,
-)
-from kschedx.legacy.priorities.spreading import (
+    EarlyImageLocalityPriority,
+    EarlyNodeAffinityPriority,
     EarlySelectorSpreadPriority,
     EarlyServiceAntiAffinity,
     EarlyServiceSpreadingPriority,
+    EarlyTaintTolerationPriority,
+    EqualPriority,
+    InterPodAffinityPriority,
+    LeastRequestedPriority,
+    MostRequestedPriority,
+    NodePreferAvoidPodsPriority,
 )
-from kschedx.legacy.provider import Provider
 from kschedx.legacy.stored import Schema
+from kschedx.legacy.volume_predicates import (
+    NoDiskConflict,
+    StrictMaxEBSVolumeCount,
+    StrictMaxGCEPDVolumeCount,
+    StrictNoVolumeZoneConflict,
+)
 from kschedx.releases import Release
 
 TEXTS = Texts(

@@ -1,19 +1,16 @@
-"""Coscheduling of scheduler-plugins (pkg/coscheduling), as of August 2026 with Kubernetes 1.35.4.
-
-What it remembers from one attempt to the next is in no snapshot: groups that failed a moment ago, the pods that wait at
-Permit. It decides here as it does about a group that it sees for the first time.
-"""
+"""Quantities as Go prints the struct: for plugins whose texts show one with %v."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Self
 
-from kschedx.api.scheduler_plugins import POD_GROUP_LABEL, Gang
-from kschedx.api.types import Pod
+import numpy as np
+from msgspec import Struct
+
 from kschedx.findings import GangResourcesShort, GangTooSmall, ResourceGap
-from kschedx.framework.args import args_of_another_project
-from kschedx.framework.args_of_others import CoschedulingArgs
+from kschedx.framework.args import CoschedulingArgs, args_of_another_project
 from kschedx.framework.interface import (
+    CycleState,
     Handle,
     PermitPlugin,
     PostFilterPlugin,
@@ -22,13 +19,59 @@ from kschedx.framework.interface import (
     PreFilterResult,
     QueueSortPlugin,
 )
-from kschedx.framework.outcome import FilterOutcome
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import SUCCESS, Code, Status
-from kschedx.plugins.go_quantity import GoQuantity
-from kschedx.snapshot.columns import IntArray
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
+from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow
+
+_SCALES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+
+
+class GoQuantity(Struct, frozen=True, kw_only=True):
+    """`value` times ten to the `scale`: int64Amount in k8s.io/apimachinery/pkg/api/resource."""
+
+    value: int
+    scale: int
+    form: str = "DecimalSI"
+
+    @classmethod
+    def parsed(cls, written: str | int | float) -> Self:
+        """As it is read from a manifest. Raises `InputError` for what is no quantity."""
+        text = str(written)
+        whole = value(text)
+        if text.endswith("i"):
+            return cls(value=whole, scale=0, form="BinarySI")
+        digits, _, fraction = text.rstrip("numkMGTPE").partition(".")
+        suffix = text[len(text.rstrip("numkMGTPE")) :]
+        if not (digits + fraction).lstrip("+-").isdigit():
+            return cls(value=milli_value(text), scale=-3)
+        return cls(value=int(digits + fraction), scale=_SCALES[suffix] - len(fraction))
+
+    def minus(self, amount: int, *, scale: int) -> Self:
+        """Less an amount of another scale; the finer one stays."""
+        if not amount:
+            return self
+        finest = min(self.scale, scale) if self.value else scale
+        own = self.value * 10 ** max(self.scale - finest, 0)
+        return type(self)(value=own - amount * 10 ** max(scale - finest, 0), scale=finest, form=self.form)
+
+    @property
+    def printed(self) -> str:
+        return f"{{{{{self.value} {self.scale}}} {{<nil>}}  {self.form}}}"
+
+    def rounded_up(self, resource: str) -> int:
+        """In milli-units of cpu, units of everything else."""
+        places = self.scale + (3 if resource == "cpu" else 0)
+        return self.value * int(10**places) if places >= 0 else -(-self.value // int(10**-places))
+
+
+# Coscheduling of scheduler-plugins (pkg/coscheduling), as of August 2026 with Kubernetes 1.35.4.
+#
+# What it remembers from one attempt to the next is in no snapshot: groups that failed a moment ago, the pods that
+# wait at
+# Permit. It decides here as it does about a group that it sees for the first time.
 
 PODS = "pods"
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from kschedx.api.types import Pod
-from kschedx.framework.interface import BindPlugin
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import BindPlugin, CycleState
 from kschedx.framework.status import SUCCESS, Status
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow
 
 
 class DefaultBinder(BindPlugin):

@@ -1,19 +1,123 @@
-"""DefaultPreemption (pkg/scheduler/framework/plugins/defaultpreemption, pkg/scheduler/framework/preemption)."""
+"""What plugins that make room by evicting pods have in common (Evaluator in pkg/scheduler/framework/preemption)."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
 from msgspec.structs import replace
 
-from kschedx.api.priority import PREEMPT_NEVER
-from kschedx.api.types import Pod
+from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.framework.args import DefaultPreemptionArgs
-from kschedx.framework.interface import Handle, PostFilterResult, PreEnqueuePlugin, Touch
-from kschedx.framework.outcome import FilterOutcome
-from kschedx.framework.preemption import DryRun, dry_run
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import SUCCESS, Status
-from kschedx.plugins.preemptor import NEVER, VICTIMS_TERMINATING, Preemptor
+from kschedx.framework.interface import CycleState, Handle, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, Touch
+from kschedx.framework.preemption import DryRun, best_candidates, dry_run
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
+
+NEVER = "not eligible due to preemptionPolicy=Never."
+VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+NO_CANDIDATE = "no candidate node for preemption"
+
+_NO_STATUS = -1
+"""In place of a code, for a node of which PostFilter is told nothing."""
+
+
+class Preemptor(PostFilterPlugin):
+    """Finds the node on which the fewest and least important pods would have to go; a plugin says who may."""
+
+    prefix: ClassVar[str] = ""
+    """What stands before all that it says."""
+
+    @abstractmethod
+    def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
+        """Why the pod may not preempt others; empty where it may."""
+
+    @abstractmethod
+    def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
+        """Whom each of `nodes` would have to give up."""
+
+    @abstractmethod
+    def _candidate_limit(self, nodes: int) -> int:
+        """How many candidates, of so many nodes that are worth trying, are enough."""
+
+    def post_filter(
+        self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
+    ) -> PostFilterResult:
+        ineligible = self._ineligible(state, pod, nodes, outcome)
+        if ineligible:
+            return PostFilterResult(status=self._unschedulable(ineligible))
+        return self._preempt(state, pod, self._worth_trying(nodes, outcome))
+
+    def _preempt(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PostFilterResult:
+        run = self._dry_run(state, pod, nodes)
+        if not run.candidates:
+            return PostFilterResult(status=self._no_candidate(run), dry_run=run.verdicts)
+        limit = self._candidate_limit(len(nodes))
+        tried = PostFilterResult(status=SUCCESS, candidates=run.candidates, dry_run=run.verdicts, candidate_limit=limit)
+        candidates, certain, ranks = run.candidates, len(run.candidates) <= limit, run.ranks
+        extenders = self.handle.extenders
+        if extenders is not None and extenders.are_asked:
+            preempted = extenders.preempt(pod, candidates, self.handle.nodes)
+            tried = replace(tried, preempted=preempted)
+            if preempted.error:
+                return replace(tried, status=error(f"{self.prefix}{preempted.error}"))
+            candidates, ranks = preempted.candidates, None
+        elif extenders is not None and extenders.have_a_say_in_preemption(pod):
+            certain = False
+        if not candidates:
+            return replace(tried, status=self._unschedulable(NO_CANDIDATE))
+        best = tuple(candidate.node for candidate in best_candidates(candidates, nodes.pods, ranks=ranks))
+        # beyond the limit, which candidates kube-scheduler comes to see is a matter of chance
+        return replace(tried, best=best, nominated_node=best[0] if certain and len(best) == 1 else None)
+
+    def _worth_trying(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> NodeTable:
+        """The nodes whose rejection evicting pods might lift."""
+        codes = self._codes(nodes, outcome)
+        worth = codes == Code.UNSCHEDULABLE
+        if self.handle.release.behaviour.preemption_tries_nodes_without_status:
+            worth |= codes == _NO_STATUS
+        return self.handle.nodes.take(rows_where(worth))
+
+    def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
+        """(node,) what PostFilter is told of every node of the cluster; `outcome` is that of `nodes`."""
+        release, count = self.handle.release, len(self.handle.nodes)
+        if isinstance(outcome, Status):
+            told = release.behaviour.pre_filter_rejection_is_each_nodes_status
+            return np.full(count, outcome.code if told else _NO_STATUS, dtype=np.int64)
+        left_out = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if release.messages.node_left_out else _NO_STATUS
+        codes = np.full(count, left_out, dtype=np.int64)
+        codes[nodes.rows] = outcome.codes
+        if outcome.by_extenders is not None:
+            codes[list(outcome.by_extenders.silent)] = left_out
+            for row, status in outcome.by_extenders.statuses.items():
+                codes[row] = status.code
+        return codes
+
+    def _nominated(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> ClusterRow | None:
+        """The node that earlier preemption made room on, as far as that is known and can still help."""
+        nominated = nodes.cluster.index.get(pod.status.nominated_node_name)
+        if nominated is None or self._codes(nodes, outcome)[nominated] == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return None
+        return nominated
+
+    def _unschedulable(self, text: str) -> Status:
+        return Status(code=Code.UNSCHEDULABLE, reasons=(f"{self.prefix}{text}",))
+
+    def _no_candidate(self, run: DryRun) -> Status:
+        """Where no node can make room: an error where a node's dry run failed, otherwise how many say what."""
+        failed = np.flatnonzero(run.verdicts.codes == Code.ERROR)
+        if len(failed):
+            texts = list(dict.fromkeys(run.verdicts.reasons[int(node)][0] for node in failed))
+            return error(self.prefix + (texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"))
+        counts = run.verdicts.count_reasons(run.verdicts.rejected)
+        told = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+        return self._unschedulable(f"0/{len(run.verdicts)} nodes are available: {told}.")
+
+
+# DefaultPreemption (pkg/scheduler/framework/plugins/defaultpreemption, pkg/scheduler/framework/preemption).
 
 NO_POD_GROUP = "pod group for pod not found"
 PLACED_POD_GROUP = "not eligible due to placement-based pod group scheduling limitation"

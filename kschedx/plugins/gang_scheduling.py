@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedx.api.scheduling import PodGroup
-from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.findings import PodGroupIncomplete
-from kschedx.framework.interface import PermitPlugin, PreEnqueuePlugin, Touch
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState, PermitPlugin, PreEnqueuePlugin, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, error
-from kschedx.snapshot.pod_groups import members_of
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.kube.types import Pod, PodGroup
+from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.pods import members_of
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kschedx.api.types import Container, Pod
-from kschedx.framework.interface import ScorePlugin, Touch
-from kschedx.framework.outcome import MAX_NODE_SCORE
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState, ScorePlugin, Touch
+from kschedx.framework.status import MAX_NODE_SCORE
+from kschedx.kube.types import Container, Pod
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 

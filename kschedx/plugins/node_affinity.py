@@ -6,7 +6,23 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.selectors import (
+from kschedx.errors import InputError
+from kschedx.findings import NodeAffinityMismatch, RequirementMatch, TermMatch
+from kschedx.framework.args import NodeAffinityArgs
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    StateKey,
+    Touch,
+)
+from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     CompiledNodeSelector,
     NodeSelector,
@@ -17,28 +33,12 @@ from kschedx.api.selectors import (
     compile_preferred_terms,
     required_node_affinity,
 )
-from kschedx.api.types import Node, Pod
-from kschedx.api.types import NodeAffinity as NodeAffinityRules
-from kschedx.errors import InputError
-from kschedx.findings import NodeAffinityMismatch, RequirementMatch, TermMatch
-from kschedx.framework.args import NodeAffinityArgs
-from kschedx.framework.interface import (
-    PRE_FILTER_SKIP,
-    FilterPlugin,
-    Handle,
-    PreFilterPlugin,
-    PreFilterResult,
-    PreScorePlugin,
-    ScorePlugin,
-    Touch,
-)
-from kschedx.framework.state import CycleState, StateKey
-from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
-from kschedx.plugins.normalize import default_normalize
-from kschedx.snapshot.columns import IntArray
+from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import NodeAffinity as NodeAffinityRules
+from kschedx.plugins.score_functions import default_normalize
+from kschedx.snapshot.columns import IntArray, TableRow
+from kschedx.snapshot.node_selection import preferred_weights, where_required, where_selector
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import TableRow
-from kschedx.snapshot.selection import preferred_weights, where_required, where_selector
 
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

@@ -7,11 +7,18 @@ from itertools import chain
 
 import numpy as np
 
-from kschedx.api.types import Pod
 from kschedx.findings import MissingNodeFeatures
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
-from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    StateKey,
+    Touch,
+)
 from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.nodes import NodeTable
 

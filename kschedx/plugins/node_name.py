@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedx.api.types import Pod
 from kschedx.findings import NodeNameMismatch
-from kschedx.framework.interface import FilterPlugin, Touch
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState, FilterPlugin, Touch
 from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.types import Pod
 from kschedx.snapshot.nodes import NodeTable
 
 REASON = "node(s) didn't match the requested node name"

@@ -8,15 +8,21 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.types import ContainerPort, Pod, PodSpec
 from kschedx.findings import HostPortConflict
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
-from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    StateKey,
+    Touch,
+)
 from kschedx.framework.status import Code, Verdicts
-from kschedx.snapshot.columns import BoolArray, all_false
+from kschedx.kube.types import ContainerPort, Pod, PodSpec
+from kschedx.snapshot.columns import BoolArray, ClusterRow, TableRow, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import host_ports
-from kschedx.snapshot.rows import ClusterRow, TableRow
 
 REASON = "node(s) didn't have free ports for the requested pod ports"
 ANY_IP = "0.0.0.0"

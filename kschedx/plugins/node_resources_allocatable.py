@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedx.api.integers import Int64
-from kschedx.api.types import Pod
 from kschedx.errors import ConfigError
-from kschedx.framework.args import ResourceSpec, args_of_another_project
-from kschedx.framework.args_of_others import NodeResourcesAllocatableArgs
-from kschedx.framework.interface import Handle, ScorePlugin
-from kschedx.framework.outcome import MAX_NODE_SCORE
-from kschedx.framework.state import CycleState
+from kschedx.framework.args import NodeResourcesAllocatableArgs, ResourceSpec, args_of_another_project
+from kschedx.framework.interface import CycleState, Handle, ScorePlugin
+from kschedx.framework.status import MAX_NODE_SCORE
+from kschedx.kube.scalars import Int64
+from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 

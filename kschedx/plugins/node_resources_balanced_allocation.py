@@ -6,13 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from kschedx.api.resources import pod_request
-from kschedx.api.types import Pod
 from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
-from kschedx.framework.interface import Handle, PreScorePlugin, ScorePlugin, Touch
-from kschedx.framework.outcome import MAX_NODE_SCORE
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import SKIP, SUCCESS, Status
+from kschedx.framework.interface import CycleState, Handle, PreScorePlugin, ScorePlugin, Touch
+from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Status
+from kschedx.kube.resources import pod_request
+from kschedx.kube.types import Pod
 from kschedx.plugins.resource_allocation import (
     Allocation,
     scored_devices,

@@ -9,9 +9,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resource_names import CPU, is_extended_resource, is_scalar_resource
-from kschedx.api.resources import pod_request
-from kschedx.api.types import Pod
 from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
 from kschedx.framework.args import (
     LEAST_ALLOCATED,
@@ -20,6 +17,7 @@ from kschedx.framework.args import (
     NodeResourcesFitArgs,
 )
 from kschedx.framework.interface import (
+    CycleState,
     FilterPlugin,
     Handle,
     PreFilterPlugin,
@@ -27,10 +25,13 @@ from kschedx.framework.interface import (
     PreScorePlugin,
     Room,
     ScorePlugin,
+    StateKey,
     Touch,
 )
-from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
+from kschedx.kube.names import CPU, is_extended_resource, is_scalar_resource
+from kschedx.kube.resources import pod_request
+from kschedx.kube.types import Pod
 from kschedx.plugins.resource_allocation import (
     Allocation,
     amounts,
@@ -42,10 +43,9 @@ from kschedx.plugins.resource_allocation import (
     scored_request,
     touches_through_requests,
 )
-from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.resources import NATIVE
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.pods import NATIVE
 
 REASON_SIDECAR = "Pod has a restartable init container and the SidecarContainers feature is disabled"
 REASON_PODS = "Too many pods"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from kschedx import findings
-from kschedx.api.tolerations import NO_SCHEDULE, tolerates
-from kschedx.api.types import Pod, Taint
-from kschedx.framework.interface import FilterPlugin, Touch
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState, FilterPlugin, Touch
 from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.tolerations import NO_SCHEDULE, tolerates
+from kschedx.kube.types import Pod, Taint
 from kschedx.snapshot.nodes import NodeTable
 
 REASON = "node(s) were unschedulable"

@@ -6,15 +6,13 @@ import re
 
 import numpy as np
 
-from kschedx.api.scheduler_plugins import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
-from kschedx.api.scheduling import PriorityClass
-from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.args import DefaultPreemptionArgs, args_of_another_project
-from kschedx.framework.interface import Handle, Touch
+from kschedx.framework.interface import CycleState, Handle, Touch
 from kschedx.framework.preemption import DryRun, dry_run
-from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
+from kschedx.kube.other_schedulers import MINIMUM_PREEMPTABLE_PRIORITY, TOLERATION_SECONDS
+from kschedx.kube.types import Pod, PriorityClass
 from kschedx.plugins.default_preemption import DefaultPreemption
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.nodes import NodeTable

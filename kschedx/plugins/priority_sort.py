@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kschedx.api.types import Pod
 from kschedx.framework.interface import QueueSortPlugin
+from kschedx.kube.types import Pod
 
 
 class PrioritySort(QueueSortPlugin):

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.resource_names import CPU, MEMORY, is_extended_resource, is_scalar_resource
-from kschedx.api.resources import PodRequest, RequestOptions
 from kschedx.framework.args import ResourceSpec, UtilizationShapePoint
 from kschedx.framework.interface import Handle, Touch
-from kschedx.framework.outcome import MAX_NODE_SCORE
-from kschedx.plugins.shape_score import shape_score
+from kschedx.framework.status import MAX_NODE_SCORE
+from kschedx.kube.names import CPU, MEMORY, is_extended_resource, is_scalar_resource
+from kschedx.kube.resources import PodRequest, RequestOptions
+from kschedx.plugins.score_functions import shape_score
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray
 from kschedx.snapshot.devices import IMPLICIT_PREFIX

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kschedx.api.types import Pod
 from kschedx.findings import SchedulingGated
 from kschedx.framework.interface import PreEnqueuePlugin, Touch
 from kschedx.framework.status import SUCCESS, Code, Status
+from kschedx.kube.types import Pod
 
 
 class SchedulingGates(PreEnqueuePlugin):

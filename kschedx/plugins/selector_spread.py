@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from kschedx.api.selectors import Selector
-from kschedx.api.types import Node, Pod
-from kschedx.framework.interface import PreScorePlugin, ScorePlugin
-from kschedx.framework.outcome import MAX_NODE_SCORE
-from kschedx.framework.state import CycleState, StateKey
-from kschedx.framework.status import SUCCESS, Status
-from kschedx.plugins.pod_topology_spread.default_selector import default_selector
+from kschedx.framework.interface import CycleState, PreScorePlugin, ScorePlugin, StateKey
+from kschedx.framework.status import MAX_NODE_SCORE, SUCCESS, Status
+from kschedx.kube.selectors import Selector
+from kschedx.kube.types import Node, Pod
+from kschedx.plugins.pod_topology_spread import default_selector
 from kschedx.snapshot.columns import Column, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
 

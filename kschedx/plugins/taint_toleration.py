@@ -6,17 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kschedx.api.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text
-from kschedx.api.types import Node, Pod, Taint, Toleration
 from kschedx.findings import UntoleratedTaint
-from kschedx.findings.node import CONDITION_OF_TAINT
-from kschedx.framework.interface import FilterPlugin, PreScorePlugin, ScorePlugin, Touch
-from kschedx.framework.state import CycleState, StateKey
+from kschedx.findings.nodes import CONDITION_OF_TAINT
+from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, StateKey, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
-from kschedx.plugins.normalize import default_normalize
-from kschedx.snapshot.columns import Column, IntArray
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text
+from kschedx.kube.types import Node, Pod, Taint, Toleration
+from kschedx.plugins.score_functions import default_normalize
+from kschedx.snapshot.columns import Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import TableRow
 
 TOLERATIONS: StateKey[tuple[Toleration, ...]] = StateKey(
     "PreScoreTaintToleration", 'failed to read "{}" from cycleState: not found'

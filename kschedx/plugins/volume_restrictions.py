@@ -8,16 +8,21 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.storage import READ_WRITE_ONCE_POD, not_found
-from kschedx.api.types import Pod, PodSpec
 from kschedx.findings import ClaimInUse, ClaimNotFound, DiskConflict, Finding
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
-from kschedx.framework.state import CycleState, StateKey
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    StateKey,
+    Touch,
+)
 from kschedx.framework.status import Code, Status, Verdicts
-from kschedx.snapshot.columns import BoolArray, IntArray, all_false
+from kschedx.kube.storage import READ_WRITE_ONCE_POD, not_found
+from kschedx.kube.types import Pod, PodSpec, Volume
+from kschedx.snapshot.columns import BoolArray, IntArray, TableRow, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import TableRow
 
 REASON_DISK = "node(s) had no available disk"
 

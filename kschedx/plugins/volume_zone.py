@@ -7,7 +7,18 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 from msgspec import Struct
 
-from kschedx.api.storage import (
+from kschedx.findings import ClaimNotFound, Finding, VolumeNotFound, VolumeZoneMismatch
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    StateKey,
+    Touch,
+)
+from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.kube.storage import (
     BETA_REGION,
     BETA_ZONE,
     REGION,
@@ -17,15 +28,10 @@ from kschedx.api.storage import (
     PersistentVolumeClaim,
     not_found,
 )
-from kschedx.api.types import Pod
-from kschedx.findings import ClaimNotFound, Finding, VolumeNotFound, VolumeZoneMismatch
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
-from kschedx.framework.state import CycleState, StateKey
-from kschedx.framework.status import Code, Status, Verdicts
-from kschedx.plugins.claim_facts import claim_unbound
-from kschedx.snapshot.columns import BoolArray
+from kschedx.kube.types import Pod
+from kschedx.plugins.volume_facts import claim_unbound
+from kschedx.snapshot.columns import BoolArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import TableRow
 
 REASON = "node(s) had no available volume zone"
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from kschedx.errors import ConfigError, nearest
 from kschedx.releases import configuration, legacy, plugins
-from kschedx.releases.behaviour import Behaviour
+from kschedx.releases.behavior import Behaviour
 from kschedx.releases.configuration import V1, V1BETA2, Arguments
 from kschedx.releases.dates import minor, within
 from kschedx.releases.gates import resolve_gates

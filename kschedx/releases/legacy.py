@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from kschedx.errors import ConfigError, nearest
-from kschedx.releases.behaviour import Behaviour
+from kschedx.releases.behavior import Behaviour
 from kschedx.releases.configuration import Arguments
 from kschedx.releases.dates import minor
 from kschedx.releases.messages import Messages

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.releases.behaviour import Behaviour
+from kschedx.releases.behavior import Behaviour
 from kschedx.releases.configuration import Arguments
 from kschedx.releases.messages import Messages
 from kschedx.releases.plugins import DefaultPlugin

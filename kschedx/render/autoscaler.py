@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from rich.text import Text
 
-from kschedx.answer.explanation import Explanation
 from kschedx.autoscaler.cluster import GroupVerdict, PodScaling
-from kschedx.autoscaler.events import is_same_event, not_triggered
-from kschedx.autoscaler.pods import Outcome
+from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, TooManyPods
-from kschedx.render.layout import DIM, fact_lines, labelled, paragraph, text
-from kschedx.render.units import count, listed
-from kschedx.render.wording import Fact
+from kschedx.inquiry.explanation import Explanation
+from kschedx.render import terminal
+from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
+from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.autoscaler import (
     MOST_NAMES,
-    basis,
+    autoscaler_basis,
+    autoscaler_sentence,
     group_headline,
     on_a_new_node,
     remedy_text,
-    sentence,
 )
+
+if TYPE_CHECKING:
+    from kschedx.autoscaler.growth import AutoscalerGrowth
+    from kschedx.karpenter.growth import KarpenterGrowth as Provisioned
 
 MOST_GROUPS = 5
 """Lines of groups on the first screen."""
@@ -34,8 +39,8 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
     autoscaler, scaling = explanation.autoscaler, explanation.scaling
     if autoscaler is None or scaling is None:
         return []
-    lines = paragraph(sentence(autoscaler, scaling), width, first="autoscaler  ")
-    if scaling.choice is None and scaling.pod.outcome is Outcome.CONSIDERED:
+    lines = paragraph(autoscaler_sentence(autoscaler, scaling), width, first="autoscaler  ")
+    if scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED:
         rows = _rows(scaling.groups)
         for number, row in enumerate(rows[:limit]):
             lines += paragraph(_row_text(row), width, first="  ", indent=6)
@@ -46,7 +51,7 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
     lines += _event(explanation, scaling, width)
     for number, remedy in enumerate(explanation.scaling_remedies):
         lines += labelled("" if number else "fix", remedy_text(remedy), width, further=2)
-    lines += [line for told in basis(autoscaler) for line in labelled("by", told, width)]
+    lines += [line for told in autoscaler_basis(autoscaler) for line in labelled("by", told, width)]
     return lines
 
 
@@ -109,6 +114,27 @@ def _event(explanation: Explanation, scaling: PodScaling, width: int) -> list[Te
     said = explanation.cycle.snapshot.autoscaler_events.get(key)
     if said is None:
         return lines
-    if is_same_event(said.message, ours):
+    if is_same_autoscaler_event(said.message, ours):
         return [*lines, *labelled("", "cluster-autoscaler said the same", width)]
     return [*lines, *labelled("said", f"{said.message}  (another moment, or other flags)", width)]
+
+
+# What cluster-autoscaler and Karpenter add for all pods that wait.
+
+
+def growth_texts(growth: AutoscalerGrowth | None, provisioned: Provisioned | None) -> Iterator[str]:
+    """A sentence for each that is there."""
+    if growth is not None:
+        from kschedx.render.words.autoscaler import node_group_growth_text
+
+        yield node_group_growth_text(growth)
+    if provisioned is not None:
+        from kschedx.render.words.karpenter import node_claim_growth_text as provisioned_text
+
+        yield provisioned_text(provisioned)
+
+
+def print_growth(growth: AutoscalerGrowth | None, provisioned: Provisioned | None) -> None:
+    out = terminal.console()
+    for told in growth_texts(growth, provisioned):
+        terminal.write([*paragraph(told, out.width), BLANK], out)

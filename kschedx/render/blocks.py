@@ -1,4 +1,4 @@
-"""What rejects the pod: a block for each group of nodes, and one for what stops the pod as a whole."""
+"""Preemption's rules in words."""
 
 from __future__ import annotations
 
@@ -7,17 +7,83 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.explain.blockers import Blocker, only_repeats_cordon
-from kschedx.explain.diagnosis import Diagnosis, Excluded, NodeDetail, Stop
-from kschedx.explain.grouping import NodeGroup
-from kschedx.explain.holders import Answer, Eviction, Holder
+from kschedx.explain.diagnosis import Diagnosis, Eviction, EvictionVerdict, Excluded, Holder, NodeDetail, Stop, victims
+from kschedx.explain.node_groups import Blocker, NodeGroup, only_repeats_cordon
+from kschedx.explain.ranking import Rule, deciding_rule
 from kschedx.findings import Finding, InsufficientResource, PluginMessage, TopologySpreadSkew
 from kschedx.findings.topology import HOSTNAME
-from kschedx.framework.status import Status
-from kschedx.render.layout import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, fact_lines, fits, line, paragraph
-from kschedx.render.units import balance, count, listed
-from kschedx.render.wording import Fact, brief_text
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.status import Candidate, Status
+from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, fact_lines, fits, line, paragraph, text
+from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
+
+
+def rule_text(rule: Rule) -> str:
+    """What it prefers."""
+    match rule:
+        case Rule.PDB_VIOLATIONS:
+            return "fewest PodDisruptionBudget violations"
+        case Rule.HIGHEST_PRIORITY:
+            return "lowest priority of the most important victim"
+        case Rule.SUM_OF_PRIORITIES:
+            return "lowest sum of the victims' priorities"
+        case Rule.VICTIMS:
+            return "fewest victims"
+        case Rule.START:
+            return "latest start of the most important victims"
+        case _:
+            assert_never(rule)
+
+
+# Preemption: the nodes where evicting pods makes room, and which of them kube-scheduler takes.
+
+SHOWN = 3
+LINES_OF_BEST = 3
+
+
+def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[Text]:
+    """Empty where preemption finds no node."""
+    result = cycle.post_filter
+    if result is None or not result.candidates:
+        return []
+    best = set(result.best)
+    ordered = sorted(result.candidates, key=lambda candidate: candidate.node not in best)
+    shown = ordered if everything else ordered[:SHOWN]
+    lines = paragraph(_title(cycle), width, indent=2, style=BOLD)
+    for candidate in shown:
+        lines += _row(cycle, candidate, width, is_best=candidate.node in best, everything=everything)
+    if len(ordered) > len(shown):
+        lines.append(text(f"    {count(len(ordered) - len(shown), 'more candidate')}: -o wide shows all", DIM))
+    return lines
+
+
+def _title(cycle: Cycle) -> str:
+    result = cycle.post_filter
+    assert result is not None
+    names = cycle.all_nodes.cluster.names
+    best = [names[row] for row in result.best]
+    title = f"preemption makes room on {count(len(result.candidates), 'node')}"
+    if len(best) > 1:
+        return f"{title}: {listed(best, 3)} are equal, kube-scheduler takes any of them"
+    rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
+    return f"{title}: {best[0]} is best" + (f" by {rule_text(rule)}" if rule else "")
+
+
+def _row(cycle: Cycle, candidate: Candidate, width: int, *, is_best: bool, everything: bool) -> list[Text]:
+    gone = victims(cycle, candidate)
+    broken = count(candidate.pdb_violations, "PodDisruptionBudget violation")
+    name = cycle.all_nodes.cluster.names[candidate.node]
+    budget = broken if candidate.pdb_violations else "no PodDisruptionBudget violated"
+    first = line(("  ✓ " if is_best else "    "), (name, BOLD if is_best else ""), (f"  {budget}", DIM))
+    pods = tuple(f"{victim.pod} (priority {victim.priority})" for victim in gone)
+    rest = tuple(f"{len(pods) - shown:,} more" for shown in range(len(pods)))
+    limit = None if everything else LINES_OF_BEST if is_best else 1
+    evicts = Fact(label="evicts", items=pods, rest=rest)
+    return [first, *(line("  ", one) for one in fact_lines(evicts, width - 2, limit))]
+
+
+# What rejects the pod: a block for each group of nodes, and one for what stops the pod as a whole.
 
 NEIGHBOURS = 3
 """Nodes of a group that are named beside the exemplar, in one line."""
@@ -71,7 +137,7 @@ def detail_block(
     """One node's blockers, the verdict first. `helped`: nodes like it where eviction does help."""
     lines: list[Text] = []
     limit = _MOST_LINES[level]
-    pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in told(blocker)]
+    pairs = [(blocker, finding) for blocker in detail.account.blockers for finding in shown_findings(blocker)]
     if level is not Level.ALL and len(pairs) > 1:
         pairs = [pair for pair in pairs if not only_repeats_cordon(pair[1])] or pairs
     if level is Level.LINE:
@@ -104,7 +170,7 @@ def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
     return sum(nodes.cluster_row(row) in candidates for row in group.rows[1:])
 
 
-def told(blocker: Blocker) -> tuple[Finding, ...]:
+def shown_findings(blocker: Blocker) -> tuple[Finding, ...]:
     """A plugin of another package may reject without any."""
     return blocker.findings or (PluginMessage(text="rejects the node"),)
 
@@ -180,7 +246,7 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
     """Whether evicting pods could help, and who would make room by leaving."""
     found = detail.eviction
     items = [_eviction(found, detail)]
-    if helped and found.answer is not Answer.HELPS:
+    if helped and found.answer is not EvictionVerdict.HELPS:
         items.append(f"helps on {count(helped, 'other node')}")
     facts = [Fact(label="eviction", items=tuple(items), whole=True)]
     if found.enough:
@@ -202,28 +268,28 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
 def _worth_saying(detail: NodeDetail, helped: int) -> list[Fact]:
     """Of eviction, what kube-scheduler's own text and the fixes do not tell."""
     found = detail.eviction.answer
-    if found in (Answer.UNRESOLVABLE, Answer.NO_LOWER_PRIORITY) and not helped:
+    if found in (EvictionVerdict.UNRESOLVABLE, EvictionVerdict.NO_LOWER_PRIORITY) and not helped:
         return []
     return eviction_facts(detail, helped)[:1]
 
 
 def _eviction(found: Eviction, detail: NodeDetail) -> str:
     match found.answer:
-        case Answer.HELPS:
+        case EvictionVerdict.HELPS:
             broken = f", against {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
             return f"could help: {pods_text(found.victims, SHOWN_PODS)} would go{broken}"
-        case Answer.UNRESOLVABLE:
+        case EvictionVerdict.UNRESOLVABLE:
             only = sum(not all(map(only_repeats_cordon, one.findings)) for one in detail.account.blockers) == 1
             return "cannot help" if only else f"cannot help: {found.plugin} rejects the node whoever runs there"
-        case Answer.NOT_ALLOWED:
+        case EvictionVerdict.NOT_ALLOWED:
             lower = count(found.lower, "pod here has", "pods here have")
             return f"not allowed: preemptionPolicy is Never ({lower} a lower priority)"
-        case Answer.NO_LOWER_PRIORITY:
+        case EvictionVerdict.NO_LOWER_PRIORITY:
             return "cannot help: no pod here has a lower priority"
-        case Answer.NOT_ENOUGH:
+        case EvictionVerdict.NOT_ENOUGH:
             lower = "the only pod" if found.lower == 1 else f"all {found.lower:,} pods"
             return f"cannot help: without {lower} of lower priority it still does not fit"
-        case Answer.NOT_TRIED:
+        case EvictionVerdict.NOT_TRIED:
             return f"not tried: {count(found.lower, 'pod here has', 'pods here have')} a lower priority"
         case _:
             assert_never(found.answer)
@@ -241,7 +307,7 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
     """What stops the pod before any node is looked at."""
     lines: list[Text] = []
     aside = "PreFilter: no node was evaluated" if stop.point == "PreFilter" else "PreEnqueue: it is not in the queue"
-    for number, finding in enumerate(_told_by(stop.status)):
+    for number, finding in enumerate(_status_findings(stop.status)):
         words = describe(finding)
         plugin = f"{stop.status.plugin}{SEPARATOR}" if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
@@ -251,7 +317,7 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
     return lines
 
 
-def _told_by(status: Status) -> tuple[Finding, ...]:
+def _status_findings(status: Status) -> tuple[Finding, ...]:
     return status.findings or (PluginMessage(text=status.message or "rejects the pod"),)
 
 

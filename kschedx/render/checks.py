@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import Place
-from kschedx.render.safe import visible
+from kschedx.render.wording import visible
 
 
 class Result(StrEnum):

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.cells import cell_len
 from rich.text import Text
 
-from kschedx.explain.difference import Group, Summary
-from kschedx.explain.placed_anew import PlacedAnew
+from kschedx.explain.difference import (
+    Difference,
+    DifferenceGroup,
+    PlacedAnew,
+    Rejection,
+    Story,
+    Summary,
+    rescored_nodes,
+)
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.render import terminal
-from kschedx.render.comparison_words import (
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, cut, ended, fits, joined, line, paragraph, text, wrapped
+from kschedx.render.wording import count, listed, visible
+from kschedx.render.words.comparison import (
     change_rows,
     compared,
+    comparison_headline,
+    difference_title,
     effect_counts,
-    group_title,
-    headline,
+    effect_words,
     left_out,
     node_notes,
     node_rows,
     not_placed_anew,
     placed_anew_title,
     pod_lines,
-    titles,
+    side_titles,
 )
-from kschedx.render.layout import BLANK, BOLD, DIM, columns, ended, fits, joined, paragraph, text
-from kschedx.render.units import count
 
 MOST_CHANGES = 14
 MOST_SCREEN_LINES = 40
@@ -41,10 +52,10 @@ def print_comparison(
 ) -> None:
     """On standard output."""
     out = terminal.console()
-    terminal.write(comparison(before, after, changes, summary, width=out.width, everything=everything), out)
+    terminal.write(comparison_lines(before, after, changes, summary, width=out.width, everything=everything), out)
 
 
-def comparison(
+def comparison_lines(
     before: Setup,
     after: Setup,
     changes: Sequence[Change],
@@ -55,7 +66,7 @@ def comparison(
 ) -> list[Text]:
     """First how the two differ as configuration, then what that does to pods: the largest effect first."""
     lines = [
-        *paragraph(headline(before, after), width, style=BOLD),
+        *paragraph(comparison_headline(before, after), width, style=BOLD),
         BLANK,
         *_changes(change_rows(changes, before, after), width, everything),
     ]
@@ -68,7 +79,7 @@ def comparison(
     if summary.not_placed_anew:
         lines += paragraph(not_placed_anew(summary), width, first="  ", style=DIM)
     if summary.placed_anew is not None:
-        lines += _nodes(summary.placed_anew, titles(before, after), width)
+        lines += _nodes(summary.placed_anew, side_titles(before, after), width)
     groups = summary.groups
     left = len(groups)
     for group in groups:
@@ -109,9 +120,9 @@ def _nodes(found: PlacedAnew, names: tuple[str, str], width: int) -> list[Text]:
     return lines
 
 
-def _group(group: Group, width: int, everything: bool) -> list[Text]:
+def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
     shown = group.differences if everything else group.differences[:SHOWN]
-    lines = paragraph(group_title(group), width, indent=2, style=BOLD)
+    lines = paragraph(difference_title(group), width, indent=2, style=BOLD)
     for difference in shown:
         told, facts = pod_lines(difference)
         whole = f"{difference.pod}  {told}".rstrip()
@@ -124,3 +135,196 @@ def _group(group: Group, width: int, everything: bool) -> list[Text]:
     if len(group.differences) > len(shown):
         lines.append(text(f"  {count(len(group.differences) - len(shown), 'more pod')}", DIM))
     return lines
+
+
+# One pod's two stories side by side; what differs stands out.
+
+MOST_NODES = 4
+"""Nodes whose scores are told: the winners of both sides and those behind them."""
+NOTHING = "–"
+MARK = "≠ "
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One thing that both stories tell; a section's title has no sides."""
+
+    label: str
+    before: str = ""
+    after: str = ""
+    is_title: bool = False
+
+    @property
+    def differs(self) -> bool:
+        return self.before != self.after
+
+
+def print_stories(before: Story, after: Story, names: tuple[str, str]) -> None:
+    """On standard output."""
+    out = terminal.console()
+    terminal.write(story_lines(before, after, names, width=out.width), out)
+
+
+def story_lines(
+    before: Story, after: Story, names: tuple[str, str], *, width: int, only_differences: bool = False
+) -> list[Text]:
+    """`names` are those of the sides."""
+    if before.nodes != after.nodes:
+        nodes = tuple(sorted({*before.nodes, *after.nodes}))
+        before, after = before.on(nodes), after.on(nodes)
+    told = list(_rows(before, after))
+    rows = list(_without_empty_sections(row for row in told if row.is_title or row.differs or not only_differences))
+    size = max((cell_len(visible(row.label)) for row in rows if not row.is_title), default=8)
+    size = min(size, width // 3)
+    room = max((width - size - 8) // 2, 16)
+    titles = [visible(name) for name in (_title(names[0], before), _title(names[1], after))]
+    head = f"  {'':{size}}  {cut(titles[0], room):{room}}  {cut(titles[1], room)}"
+    lines = [text(f"{after.pod}: two stories", BOLD), BLANK, text(head.rstrip(), DIM)]
+    if not any(row.differs for row in told):
+        lines.append(text("  nothing differs"))
+    for row in rows:
+        lines += [BLANK, text(f"  {row.label}", BOLD)] if row.is_title else _beside(row, size, room)
+    return lines
+
+
+def _title(name: str, story: Story) -> str:
+    return f"{name} ({story.version})"
+
+
+def _without_empty_sections(rows: Iterable[Row]) -> Iterator[Row]:
+    title: Row | None = None
+    for row in rows:
+        if row.is_title:
+            title = row
+            continue
+        if title is not None:
+            yield title
+            title = None
+        yield row
+
+
+def _beside(row: Row, size: int, room: int) -> list[Text]:
+    left = wrapped(visible(row.before) or NOTHING, room)
+    right = wrapped(visible(row.after) or NOTHING, room)
+    made = []
+    for number in range(max(len(left), len(right))):
+        label = cut(row.label, size) if number == 0 else ""
+        first = left[number] if number < len(left) else ""
+        second = right[number] if number < len(right) else ""
+        mark = MARK if row.differs and number == 0 else "  "
+        content = f"{_padded(label, size)}  {_padded(first, room)}  {second}".rstrip()
+        made.append(line((mark, "yellow"), (content, BOLD if row.differs else "")))
+    return made
+
+
+def _padded(content: str, size: int) -> str:
+    return content + " " * (size - cell_len(visible(content)))
+
+
+# --- what is told
+
+
+def _rows(before: Story, after: Story) -> Iterator[Row]:
+    sides = (before, after)
+    yield _row("outcome", (story.outcome.value for story in sides))
+    yield _row("goes to", (listed(story.chosen, MOST_NODES) for story in sides))
+    yield _row("ahead by", ("" if story.margin is None else f"{story.margin:,}" for story in sides))
+    yield _row("fits on", (_fits(story) for story in sides))
+    yield _row("event", (story.message for story in sides))
+    yield _row("preempts", (_preemption(story) for story in sides))
+    yield from _rejections(before, after)
+    yield from _scores(before, after)
+
+
+def _row(label: str, sides: Iterable[str]) -> Row:
+    first, second = sides
+    return Row(label=label, before=first, after=second)
+
+
+def _fits(story: Story) -> str:
+    return f"{story.feasible:,} of {count(len(story.nodes), 'node')}"
+
+
+def _preemption(story: Story) -> str:
+    told = [f"{one.node} without {', '.join(one.victims)}" for one in story.preemptions[:2]]
+    rest = f"; {count(len(story.preemptions) - 2, 'more node')}" if len(story.preemptions) > 2 else ""
+    return " or ".join(told) + rest
+
+
+def _rejections(before: Story, after: Story) -> Iterator[Row]:
+    """The reasons with their nodes, in the order in which they were met."""
+    first, second = _by_reason(before, after), _by_reason(after, before)
+    if first or second:
+        yield Row(label="rejected", is_title=True)
+    for rejection in dict.fromkeys((*first, *second)):
+        label = f"{rejection.plugin}: {', '.join(rejection.reasons)}"
+        yield _row(label, (found.get(rejection, "") for found in (first, second)))
+
+
+def _by_reason(story: Story, other: Story) -> dict[Rejection, str]:
+    """Reasons to the nodes that have them, those first that the other story does not reject so."""
+    found = dict.fromkeys(story.stops, "before any node")
+    for number, rejection in enumerate(story.rejections):
+        others = set(other.nodes_of(other.rejections.index(rejection))) if rejection in other.rejections else set()
+        names = sorted(story.nodes_of(number), key=others.__contains__)
+        if names:
+            found[rejection] = f"{count(len(names), 'node')}: {listed(names, 3)}"
+    return found
+
+
+def _scores(before: Story, after: Story) -> Iterator[Row]:
+    sides = (before, after)
+    for node in _interesting(before, after):
+        row = before.row(node)
+        if all(story.totals[row] < 0 for story in sides):
+            continue
+        yield Row(label=f"scores of {node}", is_title=True)
+        yield _row("total", (f"{int(story.totals[row]):,}" if story.totals[row] >= 0 else "" for story in sides))
+        for plugin in dict.fromkeys((*before.scores, *after.scores)):
+            yield _row(plugin, (_score(story, plugin, row) for story in sides))
+
+
+def _interesting(before: Story, after: Story) -> list[str]:
+    """The winners, then those behind them, then others whose scores differ."""
+    found = [name for story in (before, after) for name in story.chosen[:1]]
+    found += [story.nodes[row] for story in (before, after) if (row := story.runner_up) is not None]
+    return list(dict.fromkeys((*found, *rescored_nodes(before, after))))[:MOST_NODES]
+
+
+def _score(story: Story, plugin: str, row: int) -> str:
+    if plugin not in story.scores or story.totals[row] < 0:
+        return ""
+    weight = story.weights[plugin]
+    number = int(story.scores[plugin][row])
+    return f"{number // weight:,} × {weight} = {number:,}" if weight > 1 else f"{number:,}"
+
+
+# What `kschedx why --watch` prints below the first screen: a headline for every change, and what differs.
+
+
+def print_change(difference: Difference, before: Story, after: Story, times: tuple[str, str]) -> None:
+    """On standard output, which may be a pipe: nothing is kept back."""
+    out = terminal.console()
+    terminal.write([BLANK, *change_text_lines(difference, before, after, times, width=out.width)], out)
+    out.file.flush()
+
+
+def change_text_lines(
+    difference: Difference, before: Story, after: Story, times: tuple[str, str], *, width: int
+) -> list[Text]:
+    """`times` are those of the two looks."""
+    told, _ = pod_lines(difference)
+    title = f"{times[1]} {difference.pod} {effect_words(difference.effect, 1)}" + (f": {told}" if told else "")
+    if before.total is None or after.total is None:
+        before, after = _without_scores(before), _without_scores(after)  # there is nothing to hold them against
+    beside = story_lines(before, after, times, width=width, only_differences=True)
+    return [text(title, BOLD), *beside[1:]]  # without the title of its own
+
+
+def _without_scores(story: Story) -> Story:
+    return replace(story, weights={}, scores={}, totals=story.totals * 0 - 1)
+
+
+def print_end(at: str, pod: str, node: str) -> None:
+    """The pod has a node, or is gone where that is empty."""
+    out = terminal.console()
+    terminal.write([BLANK, text(f"{at} {pod} " + (f"is on node {node}" if node else "is gone"), BOLD)], out)

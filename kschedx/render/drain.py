@@ -1,35 +1,93 @@
-"""What a drain came to, in lines."""
+"""What would let a drain go on, in words and as kubectl's commands."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
+from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.render.fixes import command_lines, reason, story_fix
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
-from kschedx.render.letting_go import commands, title
-from kschedx.render.units import count, listed
-from kschedx.simulate.drain import REFUSES, STAYS, Drained, Fate, Leaves
-from kschedx.simulate.letting_go import LetsGo
-from kschedx.simulate.mending import Mending, Story
+from kschedx.fixes.pending_pods import PendingStory, SharedFixes
+from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, MoreReplicas, SmallerBudget, WithoutBudget
+from kschedx.render.fixes import command_lines, story_fix_lines, story_reason
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
+from kschedx.render.wording import count, listed
+from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import Simulation
+
+
+def drain_remedy_title(found: DrainFix) -> str:
+    """`scale shop/deploy/web to 4 (verified: all 3 nodes can be drained)`."""
+    if found.of == 1:
+        seen = "verified" if found.done else "verified: then no budget stops it"
+    elif found.done == found.of:
+        seen = f"verified: all {count(found.of, 'node')} can be drained"
+    else:
+        seen = f"verified: no budget stops them, {found.done:,} of {count(found.of, 'node')} can be drained"
+    return f"{', '.join(map(_remedy_step_text, found.steps))} ({seen})"
+
+
+def drain_remedy_commands(found: DrainFix) -> tuple[str, ...]:
+    """As kubectl takes them."""
+    return tuple(map(_remedy_command, found.steps))
+
+
+def drain_remedy_document(found: DrainFix) -> dict[str, object]:
+    return {
+        "title": ", ".join(map(_remedy_step_text, found.steps)),
+        "commands": list(drain_remedy_commands(found)),
+        "drained": found.done,
+        "of": found.of,
+    }
+
+
+def _remedy_step_text(step: BudgetStep) -> str:
+    match step:
+        case MoreReplicas():
+            return f"scale {step.workload.reference} to {step.replicas:,}"
+        case SmallerBudget():
+            wanted = ", ".join(f"{field} {value}" for field, value in step.fields.items() if value is not None)
+            return f"let budget {step.namespace}/{step.name} spare one more pod ({wanted})"
+        case WithoutBudget():
+            return f"delete budget {step.namespace}/{step.name}, beside which the pod has another"
+        case _:
+            assert_never(step)
+
+
+def _remedy_command(step: BudgetStep) -> str:
+    match step:
+        case MoreReplicas(workload=workload, replicas=replicas):
+            kind = workload.reference.split("/")[1]
+            target = quote(f"{kind}/{workload.name}")
+            return f"kubectl scale {target} -n {quote(workload.namespace)} --replicas={replicas}"
+        case SmallerBudget():
+            patch = json.dumps({"spec": step.fields}, separators=(",", ":"))
+            return f"kubectl patch pdb {quote(step.name)} -n {quote(step.namespace)} --type merge -p {quote(patch)}"
+        case WithoutBudget():
+            return f"kubectl delete pdb {quote(step.name)} -n {quote(step.namespace)}"
+        case _:
+            assert_never(step)
+
+
+# What a drain came to, in lines.
 
 MOST_NODES = 8
 MOST_CAUSES = 8
 
 
-def stranded_story(simulation: Simulation, drained: Drained) -> Story | None:
+def stranded_story(simulation: Simulation, drained: DrainResult) -> PendingStory | None:
     """What keeps the pods that found no other node from any, and what would mend it; None where there are none."""
     scene = simulation.scenes.get(drained.node)
     pods = tuple(one.pod for one in drained.pending)
-    return Mending(simulation, scene).story(pods) if scene is not None and pods else None
+    return SharedFixes(simulation, scene).story(pods) if scene is not None and pods else None
 
 
 def several_lines(
     simulation: Simulation,
-    lets_go: Sequence[LetsGo],
-    forced: Mapping[str, Drained],
+    lets_go: Sequence[DrainFix],
+    forced: Mapping[str, DrainResult],
     width: int,
     short: Mapping[str, str],
     most: int | None,
@@ -43,7 +101,7 @@ def several_lines(
     drained = simulation.drained
     fixes = list(_lets_go_lines(lets_go, width))
 
-    def story(one: Drained) -> list[Text]:
+    def story(one: DrainResult) -> list[Text]:
         its = fixes if len(drained) == 1 else ()
         lines = drain_lines(one, width, most, short, stranded_story(simulation, one), its)
         if one.is_refused and one.node in forced:
@@ -71,19 +129,19 @@ def several_lines(
     return lines
 
 
-def _lets_go_lines(lets_go: Sequence[LetsGo], width: int) -> Iterator[Text]:
+def _lets_go_lines(lets_go: Sequence[DrainFix], width: int) -> Iterator[Text]:
     for number, one in enumerate(lets_go, start=1):
         label = ("fix" if len(lets_go) == 1 else f"fix {number}") if number == 1 else f"    {number}"
-        yield from paragraph(title(one), width, first=f"  {label.ljust(LABEL)}", indent=LABEL + 4)
-        yield from command_lines(commands(one), width)
+        yield from paragraph(drain_remedy_title(one), width, first=f"  {label.ljust(LABEL)}", indent=LABEL + 4)
+        yield from command_lines(drain_remedy_commands(one), width)
 
 
 def drain_lines(
-    drained: Drained,
+    drained: DrainResult,
     width: int,
     most: int | None = None,
     short: Mapping[str, str] = {},
-    story: Story | None = None,
+    story: PendingStory | None = None,
     lets_go: Iterable[Text] = (),
 ) -> list[Text]:
     """The verdict, then who stops it and what `lets_go`, who stays behind, and where the others went. `short` are names
@@ -92,39 +150,44 @@ def drain_lines(
     lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
     if drained.is_refused:
         for fate, told in (
-            (Fate.NEEDS_FORCE, "no controller makes it anew, so kubectl wants --force"),
-            (Fate.NEEDS_EMPTYDIR_FLAG, "keeps data in an emptyDir, so kubectl wants --delete-emptydir-data"),
+            (DrainOutcome.NEEDS_FORCE, "no controller makes it anew, so kubectl wants --force"),
+            (DrainOutcome.NEEDS_EMPTYDIR_FLAG, "keeps data in an emptyDir, so kubectl wants --delete-emptydir-data"),
         ):
             held = [one.pod for one in drained.of(fate)]
             if held:
                 lines += paragraph(f"{listed(held, 3)}: {told}", width, first="  ")
         return lines
-    stopped: dict[tuple[Fate, str], list[str]] = {}
+    stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
     for one in drained.of(*STAYS):
         stopped.setdefault((one.fate, one.budget), []).append(one.pod)
     for (fate, budget), pods in stopped.items():
-        told = _several(budget) if fate is Fate.BUDGETS else _stopped(budget, drained)
+        told = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
         lines += paragraph(f"{listed(pods, 3)}: {told}", width, first="  ")
     lines += lets_go
     stranded = [one.pod for one in drained.pending]
     if stranded:
         verb = "finds" if len(stranded) == 1 else "find"
-        why = "" if story is None else reason(story)
+        why = "" if story is None else story_reason(story)
         told = f"{listed(stranded, 3)}: {verb} no other node{f', {why}' if why else ''}"
         lines += paragraph(told, width, first="  ✗ ", indent=4)
-        lines += story_fix(story, width)
-    moved = [one for one in drained.of(Fate.EVICTED) if one.node]
+        lines += story_fix_lines(story, width)
+    moved = [one for one in drained.of(DrainOutcome.EVICTED) if one.node]
     lines += _moved(moved, width, most, short)
     if drained.waves > 1:
         lines += paragraph(f"budgets let it go in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
-    stays = drained.of(Fate.OF_DAEMON_SET, Fate.OF_KUBELET)
+    stays = drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET)
     if stays:
         lines.append(line((f"  {count(len(stays), 'pod')} of DaemonSets and the kubelet stay", DIM)))
     return lines
 
 
 def each_lines(
-    drained: Sequence[Drained], width: int, short: Mapping[str, str], forced: Mapping[str, Drained], *, wide: bool
+    drained: Sequence[DrainResult],
+    width: int,
+    short: Mapping[str, str],
+    forced: Mapping[str, DrainResult],
+    *,
+    wide: bool,
 ) -> list[Text]:
     """How many of the nodes can be drained, and how many with the flags that kubectl wants, then a line for each that
     cannot. `forced` as for several."""
@@ -149,13 +212,13 @@ def each_lines(
     return lines
 
 
-def _flags(refused: Drained, then: Drained) -> str:
+def _flags(refused: DrainResult, then: DrainResult) -> str:
     """What kubectl wants for a drain that it refuses without; `then` is the same drain with both flags."""
-    force = ["--force"] if refused.of(Fate.NEEDS_FORCE) or then.of(Fate.DELETED) else []
-    return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(Fate.NEEDS_EMPTYDIR_FLAG) else [])])
+    force = ["--force"] if refused.of(DrainOutcome.NEEDS_FORCE) or then.of(DrainOutcome.DELETED) else []
+    return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(DrainOutcome.NEEDS_EMPTYDIR_FLAG) else [])])
 
 
-def _by_cause(bad: Sequence[Drained], width: int, short: Mapping[str, str]) -> list[Text]:
+def _by_cause(bad: Sequence[DrainResult], width: int, short: Mapping[str, str]) -> list[Text]:
     """A line for each cause that nodes share, the most common first."""
     causes: dict[str, list[str]] = {}
     for one in bad:
@@ -169,18 +232,18 @@ def _by_cause(bad: Sequence[Drained], width: int, short: Mapping[str, str]) -> l
     return lines
 
 
-def _shared(one: Drained) -> str:
+def _shared(one: DrainResult) -> str:
     """What stops it, as it may stop others."""
     if one.is_refused:
         fate = one.of(*REFUSES)[0].fate
-        return "pods need --force" if fate is Fate.NEEDS_FORCE else "pods need --delete-emptydir-data"
+        return "pods need --force" if fate is DrainOutcome.NEEDS_FORCE else "pods need --delete-emptydir-data"
     stopped = one.of(*STAYS)
     if stopped:
-        return f"budget {stopped[0].budget}" if stopped[0].fate is Fate.BUDGET else "pods with several budgets"
+        return f"budget {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several budgets"
     return "pods would find no other node"
 
 
-def _first_cause(drained: Drained) -> str:
+def _first_cause(drained: DrainResult) -> str:
     """The name behind the verdict."""
     if drained.is_refused:
         return f": {drained.of(*REFUSES)[0].pod}"
@@ -190,9 +253,9 @@ def _first_cause(drained: Drained) -> str:
     return f": {drained.pending[0].pod}" if drained.pending else ""
 
 
-def verdict(drained: Drained) -> str:
-    evicted = drained.of(Fate.EVICTED)
-    deleted = drained.of(Fate.DELETED)
+def verdict(drained: DrainResult) -> str:
+    evicted = drained.of(DrainOutcome.EVICTED)
+    deleted = drained.of(DrainOutcome.DELETED)
     blocked, pending = drained.of(*STAYS), drained.pending
     if drained.is_refused:
         return "kubectl drain would refuse, and evict nothing"
@@ -213,7 +276,7 @@ def verdict(drained: Drained) -> str:
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
 
 
-def _stopped(budget: str, drained: Drained) -> str:
+def _stopped(budget: str, drained: DrainResult) -> str:
     """What a budget has to do with it: the numbers are those that the API server's error has."""
     found, first = drained.held[budget], dict(drained.budgets)[budget]
     now = "allows no disruption now"
@@ -230,11 +293,11 @@ def _several(budgets: str) -> str:
     return f"has more than one budget ({budgets}), and the API server evicts no such pod"
 
 
-def _budgets(drained: Drained) -> str:
+def _budgets(drained: DrainResult) -> str:
     return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets if number)
 
 
-def _moved(moved: list[Leaves], width: int, most: int | None, short: Mapping[str, str]) -> list[Text]:
+def _moved(moved: list[DrainedPod], width: int, most: int | None, short: Mapping[str, str]) -> list[Text]:
     lines = []
     shown = moved if most is None else moved[:most]
     for one in shown:

@@ -10,21 +10,19 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from kschedx.answer.explanation import Explanation
-from kschedx.answer.replicas import Covered
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.grouping import NodeGroup
-from kschedx.findings.node import NodeUnschedulable
+from kschedx.explain.node_groups import NodeGroup
+from kschedx.findings.nodes import NodeUnschedulable
 from kschedx.framework.cycle import Outcome
-from kschedx.render.holding import of_a_group
-from kschedx.render.layout import DIM, LABEL, paragraph, text
-from kschedx.render.safe import visible
-from kschedx.render.units import count, listed
+from kschedx.inquiry.explanation import Covered, Explanation
+from kschedx.render.holding import gang_text
+from kschedx.render.terminal import DIM, LABEL, paragraph, text
+from kschedx.render.wording import count, listed, visible
 from kschedx.render.words import headline
 
 if TYPE_CHECKING:
-    from kschedx.answer.fix import Fix
-    from kschedx.simulate.mending import Mended, Story
+    from kschedx.fixes.pending_pods import PendingStory, SharedFix
+    from kschedx.inquiry.fix import Fix
     from kschedx.snapshot.nodes import NodeTable
 
 _INDENT = LABEL + 2
@@ -56,7 +54,7 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
     return lines
 
 
-def _for(covered: Covered | Mended) -> str:
+def _for(covered: Covered | SharedFix) -> str:
     return f" for all {covered.of:,}" if covered.pods == covered.of else f" for {covered.pods:,} of {covered.of:,}"
 
 
@@ -67,12 +65,12 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     return f"{told}: fits {listed(nodes, SHOWN_NODES)}" if nodes else told
 
 
-def reason(story: Story) -> str:
+def story_reason(story: PendingStory) -> str:
     """What keeps the pod from the nearest nodes, and what from most of the others, where that is something else; that
     one is cordoned says least, as it is where it is drained."""
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
-        return of_a_group(group)
+        return gang_text(group)
     cycle = story.explanation.cycle
     diagnosis = Diagnosis(cycle)
     stopped = [one for stop in diagnosis.stops for one in stop.status.findings]
@@ -99,7 +97,7 @@ def _where(group: NodeGroup, nodes: NodeTable) -> str:
     return nodes.name(group.rows[0]) if group.count == 1 else count(group.count, "node")
 
 
-def story_fix(story: Story | None, width: int, indent: int = 4) -> list[Text]:
+def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> list[Text]:
     """The first thing that would mend it, and for how many pods it does; else why nothing would."""
     if story is None:
         return []
@@ -109,7 +107,7 @@ def story_fix(story: Story | None, width: int, indent: int = 4) -> list[Text]:
     return paragraph(untold, width, first=" " * indent + "no fix  ") if untold else []
 
 
-def mended_text(mended: Mended) -> str:
+def mended_text(mended: SharedFix) -> str:
     """`add 3 nodes like node-1 (verified for all 12)`."""
     told = mended.fix.certainty.value
     if mended.pods and mended.of > 1:

@@ -7,38 +7,37 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.api.quantity import Unit, format_quantity
 from kschedx.framework.cycle import Cycle
 from kschedx.holding.model import (
     FlavorFit,
+    FlavorQuota,
+    GangMember,
+    GangStatus,
     Gate,
-    Group,
     Holding,
     Kueue,
-    Member,
     OtherScheduler,
     QueueShare,
-    Quota,
     Said,
-    State,
+    WorkloadState,
 )
-from kschedx.render.layout import fact_lines
-from kschedx.render.units import count, listed
-from kschedx.render.wording import Fact
+from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.render.terminal import fact_lines
+from kschedx.render.wording import Fact, count, listed
 
 SHOWN = 3
 MOST_QUOTAS = 4
 MOST_MEMBERS = 4
 
 
-def held_by(holding: Holding, key: str) -> str:
+def holder_text(holding: Holding, key: str) -> str:
     """The outcome's sentence about a pod that somebody else holds or takes; empty where gates are all there is."""
     if holding.scheduler is not None:
         return _of_another(holding.scheduler, key)
     return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)
 
 
-def of_a_group(group: Group) -> str:
+def gang_text(group: GangStatus) -> str:
     """The outcome's words about a pod that fits alone, in a group that lacks room."""
     found = group.placed + (group.together or 0)
     return (
@@ -66,20 +65,20 @@ def holding_block(holding: Holding, cycle: Cycle, width: int, *, wide: bool = Fa
 def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
     where = f"queue {kueue.queue}" if kueue.queue else "no queue"
     match kueue.state:
-        case State.NO_WORKLOAD:
+        case WorkloadState.NO_WORKLOAD:
             held = f"is held by Kueue ({where}; no Workload of it is in this snapshot)"
-        case State.NO_QUEUE:
+        case WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
             held = f"is held by Kueue: there is no {lacking}"
-        case State.STOPPED:
+        case WorkloadState.STOPPED:
             held = f"is held by Kueue: {where} takes nothing in, or the Workload is not active"
-        case State.WAITING:
+        case WorkloadState.WAITING:
             held = f"waits for quota in Kueue ({where}{_place(kueue)})"
-        case State.CHECKING:
+        case WorkloadState.CHECKING:
             held = f"has its quota in Kueue ({where}), and waits for {_checks(kueue)}"
-        case State.ADMITTED:
+        case WorkloadState.ADMITTED:
             held = "is admitted by Kueue, and its gate is still there: Kueue takes it away, and has not"
-        case State.FINISHED:
+        case WorkloadState.FINISHED:
             held = "is held by Kueue, and its Workload has finished: it stays gated"
         case _:
             assert_never(kueue.state)
@@ -143,7 +142,7 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
     if kueue.weighted_share is not None and kueue.cohort:
         share = f"share {kueue.weighted_share:,} by weight {kueue.fair_weight}; the least of the cohort comes first"
         yield Fact(label="fair", items=(share,))
-    if kueue.state is State.WAITING and (taking := _taking(kueue)):
+    if kueue.state is WorkloadState.WAITING and (taking := _taking(kueue)):
         yield Fact(label="preempts", items=taking)
     if kueue.requeue_at:
         yield Fact(label="again", items=(f"it is put back into its queue at {kueue.requeue_at}",))
@@ -170,13 +169,13 @@ def _taking(kueue: Kueue) -> tuple[str, ...]:
 
 
 _STANDS = {
-    State.NO_WORKLOAD: "",
-    State.NO_QUEUE: "has no queue",
-    State.STOPPED: "is stopped",
-    State.WAITING: "waits",
-    State.CHECKING: "has its quota",
-    State.ADMITTED: "is admitted",
-    State.FINISHED: "has finished",
+    WorkloadState.NO_WORKLOAD: "",
+    WorkloadState.NO_QUEUE: "has no queue",
+    WorkloadState.STOPPED: "is stopped",
+    WorkloadState.WAITING: "waits",
+    WorkloadState.CHECKING: "has its quota",
+    WorkloadState.ADMITTED: "is admitted",
+    WorkloadState.FINISHED: "has finished",
 }
 
 
@@ -186,7 +185,7 @@ def _said(said: Said) -> str:
     return f"{state}{reason}: {said.message}" if said.message else f"{state}{reason}"
 
 
-def _quota(quota: Quota) -> str:
+def _quota(quota: FlavorQuota) -> str:
     unit = Unit.of(quota.resource)
 
     def shown(amount: int) -> str:
@@ -281,7 +280,7 @@ def _share(share: QueueShare, title: str) -> str:
     return f"{told} ({', '.join(beside)})" if beside else told
 
 
-def _group(group: Group) -> Iterator[Fact]:
+def _group(group: GangStatus) -> Iterator[Fact]:
     told = (
         f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} have a node, all or none of {group.min_count:,}"
     )
@@ -306,7 +305,7 @@ def _group(group: Group) -> Iterator[Fact]:
         yield Fact(label="", items=("that is by one draw among nodes that tie: by another there is no room",))
 
 
-def _member(member: Member, *, is_tried: bool) -> str:
+def _member(member: GangMember, *, is_tried: bool) -> str:
     if member.gates:
         return f"is held back by {listed(list(member.gates), SHOWN)}"
     if member.node:

@@ -1,28 +1,93 @@
-"""The outcome in a line, and kube-scheduler's own words."""
+"""What becomes of a workload's replicas, above the story of one of them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.explain.bound_by_hand import bound_by_hand
-from kschedx.explain.cause import Cause, OfferedNowhere, UnwellNodes
-from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.cycle_notes import bound_by_hand
+from kschedx.explain.diagnosis import Cause, Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.ranking import Ranking
-from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.unheard import Kind, Stake, open_stake
+from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
-from kschedx.render.holding import held_by, of_a_group
-from kschedx.render.layout import BAD, BOLD, DIM, GOOD, OPEN, line, paragraph
+from kschedx.inquiry.explanation import Replicas
+from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.scores import decision
-from kschedx.render.unheard import could_prefer, could_reject, how_to_complete, not_in_the_dump
-from kschedx.render.units import count, listed
-from kschedx.render.words.node import unwell
-from kschedx.render.words.notes.cycle import by_hand
+from kschedx.render.terminal import BAD, BOLD, DIM, GOOD, OPEN, fact_lines, line, paragraph
+from kschedx.render.wording import Fact, count, listed, short_names
+from kschedx.render.words.constraints import unwell_nodes_text
+from kschedx.render.words.notes import bound_by_hand_text
+from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
 from kschedx.render.words.resources import offered_nowhere
 
-SHOWN = 4
+SHOWN_REASONS = 6
+
+
+def replicas_block(replicas: Replicas, width: int) -> list[Text]:
+    """How many of them can be placed, and where."""
+    mark, style = ("✓ ", GOOD) if replicas.fits else ("✗ ", BAD)
+    lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
+    nodes = Counter(replicas.placed.values()).most_common()
+    short = short_names([name for name, _ in nodes])
+    if len(nodes) > 2:
+        nodes = [(short.get(name, name), number) for name, number in nodes]
+    told = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
+    if replicas.refusal:
+        lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
+    if told:
+        more = (f"{count(len(told) - SHOWN_REASONS, 'more node')}",) if len(told) > SHOWN_REASONS else ()
+        lines += fact_lines(Fact(label="nodes", items=(*told[:SHOWN_REASONS], *more)), width)
+    if replicas.kubelet and replicas.pending:
+        lines += fact_lines(Fact(label="then", items=(_again(replicas),)), width)
+    if replicas.evicted:
+        lines += fact_lines(Fact(label="evicts", items=(listed(replicas.evicted, 4),)), width)
+    return lines
+
+
+def replicas_sentence(replicas: Replicas) -> str:
+    """`shop/deploy/web: 6 of 20 replicas can be placed, 14 cannot`; those that the API server refuses are apart."""
+    if replicas.kubelet:
+        return f"{replicas.workload}: {_of_kubelet(replicas)}"
+    asked, placed = replicas.asked, len(replicas.placed)
+    which = f"the {asked:,} replicas that it lacks" if replicas.running else f"{asked:,} replicas"
+    if replicas.fits:
+        told = f"{'both' if asked == 2 else f'all {asked:,}'} {which.partition(f'{asked:,} ')[2]} can be placed"
+    elif not placed:
+        told = f"none of {which} can be placed"
+    elif replicas.pending:
+        told = f"{placed:,} of {which} can be placed, {len(replicas.pending):,} cannot"
+    else:
+        told = f"{placed:,} of {which} can be placed"
+    if replicas.refused:
+        told += f", {len(replicas.refused):,} are refused by the API server"
+    if replicas.replaced:
+        before = f"{count(replicas.replaced, 'pod')} of the template before"
+        told += f", in place of {before}" if replicas.fits else f", and the rollout stops: it replaces {before}"
+    return f"{replicas.workload}: {told}"
+
+
+def _of_kubelet(replicas: Replicas) -> str:
+    """`the kubelet of n1 takes 3 of 5 replicas, and refuses 2`, as far as that is sure."""
+    taken, asked = len(replicas.placed), replicas.asked
+    kubelet = f"the kubelet of {replicas.kubelet}"
+    if replicas.fits:
+        return f"nothing that is sure makes {kubelet} refuse any of {asked:,} replicas"
+    if not taken:
+        return f"{kubelet} refuses all {asked:,} replicas"
+    return f"{kubelet} takes {taken:,} of {asked:,} replicas, and refuses {len(replicas.pending):,}"
+
+
+def _again(replicas: Replicas) -> str:
+    is_job = replicas.workload.split("/")[1] in ("job", "cj", "cronjob")
+    long = "until the Job's backoffLimit" if is_job else "again and again"
+    return f"what the kubelet refuses stays as a Failed pod, and another is made in its place, {long}"
+
+
+# The outcome in a line, and kube-scheduler's own words.
+
+SHOWN_NODES = 4
 
 
 def outcome_block(
@@ -46,7 +111,9 @@ def headline_block(
         mark, style = ("✓ ", GOOD) if bound.is_taken else ("✗ ", BAD)
     elif _lacks_room(cycle, holding):
         mark, style = "✗ ", BAD
-    lines = paragraph(sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
+    lines = paragraph(
+        outcome_sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}"
+    )
     if ranking and ranking.margin is not None and cycle.nominated is None:
         lines += paragraph(_margin(ranking), width, first="  ")
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
@@ -68,22 +135,22 @@ def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> 
     return paragraph(f"kube-scheduler: {message}", width, first="  ", style=DIM) if message else []
 
 
-def sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | None = None) -> str:
+def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | None = None) -> str:
     """`shop/web-0 cannot be scheduled: 0 of 5 nodes fit`."""
     cycle = diagnosis.cycle
     key = cycle.pod.key
-    taken = cycle.outcome is Outcome.GATED or any(one.kind is Kind.SCHEDULER for one in cycle.unheard)
-    if holding is not None and taken and (told := held_by(holding, key)):
+    taken = cycle.outcome is Outcome.GATED or any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard)
+    if holding is not None and taken and (told := holder_text(holding, key)):
         is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
         return f"{told}; without that {_then(diagnosis, ranking)}" if is_open else told
     if holding is not None and holding.scheduler is not None:
         key = f"in kube-scheduler's view, which nobody asks for ({holding.scheduler.title} decides), {key}"
     if (bound := bound_by_hand(cycle)) is not None:
-        return f"{key}: {by_hand(bound)}"
+        return f"{key}: {bound_by_hand_text(bound)}"
     match cycle.outcome:
         case Outcome.SCHEDULED:
             if holding is not None and holding.group is not None and _lacks_room(cycle, holding):
-                return f"{key} {of_a_group(holding.group)}"
+                return f"{key} {gang_text(holding.group)}"
             return f"{key} {_goes(cycle, ranking)}"
         case Outcome.UNSCHEDULABLE:
             return f"{key} cannot be scheduled: {_why_not(diagnosis)}"
@@ -92,7 +159,7 @@ def sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | N
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
                 return f"{key} is not in the queue, {_held(diagnosis)}; without that {_then(diagnosis, ranking)}"
-            held = f"held back by scheduling {noun} {listed(gates, SHOWN)}"
+            held = f"held back by scheduling {noun} {listed(gates, SHOWN_NODES)}"
             return f"{key} is gated, {held}; without that {_then(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             told = f"{key} is undecided: {could_reject(cycle.unheard)}"
@@ -111,7 +178,7 @@ def _lacks_room(cycle: Cycle, holding: Holding | None) -> bool:
 
 def _whatever_else(cycle: Cycle) -> str:
     """A dump lacks something, and the pod is rejected all the same."""
-    lacking = [one for one in cycle.unheard if one.kind is Kind.OBJECTS]
+    lacking = [one for one in cycle.unheard if one.kind is UnevaluatedKind.OBJECTS]
     return f"{'; '.join(map(not_in_the_dump, lacking))}; whatever it says, no node fits. To know all reasons:"
 
 
@@ -130,7 +197,7 @@ def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
     if cycle.nominated is not None:
         return f"goes to {names[0]}, the node it is nominated for: no other is looked at while it fits there"
     if len(names) > 1:
-        tied = listed(names, SHOWN)
+        tied = listed(names, SHOWN_NODES)
         return f"goes to one of {count(len(names), 'node')} that share the highest total, at random: {tied}"
     only = ", the only node that fits" if ranking is None or ranking.count == 1 else ""
     return f"goes to {names[0]}{only}"
@@ -162,7 +229,7 @@ def _cause(found: Cause | None) -> str:
         case None:
             return ""
         case UnwellNodes():
-            return f"; {unwell(found)}"
+            return f"; {unwell_nodes_text(found)}"
         case OfferedNowhere():
             return f"; {offered_nowhere(found)}"
         case _:

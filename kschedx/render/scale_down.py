@@ -1,21 +1,141 @@
-"""The screen of `kschedx scale-down`."""
+"""Why cluster-autoscaler keeps a node, or how it lets it go."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.api.annotations import SAFE_TO_EVICT
-from kschedx.autoscaler.scale_down.decision import Removal, ScaleDown, Unremovable
-from kschedx.autoscaler.scale_down.pods import Fate
+from kschedx.autoscaler.scale_down import (
+    PodFate,
+    Removal,
+    RemovalBlocker,
+    RemovalFate,
+    ScaleDown,
+    Unremovable,
+    Utilization,
+)
 from kschedx.karpenter.disruption import NodeDisruption
+from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render import terminal
-from kschedx.render.layout import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, text
-from kschedx.render.units import count, listed
-from kschedx.render.wording import Fact
-from kschedx.render.words import scale_down as words
-from kschedx.render.words.scale_down import NAMES
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, text
+from kschedx.render.wording import Fact, amount, count, listed
+
+NAMES = 3
+"""Names that are told of many."""
+
+
+def removal_text(found: Removal) -> str:
+    """Of a node that can be removed."""
+    moving = len(found.places)
+    pods = f", {count(moving, 'pod')} {'finds' if moving == 1 else 'find'} another node" if moving else ", it is empty"
+    if found.unneeded_for is None and found.needed > 0:
+        return f"cluster-autoscaler removes it once it has not been needed for {found.needed}{pods}"
+    return f"cluster-autoscaler removes it{pods}"
+
+
+def unremovable_text(found: Removal, reason: Unremovable) -> str:
+    """Goes on from `cluster-autoscaler keeps it,`."""
+    group = found.group
+    match reason:
+        case Unremovable.SCALE_DOWN_DISABLED:
+            return "it removes no nodes (--scale-down-enabled=false)"
+        case Unremovable.CLUSTER_UNHEALTHY:
+            return "so many nodes are not ready that it does nothing (--max-total-unready-percentage)"
+        case Unremovable.NOT_AUTOSCALED:
+            return "the node is in none of its groups"
+        case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
+            assert group is not None
+            return f"its group {group.name} is at its minimum: {group.target} of at least {group.min_size}"
+        case Unremovable.STARTING:
+            return "it is starting, and counts as a node that is about to come"
+        case Unremovable.CURRENTLY_BEING_DELETED:
+            return "it is being deleted already"
+        case Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
+            return f"the node is annotated {SCALE_DOWN_DISABLED}=true"
+        case Unremovable.SCALE_DOWN_UNREADY_DISABLED:
+            return "the node is not ready, and such nodes stay (--scale-down-unready-enabled=false)"
+        case Unremovable.UNEXPECTED_ERROR:
+            return "its use cannot be counted: it offers no cpu or no memory, or a pool of its devices is not whole"
+        case Unremovable.NOT_UNDERUTILIZED:
+            assert found.utilization is not None
+            flag = "gpu-utilization" if found.utilization.is_gpu else "utilization"
+            most = round(100 * found.utilization.threshold)
+            return f"{utilization_text(found.utilization)} is requested, above {most}% (--scale-down-{flag}-threshold)"
+        case Unremovable.BLOCKED_BY_POD:
+            blocking = found.of(RemovalFate.BLOCKS)
+            if len(blocking) > 1:
+                return f"{count(len(blocking), 'pod')} cannot go"
+            return f"{blocking[0].pod} cannot go: {blocker_text(blocking[0])}"
+        case Unremovable.NO_PLACE_TO_MOVE_PODS:
+            assert found.stranded is not None
+            told = ", ".join(f"{number} {why}" for why, number in sorted(found.stranded.refusals.items()))
+            return f"{found.stranded.pod} finds no other node: {told or 'there is none'}"
+        case Unremovable.NOT_UNNEEDED_LONG_ENOUGH | Unremovable.NOT_UNREADY_LONG_ENOUGH:
+            state = "not needed" if reason is Unremovable.NOT_UNNEEDED_LONG_ENOUGH else "not ready"
+            return f"it has been {state} for {found.unneeded_for} of {found.needed}"
+        case Unremovable.MINIMAL_RESOURCE_LIMIT_EXCEEDED:
+            assert found.minimum is not None
+            resource, left, least = found.minimum
+            return f"the cluster would have {left:,} {resource} left, less than its minimum of {least:,}"
+        case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
+            return f"it waits for {listed([one.pod for one in found.of(RemovalFate.COMPLETES)], NAMES)} to complete"
+        case _:
+            assert_never(reason)
+
+
+def removal_label(found: Removal) -> str:
+    """What fits in a row of a table."""
+    if found.is_removable:
+        moving = len(found.places)
+        return f"goes, {count(moving, 'pod')} {'finds' if moving == 1 else 'find'} another node" if moving else "goes"
+    match found.reasons[0]:
+        case Unremovable.NOT_UNDERUTILIZED:
+            assert found.utilization is not None
+            return f"above {round(100 * found.utilization.threshold)}%"
+        case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
+            assert found.group is not None
+            return f"minimum of {found.group.min_size} in {found.group.name}"
+        case Unremovable.BLOCKED_BY_POD:
+            blocking = found.of(RemovalFate.BLOCKS)
+            more = f" and {len(blocking) - 1:,} more" if len(blocking) > 1 else ""
+            return f"kept by {blocking[0].pod}{more}: {blocking[0].blocker}"
+        case reason:
+            return unremovable_text(found, reason)
+
+
+def blocker_text(one: PodFate) -> str:
+    """Why a pod cannot go; empty of one that can."""
+    match one.blocker:
+        case RemovalBlocker.CONTROLLER_NOT_FOUND:
+            return f"its controller, {one.controller}, is gone"
+        case RemovalBlocker.MIN_REPLICAS_REACHED:
+            return f"{one.controller} keeps {count(one.replicas or 0, 'replica')}, fewer than --min-replica-count"
+        case RemovalBlocker.NOT_REPLICATED:
+            made = f"{one.controller} is no kind that it knows" if one.controller else "nobody makes it anew"
+            return f"not replicated, {made}"
+        case RemovalBlocker.LOCAL_STORAGE_REQUESTED:
+            return f"local storage in {listed(one.volumes, NAMES)}"
+        case RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION:
+            return f"annotated {SAFE_TO_EVICT}=false"
+        case RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD:
+            return "a pod of kube-system without a PodDisruptionBudget"
+        case RemovalBlocker.NOT_ENOUGH_PDB:
+            return f"the PodDisruptionBudget {listed(one.budgets, NAMES)} allows no disruption"
+        case None:
+            return ""
+        case _:
+            assert_never(one.blocker)
+
+
+def utilization_text(used: Utilization) -> str:
+    """How much of the node is asked for."""
+    asked, offered = amount(used.resource, used.requested), amount(used.resource, used.offered)
+    return f"{round(100 * used.share)}% of its {used.resource} ({asked} of {offered})"
+
+
+# The screen of `kschedx scale-down`.
 
 MOST_BLOCKERS = 5
 """Pods that are told on the first screen."""
@@ -64,9 +184,9 @@ def _of_karpenter(found: NodeDisruption, width: int) -> list[Text]:
 
 def _story(asked: ScaleDown, found: Removal, width: int, *, wide: bool) -> list[Text]:
     if found.is_removable:
-        lines = paragraph(f"{found.node}: {words.going(found)}", width, first="✓ ", style=GOOD)
+        lines = paragraph(f"{found.node}: {removal_text(found)}", width, first="✓ ", style=GOOD)
     else:
-        first = f"{found.node}: cluster-autoscaler keeps it, {words.sentence(found, found.reasons[0])}"
+        first = f"{found.node}: cluster-autoscaler keeps it, {unremovable_text(found, found.reasons[0])}"
         lines = paragraph(first, width, first="✗ ", style=BAD)
     for fact in _facts(asked, found, wide=wide):
         lines += fact_lines(fact, width)
@@ -74,18 +194,18 @@ def _story(asked: ScaleDown, found: Removal, width: int, *, wide: bool) -> list[
 
 
 def _facts(asked: ScaleDown, found: Removal, *, wide: bool) -> Iterator[Fact]:
-    blocking = found.of(Fate.BLOCKS)
+    blocking = found.of(RemovalFate.BLOCKS)
     yield from _remedies(asked, found)
     is_told = len(blocking) == 1 and found.reasons[0] is Unremovable.BLOCKED_BY_POD
     for number, one in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
-        yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {words.blocker(one)}",))
+        yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {blocker_text(one)}",))
     if not wide and len(blocking) > MOST_BLOCKERS:
         yield Fact(label="", items=(f"{count(len(blocking) - MOST_BLOCKERS, 'more pod')}: -o wide",))
-    also = [words.sentence(found, one) for one in found.reasons[1:] if one is not Unremovable.BLOCKED_BY_POD]
+    also = [unremovable_text(found, one) for one in found.reasons[1:] if one is not Unremovable.BLOCKED_BY_POD]
     for number, told in enumerate(also):
         yield Fact(label="also" if number == 0 else "", items=(told,))
     if found.utilization is not None and Unremovable.NOT_UNDERUTILIZED not in found.reasons:
-        yield Fact(label="requested", items=(words.share(found.utilization),))
+        yield Fact(label="requested", items=(utilization_text(found.utilization),))
     if found.group is not None:
         group = found.group
         yield Fact(
@@ -94,7 +214,7 @@ def _facts(asked: ScaleDown, found: Removal, *, wide: bool) -> Iterator[Fact]:
     places = [f"{pod} → {node}" for pod, node in found.places.items()]
     if places:
         yield Fact(label="moves", items=tuple(places) if wide else (listed(places, NAMES),))
-    staying = found.of(Fate.DAEMON_SET)
+    staying = found.of(RemovalFate.DAEMON_SET)
     if staying:
         yield Fact(label="goes too", items=(f"{count(len(staying), 'pod')} of DaemonSets",))
     if found.reasons:
@@ -106,9 +226,9 @@ def _remedies(asked: ScaleDown, found: Removal) -> Iterator[Fact]:
     after = asked.safe_to_evict(found)
     if after is None:
         return
-    left = {one.pod for one in after.of(Fate.BLOCKS)}
-    pods = [one.pod for one in found.of(Fate.BLOCKS) if one.pod not in left]
-    does = "the node goes" if after.is_removable else f"then {words.sentence(after, after.reasons[0])}"
+    left = {one.pod for one in after.of(RemovalFate.BLOCKS)}
+    pods = [one.pod for one in found.of(RemovalFate.BLOCKS) if one.pod not in left]
+    does = "the node goes" if after.is_removable else f"then {unremovable_text(after, after.reasons[0])}"
     yield Fact(label="fix", items=(f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true (verified: {does})",))
 
 
@@ -128,7 +248,7 @@ def _several(removals: Sequence[Removal], width: int, *, wide: bool) -> list[Tex
     rows = [["node", "requested", "why"]]
     for one in shown:
         share = "" if one.utilization is None else f"{round(100 * one.utilization.share)}% {one.utilization.resource}"
-        rows.append([cut(one.node, name), share, ended(words.short(one), max(width - name - 20, 24))])
+        rows.append([cut(one.node, name), share, ended(removal_label(one), max(width - name - 20, 24))])
     lines += [BLANK, *columns(rows, indent=2, header=True)]
     if len(ordered) > len(shown):
         lines.append(text(f"  {count(len(ordered) - len(shown), 'more node')}: -o wide", DIM))

@@ -6,10 +6,15 @@ from collections.abc import Callable, Iterable
 
 from rich.text import Text
 
-from kschedx.explain.ranking import Contribution, Ranking, ScoredNode
-from kschedx.render.layout import BLANK, BOLD, DIM, columns, cut, joined, paragraph, text
-from kschedx.render.safe import visible
-from kschedx.render.units import count, listed
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.ranking import Contribution, Ranking, ScoredNode, scored
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.status import Code
+from kschedx.render.blocks import eviction_facts, shown_findings
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, cut, ended, fact_lines, joined, line, paragraph, text
+from kschedx.render.wording import count, listed, visible
+from kschedx.render.words import describe
+from kschedx.snapshot.columns import ClusterRow, TableRow
 
 SHOWN = 4
 """Nodes in the first screen's ranking."""
@@ -119,3 +124,180 @@ _MATRICES: tuple[tuple[str, Callable[[Contribution], int]], ...] = (
     ("normalized", lambda one: one.normalized),
     ("weighted", lambda one: one.weighted),
 )
+
+
+# Tables with a row for each node: who rejects it, plugin by plugin.
+
+PASSES, REJECTS, SKIPPED = "✓", "✗", "·"
+LONGEST_NAME = 48
+
+
+def verdict_table(cycle: Cycle, width: int) -> list[Text]:
+    """Nodes by plugins. The verdict is the first ✗: kube-scheduler looks no further."""
+    if cycle.filter is None or cycle.nodes is None:
+        return []
+    plugins = cycle.filter.plugins
+    titles = initials(plugins)
+    marks = [
+        [PASSES if code == Code.SUCCESS else REJECTS for code in verdicts.codes.tolist()]
+        for verdicts in cycle.filter.verdicts
+    ]
+    for row in cycle.filter.with_nominated:
+        marks[int(cycle.filter.plugin[row])][row] = REJECTS
+    firsts = cycle.filter.plugin.tolist()
+    rows = [
+        [name, *(marks[index][row] for index in range(len(plugins))), plugins[first] if first >= 0 else "fits"]
+        for row, (name, first) in enumerate(zip(cycle.nodes.names, firsts, strict=True))
+    ]
+    table = columns([["node", *titles.values(), "verdict"], *rows], indent=2, header=True)
+    return [*legend(titles, width), *skipped_line(cycle, width), *table]
+
+
+def skipped_line(cycle: Cycle, width: int) -> list[Text]:
+    """The plugins that PreFilter found to have nothing to check for this pod."""
+    assert cycle.filter is not None
+    skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
+    told = f"nothing to check for this pod: {', '.join(skipped)}"
+    return paragraph(told, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
+
+
+def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
+    """A row per node of the cluster: its total and rank, or all that rejects it."""
+    cycle = diagnosis.cycle
+    totals: dict[str, str] = {}
+    if cycle.scores is not None:
+        scored = zip(cycle.scores.nodes.names, cycle.scores.totals.tolist(), strict=True)
+        totals = {name: f"{total:,}" for name, total in scored}
+    position = {} if cycle.nodes is None else dict(zip(cycle.nodes.names, cycle.nodes.each(), strict=True))
+    names = cycle.all_nodes.names
+    size = min(max((len(name) for name in names), default=4), LONGEST_NAME)
+    room = max(width - size - 5, 30)
+    rows = []
+    for name in names:
+        row = position.get(name)
+        if row is None:
+            mark, said = REJECTS, "PreFilter: not evaluated" if cycle.pre_filter else "not evaluated"
+        elif cycle.filter is not None and cycle.filter.codes[row] == Code.SUCCESS:
+            mark, said = PASSES, f"fits, total {totals[name]}" if name in totals else "fits"
+        else:
+            mark, said = REJECTS, _blockers(diagnosis, row)
+        rows.append([mark, cut(name, LONGEST_NAME), ended(said, room)])
+    return columns(rows)
+
+
+def _blockers(diagnosis: Diagnosis, row: TableRow) -> str:
+    blockers = diagnosis.detail(row).account.blockers
+    first = blockers[0]
+    headlines = [describe(finding).headline for finding in first.findings]
+    also = f" (also {', '.join(one.plugin for one in blockers[1:])})" if len(blockers) > 1 else ""
+    return (", ".join(headlines) or f"{first.plugin} rejects it") + also
+
+
+def tables(diagnosis: Diagnosis, width: int) -> list[Text]:
+    """The verdict table under its title."""
+    table = verdict_table(diagnosis.cycle, width)
+    return [text(f"verdicts on {count(diagnosis.total, 'node')}", BOLD), *table] if table else []
+
+
+# One node's whole story: every plugin's verdict on it, and its scores against the winner's.
+
+
+def node_verdict_lines(diagnosis: Diagnosis, ranking: Ranking | None, name: str, width: int) -> list[Text]:
+    """`name` is a node of the cluster."""
+    cycle = diagnosis.cycle
+    node = cycle.all_nodes.cluster.index[name]
+    row = _row_of(cycle, node)
+    scores = _scored(cycle, name)
+    lines = _title(diagnosis, ranking, name, row, scores, width)
+    if row is None:
+        return [*lines, *paragraph(_not_evaluated(diagnosis), width, indent=2)]
+    lines += _verdicts(diagnosis, row, width)
+    if scores is not None and ranking is not None:
+        lines += [BLANK, *_scores(scores, ranking)]
+    return lines
+
+
+def _row_of(cycle: Cycle, node: ClusterRow) -> TableRow | None:
+    """The node's row in the nodes that PreFilter left in."""
+    return None if cycle.nodes is None else cycle.nodes.row_of(node)
+
+
+def _scored(cycle: Cycle, name: str) -> ScoredNode | None:
+    row = None if cycle.scores is None else cycle.scores.nodes.row_named(name)
+    return None if cycle.scores is None or row is None else scored(cycle.scores, row)
+
+
+def _title(
+    diagnosis: Diagnosis,
+    ranking: Ranking | None,
+    name: str,
+    row: TableRow | None,
+    scores: ScoredNode | None,
+    width: int,
+) -> list[Text]:
+    key = diagnosis.cycle.pod.key
+    if row is None:
+        said = f"{key} was not tried here"
+    elif diagnosis.cycle.filter is not None and diagnosis.cycle.filter.codes[row] != Code.SUCCESS:
+        blockers = diagnosis.detail(row).account.blockers
+        said = f"{key} does not fit: {count(len(blockers), 'plugin rejects', 'plugins reject')} it"
+    elif scores is None or ranking is None:
+        said = f"{key} fits"
+    else:
+        behind = ranking.nodes[0].total - scores.total
+        place = f"{behind:,} behind {ranking.nodes[0].name}" if behind else "the highest"
+        said = f"{key} fits, total {scores.total:,}, {place}"
+    return paragraph(f"{name}: {said}", width, indent=2, style=BOLD)
+
+
+def _not_evaluated(diagnosis: Diagnosis) -> str:
+    if diagnosis.excluded is not None:
+        return f"PreFilter left it out: {', '.join(diagnosis.excluded.plugins)} names other nodes"
+    if not diagnosis.cycle.pre_filter:
+        return "kube-scheduler never sees this pod: no node was evaluated"
+    return "PreFilter rejected the pod: no node was evaluated"
+
+
+def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
+    cycle = diagnosis.cycle
+    assert cycle.filter is not None
+    detail = diagnosis.detail(row)
+    blockers = {blocker.plugin: blocker for blocker in detail.account.blockers}
+    lines: list[Text] = []
+    passed = [plugin for plugin in cycle.filter.plugins if plugin not in blockers]
+    if passed:
+        lines += paragraph(f"✓ {', '.join(passed)}", width, first="  ", indent=4)
+    for blocker in detail.account.blockers:
+        aside = " (the verdict)" if blocker.is_verdict and len(blockers) > 1 else ""
+        for finding in shown_findings(blocker):
+            words = describe(finding, detail)
+            lines += paragraph(f"✗ {blocker.plugin}{aside} · {words.headline}", width, first="  ", indent=4)
+            for fact in words.facts:
+                lines += [line("  ", one) for one in fact_lines(fact, width - 2)]
+    if blockers:
+        for fact in eviction_facts(detail):
+            lines += [line("  ", one) for one in fact_lines(fact, width - 2)]
+    return [*lines, *(line("  ", one) for one in skipped_line(cycle, width - 2))]
+
+
+def _scores(node: ScoredNode, ranking: Ranking) -> list[Text]:
+    """Raw, normalized and weighted of this node, and the winner's weighted score."""
+    winner = ranking.nodes[0]
+    rows = [["plugin", "raw", "normalized", "weight", "weighted", "winner", "difference"]]
+    for mine, best in zip(node.contributions, winner.contributions, strict=True):
+        rows.append(
+            [
+                mine.plugin,
+                f"{mine.raw:,}",
+                f"{mine.normalized:,}",
+                f"× {mine.weight}",
+                f"{mine.weighted:,}",
+                f"{best.weighted:,}",
+                signed(mine.weighted - best.weighted),
+            ]
+        )
+    rows.append(["total", "", "", "", f"{node.total:,}", f"{winner.total:,}", signed(node.total - winner.total)])
+    return [
+        *([text(f"  the winner is {winner.name}", DIM)] if winner.name != node.name else []),
+        *columns(rows, right=frozenset(range(1, 7)), indent=2, header=True),
+    ]

@@ -7,28 +7,22 @@ from functools import partial
 
 from rich.text import Text
 
-from kschedx.answer.explanation import Explanation
 from kschedx.errors import InputError, nearest
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.notes.admission import ROUTINE
+from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import Ranking, ranking
-from kschedx.framework.cycle import Outcome
-from kschedx.framework.unheard import Kind
+from kschedx.framework.cycle import Outcome, UnevaluatedKind
+from kschedx.inquiry.explanation import Explanation
 from kschedx.render import terminal
-from kschedx.render.blocks import Level, excluded_block, group_block, stop_block
-from kschedx.render.candidates import candidates_block
+from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fixes_block
 from kschedx.render.holding import holding_block
-from kschedx.render.layout import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
-from kschedx.render.node_story import node_story
-from kschedx.render.outcome import headline_block, message_block, outcome_block
-from kschedx.render.replicas import replicas_block
-from kschedx.render.scores import SHOWN, matrices, ranking_block
-from kschedx.render.tables import node_rows, tables
-from kschedx.render.units import count, listed
-from kschedx.render.wording import Fact
+from kschedx.render.outcome import headline_block, message_block, outcome_block, replicas_block
+from kschedx.render.scores import SHOWN, matrices, node_rows, node_verdict_lines, ranking_block, tables
+from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
+from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
-from kschedx.render.words.node import hint_text
+from kschedx.render.words.constraints import label_hint_text
 from kschedx.render.words.resources import hardware_text
 
 MOST_LINES = 30
@@ -52,10 +46,10 @@ def print_why(
 ) -> None:
     """`why` on standard output."""
     out = terminal.console()
-    terminal.write(why(explanation, width=out.width, nodes=nodes, all_nodes=all_nodes, wide=wide), out)
+    terminal.write(why_lines(explanation, width=out.width, nodes=nodes, all_nodes=all_nodes, wide=wide), out)
 
 
-def why(
+def why_lines(
     explanation: Explanation,
     *,
     width: int,
@@ -83,7 +77,7 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
     for name in nodes:
         if name not in index:
             raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, index))
-        lines += [*([BLANK] if lines else []), *node_story(diagnosis, ranked, name, width)]
+        lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
     return lines
 
 
@@ -227,7 +221,7 @@ def _steps(explanation: Explanation, width: int) -> list[Text]:
 
 def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
     """Labels that are asked for and that no node has."""
-    items = tuple(map(hint_text, diagnosis.hints))
+    items = tuple(map(label_hint_text, diagnosis.hints))
     lines = fact_lines(Fact(label="labels", items=items), width, MOST_LABELS) if items else []
     for hint in diagnosis.hardware:
         lines += fact_lines(Fact(label="hardware", items=(hardware_text(hint),)), width, MOST_LABELS)
@@ -245,7 +239,7 @@ def _notes(explanation: Explanation, width: int, limit: int | None) -> list[Text
 
 def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
     cycle = explanation.cycle
-    if any(one.kind is Kind.SCHEDULER for one in cycle.unheard):
+    if any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard):
         return (count(diagnosis.total, "node"),)
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
     more = ("more: --node NAME, --nodes all, -o wide",) if diagnosis.total else ()

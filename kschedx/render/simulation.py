@@ -1,26 +1,121 @@
-"""The screen of a simulation: what becomes of how many pods, workload by workload, and how full the nodes are."""
+"""What changes did beside what was asked: whom they drove away, how far rollouts came."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from msgspec import Struct
 from rich.text import Text
 
+from kschedx.controllers.update_strategy import (
+    DaemonSetUpdate,
+    NoRollout,
+    NoRolloutReason,
+    RollingUpdate,
+    StatefulSetUpdate,
+    UpdateStrategy,
+)
+from kschedx.controllers.workloads import Workload
+from kschedx.explain.notes import AfterChanges
+from kschedx.fixes.pending_pods import SharedFixes
+from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.render import terminal
-from kschedx.render.changes import change_lines
 from kschedx.render.drain import drain_lines, each_lines, several_lines
-from kschedx.render.fixes import reason, story_fix
-from kschedx.render.layout import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, fits, line, paragraph
-from kschedx.render.units import count, listed, short_names
-from kschedx.simulate.drain import Drained
-from kschedx.simulate.letting_go import LetsGo
-from kschedx.simulate.mending import Mending
-from kschedx.simulate.queue import Step
-from kschedx.simulate.simulation import Simulation, WorkloadResult
+from kschedx.render.fixes import story_fix_lines, story_reason
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, cut, fits, line, paragraph
+from kschedx.render.wording import count, listed, short_names
+from kschedx.render.words.notes import question_note_text as note_text
+from kschedx.render.words.pod import could_reject
+from kschedx.simulate.changes import ChangeVerb
+from kschedx.simulate.drain import DrainResult
+from kschedx.simulate.fit import Fit
+from kschedx.simulate.queue import QueueStep
+from kschedx.simulate.rollout import RolloutResult
+from kschedx.simulate.simulation import PODS, NodeUse, Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
-from kschedx.simulate.usage import PODS, NodeUse
-from kschedx.simulate.workloads import Workload
+
+_BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
+"""Who goes is what the change says."""
+
+
+def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
+    """A line for each change that drove pods off their nodes, and for each rollout."""
+    lines: list[Text] = []
+    told = [*_effects(simulation)]
+    for text in told[:most]:
+        lines += paragraph(text, width, first="  ", indent=4, style=DIM)
+    for one in sorted(simulation.rolled_out, key=lambda one: one.is_done)[:most]:
+        stops = not one.is_done and not isinstance(one.strategy, NoRollout)
+        lines += paragraph(rollout_text(one), width, first="  ", indent=4, style=BAD if stops else DIM)
+    left = max(len(told) - most, 0) + max(len(simulation.rolled_out) - most, 0)
+    return lines + (paragraph(f"{count(left, 'more effect')}: -o json has all", width, first="  ") if left else [])
+
+
+def _effects(simulation: Simulation) -> Iterator[str]:
+    for effect in simulation.effects:
+        if effect.change.verb in _BY_NAME or not (effect.evicted or effect.gone):
+            continue
+        parts = []
+        if effect.evicted:
+            number = len(effect.evicted)
+            back = sum(key in simulation.placed for key in effect.evicted)
+            verb = "loses its node" if number == 1 else "lose their nodes"
+            found = "finds another" if number == 1 else f"{back:,} find another"
+            none = "and finds no other" if number == 1 else "none finds another"
+            parts.append(f"{count(number, 'pod')} {verb}, {found if back else none}")
+        if effect.gone:
+            parts.append(f"{listed(effect.gone, 2)} {'is' if len(effect.gone) == 1 else 'are'} gone for good")
+        which = f"{effect.change}: " if len(simulation.changes) > 1 else ""
+        yield f"{which}{'; '.join(parts)}"
+
+
+def rollout_text(found: RolloutResult) -> str:
+    """How far it came, and in what bounds."""
+    name = found.workload.reference
+    if isinstance(found.strategy, NoRollout):
+        return f"{name}: {_kept(found.strategy)}"
+    if found.is_done:
+        every = "its pod is" if found.old == 1 else f"all {found.old:,} pods are"
+        return f"rollout of {name}: {every} replaced, {strategy_text(found.strategy)}"
+    waits = f"{count(found.waiting, 'new pod')} {'finds' if found.waiting == 1 else 'find'} no node"
+    if found.refusal:
+        waits = f"the API server refuses the next: {found.refusal}"
+    elif not found.waiting:
+        waits = "a pod that has no node has to be deleted by hand first"
+    replaced = f"{found.replaced:,} of {count(found.old, 'pod')} replaced"
+    return f"rollout of {name} stops: {replaced}, {waits}; {strategy_text(found.strategy)}"
+
+
+def strategy_text(strategy: UpdateStrategy) -> str:
+    """What is assumed of how pods are replaced."""
+    match strategy:
+        case RollingUpdate(surge=surge, unavailable=unavailable):
+            return f"at most {surge:,} too many and {unavailable:,} too few at a time"
+        case StatefulSetUpdate(partition=partition, unavailable=unavailable):
+            kept = f", those below {partition:,} keep their template" if partition else ""
+            return f"{unavailable:,} at a time from the highest ordinal down{kept}"
+        case DaemonSetUpdate(surge=surge, unavailable=unavailable):
+            return f"with one pod more on {surge:,} nodes" if surge else f"on {count(unavailable, 'node')} at a time"
+        case NoRollout():
+            return _kept(strategy)
+        case _:
+            assert_never(strategy)
+
+
+def _kept(strategy: NoRollout) -> str:
+    match strategy.why:
+        case NoRolloutReason.ON_DELETE:
+            return "OnDelete: its pods keep the template before until somebody deletes them"
+        case NoRolloutReason.PAUSED:
+            return "its rollout is paused: its pods keep the template before"
+        case NoRolloutReason.NO_CONTROLLER:
+            return "its pods keep the template before: its controller replaces none"
+        case _:
+            assert_never(strategy.why)
+
+
+# The screen of a simulation: what becomes of how many pods, workload by workload, and how full the nodes are.
 
 MOST_LINES = 30
 SHOWN_CHANGES = 4
@@ -37,7 +132,7 @@ class Shown(Struct, frozen=True):
     causes: int
 
 
-SHOWN = (Shown(8, 3, 3), Shown(6, 3, 2), Shown(5, 2, 1), Shown(3, 2, 1), Shown(2, 1, 1))
+SHOWN_ROWS = (Shown(8, 3, 3), Shown(6, 3, 2), Shown(5, 2, 1), Shown(3, 2, 1), Shown(2, 1, 1))
 """What is tried until a screen is short enough."""
 ALL = Shown(1_000_000, 1_000_000, 1_000_000)
 
@@ -53,8 +148,8 @@ def print_drains(
     simulation: Simulation,
     *,
     each: bool,
-    lets_go: Sequence[LetsGo] = (),
-    forced: Sequence[Drained] = (),
+    lets_go: Sequence[DrainFix] = (),
+    forced: Sequence[DrainResult] = (),
     wide: bool = False,
 ) -> None:
     out = terminal.console()
@@ -67,8 +162,8 @@ def drains_lines(
     *,
     width: int,
     each: bool,
-    lets_go: Sequence[LetsGo] = (),
-    forced: Sequence[Drained] = (),
+    lets_go: Sequence[DrainFix] = (),
+    forced: Sequence[DrainResult] = (),
     wide: bool = False,
 ) -> list[Text]:
     """What stops a drain comes first, and what would let it go on; of `each` node by itself, a line. `forced` are the
@@ -79,11 +174,13 @@ def drains_lines(
     short = short_names(simulation.before.cluster.names)
     if each:
         return each_lines(drained, width, short, with_flags, wide=wide)
-    mending = Mending(simulation)
+    mending = SharedFixes(simulation)
     lines: list[Text] = []
-    for number, shown in enumerate((ALL,) if wide else SHOWN):
+    for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
-        lines = several_lines(simulation, lets_go, with_flags, width, short, most, 2 * (len(SHOWN) - number), wide=wide)
+        lines = several_lines(
+            simulation, lets_go, with_flags, width, short, most, 2 * (len(SHOWN_ROWS) - number), wide=wide
+        )
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
@@ -98,9 +195,9 @@ def simulation_lines(
     simulation: Simulation, *, width: int, steps: bool = False, wide: bool = False, ties: str | None = None
 ) -> list[Text]:
     """At most 30 lines, unless `wide` or `steps`, or drains and changes take more."""
-    mending = Mending(simulation)
+    mending = SharedFixes(simulation)
     short = short_names(simulation.before.cluster.names)
-    first = paragraph(headline(simulation), width, style=BOLD)
+    first = paragraph(simulation_headline(simulation), width, style=BOLD)
     if simulation.changes:
         told = list(map(str, simulation.changes))
         if len(told) > SHOWN_CHANGES and not wide:
@@ -112,10 +209,10 @@ def simulation_lines(
     for drained in simulation.drained:
         first += [BLANK, *drain_lines(drained, width, most=None if wide else 6, short=short)]
     lines: list[Text] = []
-    for shown in (ALL,) if wide else SHOWN:
+    for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = first + _workloads(simulation, mending, width, shown.workloads)
         lines += _nodes(simulation, width, shown.nodes)
-        above = {key: one.workload for one in told_workloads(simulation)[: shown.workloads] for key in one.pending}
+        above = {key: one.workload for one in shown_workloads(simulation)[: shown.workloads] for key in one.pending}
         lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
         if len(lines) <= MOST_LINES:
             break
@@ -127,7 +224,7 @@ def simulation_lines(
 # --- what becomes of how many
 
 
-def headline(simulation: Simulation) -> str:
+def simulation_headline(simulation: Simulation) -> str:
     """What becomes of how many pods."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     is_open = not placed and 0 < pending == undecided
@@ -165,7 +262,7 @@ def headline(simulation: Simulation) -> str:
 # --- a line for each workload
 
 
-def told_workloads(simulation: Simulation) -> list[WorkloadResult]:
+def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
     """Those that lack most nodes or pods first, then those that lose most."""
 
     def rank(one: WorkloadResult) -> tuple[int, int, int]:
@@ -174,8 +271,8 @@ def told_workloads(simulation: Simulation) -> list[WorkloadResult]:
     return sorted(simulation.workloads, key=rank)
 
 
-def _workloads(simulation: Simulation, mending: Mending, width: int, most: int) -> list[Text]:
-    results = told_workloads(simulation)
+def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Text]:
+    results = shown_workloads(simulation)
     lines = [BLANK] if results else []
     short = short_names(simulation.run.cluster.node_names)
     for result in results[:most]:
@@ -185,10 +282,10 @@ def _workloads(simulation: Simulation, mending: Mending, width: int, most: int) 
     return lines
 
 
-def _workload(result: WorkloadResult, mending: Mending, width: int, short: Mapping[str, str]) -> list[Text]:
+def _workload(result: WorkloadResult, mending: SharedFixes, width: int, short: Mapping[str, str]) -> list[Text]:
     mark = ("✗ ", BAD) if result.pending or result.refused else ("✓ ", GOOD)
     story = mending.story(result.pending) if result.pending else None
-    why = "" if story is None else reason(story)
+    why = "" if story is None else story_reason(story)
     nodes = {short.get(name, name): number for name, number in result.nodes.items()}
     parts = []
     wanted = result.pods + result.refused
@@ -206,7 +303,7 @@ def _workload(result: WorkloadResult, mending: Mending, width: int, short: Mappi
     if result.refused:
         parts.append(f"{result.refused:,} refused: {result.refusal}")
     lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=mark[0], indent=4)
-    return lines + story_fix(story, width)
+    return lines + story_fix_lines(story, width)
 
 
 def _spread(nodes: Mapping[str, int]) -> str:
@@ -281,7 +378,7 @@ def _bar(before: NodeUse | None, after: NodeUse, resource: str, size: int) -> st
 
 def _pending(
     simulation: Simulation,
-    mending: Mending,
+    mending: SharedFixes,
     width: int,
     most: int,
     *,
@@ -301,7 +398,7 @@ def _pending(
         lines += paragraph(simulation.messages[pods[0]] or "cannot be scheduled", width, first="  ")
         workloads = {above.get(pod) for pod in pods}
         if len(workloads) > 1 or None in workloads:
-            lines += story_fix(mending.story(tuple(pods)), width)
+            lines += story_fix_lines(mending.story(tuple(pods)), width)
     if len(ordered) > most:
         left = sum(map(len, ordered[most:]))
         causes_left = count(len(ordered) - most, "more cause")
@@ -316,11 +413,11 @@ def _steps(simulation: Simulation, width: int) -> list[Text]:
     lines = [BLANK, line(("every decision", BOLD))]
     size = len(str(len(simulation.steps)))
     for number, step in enumerate(simulation.steps, start=1):
-        lines += paragraph(told_step(step), width, first=f"{number:>{size}}  ")
+        lines += paragraph(decision_text(step), width, first=f"{number:>{size}}  ")
     return lines
 
 
-def told_step(step: Step) -> str:
+def decision_text(step: QueueStep) -> str:
     """One decision in a line."""
     if step.node is not None:
         others = 0 if step.decision is None else len(step.decision.choice) - 1
@@ -347,3 +444,81 @@ def ties_text(found: OtherOutcomes) -> str:
         return f"{told}: as many pods are placed, {next(iter(found.placed)):,}"
     placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(found.placed.items(), reverse=True))
     return f"{told}: the number of placed pods depends on it, {placed} of them"
+
+
+# The screen of `kschedx fit`.
+
+SHOWN_FITS = 8
+
+
+def print_fit(found: Fit, *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(fit_lines(found, width=out.width, wide=wide), out)
+
+
+def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
+    """The number, what would be enough, where they go, and what stops the next one."""
+    mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
+    lines = paragraph(_headline(found), width, first=mark, style=style)
+    lines += _after_changes(found, width)
+    if found.missing:
+        lines += paragraph(f"it takes {_enough(found)}", width, first="  ")
+    elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
+        lines += paragraph("more nodes like those that are there would not do", width, first="  ")
+    if found.nodes:
+        lines += [BLANK, *_places(found, width, wide=wide)]
+    if found.stopped is not None:
+        stopped = found.stopped
+        for_whom = " for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
+        next_one = "the next one is undecided" if found.could_reject else "the next one does not fit"
+        lines += [BLANK, *paragraph(next_one if found.count else "why", width, style=BOLD)]
+        why = could_reject(found.could_reject) or stopped.message or "it cannot be scheduled"
+        lines += paragraph(why, width, first="  ")
+        for fix in stopped.fixes[:2]:
+            lines += paragraph(f"{fix.title} ({fix.certainty.value}{for_whom})", width, first="  fix       ")
+    if found.refusal:
+        lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
+        lines += paragraph(found.refusal, width, first="  ")
+    return lines
+
+
+def _after_changes(found: Fit, width: int) -> list[Text]:
+    notes = (note for note in found.setup.notes if isinstance(note, AfterChanges))
+    return [row for note in notes for row in paragraph(note_text(note), width, first="  ", style=DIM)]
+
+
+def _enough(found: Fit) -> str:
+    """`2 more nodes like node-3, or 4 like node-1`."""
+    first, *others = found.missing
+    every = [f"{count(first.nodes, 'more node')} like {first.like}"]
+    every += [f"{one.nodes:,} like {one.like}" for one in others]
+    return ", or ".join(every)
+
+
+def _headline(found: Fit) -> str:
+    name, number = found.title, found.count
+    if found.could_reject and not found.is_enough:
+        return f"{name}: undecided whether {'more fit' if number else 'any fits'}"
+    if found.wanted is not None:
+        if found.is_enough:
+            return f"{name}: {number:,} more fit" if number > 1 else f"{name}: 1 more fits"
+        return f"{name}: {found.wanted:,} more do not fit, {number:,} do" if number else f"{name}: none more fits"
+    if not number:
+        return f"{name}: none more fits"
+    at_least = "at least " if found.is_bounded else ""
+    return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
+
+
+def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
+    shown = list(found.nodes.items()) if wide else list(found.nodes.items())[:SHOWN_FITS]
+    short = short_names(found.snapshot.cluster.names)
+    rows = [["node", "more", "cpu", "memory", "pods"]]
+    for name, number in shown:
+        before, after = found.usage_before[name], found.usage_after[name]
+        shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
+        rows.append([cut(short.get(name, name), max(width - 45, 20)), f"{number:,}", *shares])
+    lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True)
+    left = len(found.nodes) - len(shown)
+    if left:
+        lines.append(line((f"  {count(left, 'more node')}: -o wide shows all", DIM)))
+    return lines

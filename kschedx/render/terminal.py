@@ -1,15 +1,180 @@
-"""Where the text goes: colour as kubectl decides it, and a width."""
+"""Lines of a given width: labelled facts, hanging indents, columns. Measured in terminal cells.
+
+Everything that becomes a line goes through `text`, which makes it harmless; no markup is ever read.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+
+from kschedx.render.wording import Fact, visible
+
+INDENT = 2
+LABEL = 10
+"""Columns of a fact's label, the gap after it included."""
+SEPARATOR = " · "
+
+BOLD, DIM, GOOD, BAD, OPEN = "bold", "dim", "green", "bold red", "yellow"
+_MARKS = {"✓": GOOD, "✗": BAD}
+
+
+def text(content: str, style: str = "") -> Text:
+    """A line's part. Control characters in `content` are shown, ✓ and ✗ are coloured."""
+    made = Text(visible(content), style=style, no_wrap=True, overflow="ignore", end="\n")
+    for position, character in enumerate(made.plain):
+        if character in _MARKS:
+            made.stylize(_MARKS[character], position, position + 1)
+    return made
+
+
+def line(*parts: str | tuple[str, str] | Text) -> Text:
+    """A line of plain and `(content, style)` parts."""
+    made = Text("", no_wrap=True, overflow="ignore")
+    for part in parts:
+        if isinstance(part, Text):
+            made.append_text(part)
+        elif isinstance(part, str):
+            made.append_text(text(part))
+        else:
+            made.append_text(text(*part))
+    return made
+
+
+BLANK = Text("")
+
+
+def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
+    """`  label     item · item` and what does not fit below it, in at most `limit` lines; the rest is counted."""
+    room = max(width - INDENT - LABEL, 20)
+    if limit is None or fact.whole:
+        rows = joined(map(visible, fact.items), room)
+    else:
+        # no line has more items than cells
+        items = [visible(item) for item in fact.items[: limit * room + 1]]
+        rows = joined(items, room)
+        if len(rows) > limit or len(items) < len(fact.items):
+            rows = _shortened(fact, items, room, limit)
+    label = visible(fact.label)
+    head = " " * INDENT + (label + " " * max(LABEL - cell_len(label), 1))
+    return [
+        line((head if number == 0 else " " * (INDENT + LABEL), DIM), row) for number, row in enumerate(rows or [""])
+    ]
+
+
+def joined(items: Iterable[str], room: int) -> list[str]:
+    """Items joined by the separator, broken between items where possible and between words otherwise."""
+    return _folded(items, SEPARATOR, room, wrapped)
+
+
+def _shortened(fact: Fact, items: Sequence[str], room: int, limit: int) -> list[str]:
+    """As many of the first items as leave room for the count of those left out; a single long item is cut."""
+    count = len(fact.items)
+    most = bisect_right(
+        range(min(len(items), count - 1) + 1), limit, key=lambda shown: len(joined(items[:shown], room))
+    )
+    for shown in range(most - 1, 0, -1):
+        rest = fact.rest[shown] if shown < len(fact.rest) else f"{count - shown:,} more"
+        rows = joined([*items[:shown], rest], room)
+        if len(rows) <= limit:
+            return rows
+    rows = joined(items, room)[:limit]
+    left = f" +{count - 1:,}" if count > 1 else "…"
+    return [*rows[:-1], ended(rows[-1], room - cell_len(left)) + left]
+
+
+def wrapped(content: str, room: int) -> list[str]:
+    """The text in lines of at most `room` cells, broken at spaces, or anywhere in a word that is longer."""
+    return _folded(content.split(" "), " ", room, _pieces) or [""]
+
+
+def _folded(parts: Iterable[str], between: str, room: int, broken: Callable[[str, int], Iterable[str]]) -> list[str]:
+    """Parts in lines of at most `room` cells; one that is longer than a line is `broken`, and its last line goes on."""
+    rows: list[str] = []
+    current = ""
+    for part in parts:
+        longer = f"{current}{between}{part}" if current else part
+        if cell_len(longer) <= room:
+            current = longer
+            continue
+        if current:
+            rows.append(current)
+        *full, current = broken(part, room)
+        rows.extend(full)
+    return [*rows, current] if current else rows
+
+
+def _pieces(word: str, room: int) -> Iterator[str]:
+    piece, size = "", 0
+    for character in word:
+        cells = cell_len(character)
+        if size + cells > room and piece:
+            yield piece
+            piece, size = "", 0
+        piece, size = piece + character, size + cells
+    yield piece
+
+
+def cut(content: str, room: int) -> str:
+    """The text in at most `room` cells, with an ellipsis in the middle, since names differ at both ends."""
+    content = visible(content)
+    if cell_len(content) <= room:
+        return content
+    if room < 5:
+        return next(_pieces(content, max(room, 1)))
+    tail = (room - 1) // 2
+    end = content[::-1]
+    return next(_pieces(content, room - 1 - tail)) + "…" + next(_pieces(end, tail))[::-1]
+
+
+def ended(content: str, room: int) -> str:
+    """The text in at most `room` cells, with an ellipsis at the end."""
+    content = visible(content)
+    return content if cell_len(content) <= room else next(_pieces(content, max(room - 1, 1))).rstrip() + "…"
+
+
+def paragraph(content: str, width: int, *, first: str = "", indent: int = 0, style: str = "") -> list[Text]:
+    """A wrapped paragraph; `first` leads the first line, the others are indented by `indent`."""
+    lead = cell_len(visible(first))
+    indent = max(indent, lead)
+    rows = wrapped(visible(content), max(width - indent, 20))
+    return [line((first if number == 0 else " " * indent, DIM), (row, style)) for number, row in enumerate(rows)]
+
+
+def labelled(label: str, content: str, width: int, *, further: int = 0) -> list[Text]:
+    """A paragraph behind a label, as the facts of a block stand; its other lines are `further` to the right."""
+    return paragraph(content, width, first=" " * INDENT + label.ljust(LABEL), indent=INDENT + LABEL + further)
+
+
+def columns(
+    rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: int = 0, header: bool = False
+) -> list[Text]:
+    """Rows as aligned columns, two spaces apart. `right` are the columns that are right-aligned."""
+    cells = [[visible(cell) for cell in row] for row in rows]
+    sizes = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    made = []
+    for number, row in enumerate(cells):
+        padded = [
+            " " * (size - cell_len(cell)) + cell if index in right else cell + " " * (size - cell_len(cell))
+            for index, (cell, size) in enumerate(zip(row, sizes, strict=True))
+        ]
+        made.append(text((" " * indent + "  ".join(padded)).rstrip(), DIM if header and number == 0 else ""))
+    return made
+
+
+def fits(content: str, width: int) -> bool:
+    return cell_len(visible(content)) <= width
+
+
+# Where the text goes: colour as kubectl decides it, and a width.
 
 FORCED_BY = ("FORCE_COLOR", "CLICOLOR_FORCE")
 DEFAULT_WIDTH = 100

@@ -1,10 +1,177 @@
-"""What a finding becomes when it is put into words."""
+"""Text from a cluster, made harmless: what a terminal would obey or hide is shown instead."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+
+from kschedx.kube.escaping import is_hidden
+from kschedx.kube.quantity import Unit, format_quantities
+
+
+def visible(text: str) -> str:
+    """The text in one line; a character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`."""
+    if text.isprintable():  # which nothing that is hidden is
+        return text
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    if not is_hidden(character):
+        return character
+    code = ord(character)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+# Numbers as a reader wants them: quantities in one unit, thousands separated, singular and plural.
+
+_MEBI, _GIBI = 2**20, 2**30
+_LONGEST = 5
+"""Digits that a number may have in its exact unit; 15075324Ki helps nobody at night."""
+_CORES = 10_000
+"""Milli-cores from which a whole number of cores is written as that."""
+
+
+class _Scale(Struct, frozen=True, kw_only=True):
+    """How one inequality is written: in steps, `per_unit` of which make one of the unit, which is `size`."""
+
+    size: int
+    per_unit: int
+    suffix: str
+
+    def down(self, number: int) -> int:
+        """How many steps a number has."""
+        return number * self.per_unit // self.size
+
+    def up(self, number: int) -> int:
+        return -self.down(-number)
+
+    def text(self, steps: int) -> str:
+        """A number of steps, in as few digits as it takes."""
+        whole, part = divmod(abs(steps), self.per_unit)
+        digits = f"{part:0{len(str(self.per_unit)) - 1}d}".rstrip("0") if part else ""
+        sign = "-" if steps < 0 else ""
+        return f"{sign}{whole}{'.' if digits else ''}{digits}{self.suffix}" if steps else "0"
+
+
+_MEBIS = _Scale(size=_MEBI, per_unit=1, suffix="Mi")
+_TENTHS_OF_GIBIS = _Scale(size=_GIBI, per_unit=10, suffix="Gi")
+_DECIMAL_CORES = _Scale(size=1000, per_unit=1000, suffix="")
+
+
+class Balance(Struct, frozen=True, kw_only=True):
+    """One resource on one node, all amounts in one unit, so that the sums can be checked by eye."""
+
+    asks: str
+    offers: str
+    allocatable: str
+    used: str
+    short_by: str
+    rounded: str
+    """To what (`Mi`, `0.1Gi`): what is asked upwards, what is left downwards, so that nothing looks as if it fitted.
+    Empty where all of it is exact."""
+
+    numbers: tuple[int, ...]
+    scale: _Scale | None = None
+
+    def alike(self, resource: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
+        """Further amounts of the resource, in the same unit where they are whole in it."""
+        scale = self.scale
+        if scale is not None:
+            return tuple(scale.text(scale.up(number)) for number in numbers)
+        unit = Unit.of(resource)
+        return tuple(format_quantities((number, *self.numbers), unit)[0] for number in numbers)
+
+
+def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance:
+    """What a pod asks of a node against what it has left, in the unit that people would write the request in."""
+    free = allocatable - used
+    unit = Unit.of(resource)
+    numbers = (asks, free, allocatable, used, asks - free)
+    texts = format_quantities(numbers, unit)
+    scale = _scale(unit, numbers, texts)
+    rounded = ""
+    if scale is not None:
+        asked, left, offered = scale.up(asks), scale.down(free), scale.down(allocatable)
+        texts = tuple(map(scale.text, (asked, left, offered, offered - left, asked - left)))
+        rounded = {"Mi": "Mi", "Gi": "0.1Gi"}.get(scale.suffix, "")
+    return Balance(
+        asks=texts[0],
+        offers=texts[1],
+        allocatable=texts[2],
+        used=texts[3],
+        short_by=texts[4],
+        rounded=rounded,
+        numbers=numbers,
+        scale=scale,
+    )
+
+
+def _scale(unit: Unit, numbers: tuple[int, ...], texts: tuple[str, ...]) -> _Scale | None:
+    """None where the exact texts are short enough."""
+    asks, _, _, _, short_by = numbers
+    if unit is Unit.MILLI and asks >= _CORES and asks % 1000 == 0 and texts[0].endswith("m"):
+        return _DECIMAL_CORES
+    if unit is not Unit.BYTE or all(text.endswith(("Gi", "Ti")) or text == "0" for text in texts):
+        return None
+    if asks % _GIBI == 0 and asks and short_by >= _GIBI:
+        return _TENTHS_OF_GIBIS
+    return _MEBIS if any(len(text.strip("-KMGTPEikm")) > _LONGEST for text in texts) else None
+
+
+def amount(resource: str, number: int) -> str:
+    """One amount of a resource, memory rounded to Mi where its exact text is long."""
+    return amounts(resource, (number,))[0]
+
+
+def amounts(resource: str, numbers: Iterable[int]) -> tuple[str, ...]:
+    """Several amounts, each in the unit that suits it."""
+    return tuple(_amount(Unit.of(resource), number) for number in numbers)
+
+
+def _amount(unit: Unit, number: int) -> str:
+    text = format_quantities((number,), unit)[0]
+    if unit is Unit.BYTE and len(text.strip("-KMGTPEikm")) > _LONGEST:
+        return _mebi(round(number / _MEBI))
+    return text
+
+
+def _mebi(number: int) -> str:
+    return f"{number}Mi" if number else "0"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 node`, `1,640 nodes`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjunction: str = "") -> str:
+    """`a, b, c and 4 more`: the first `limit` names; `total` counts them where `names` is already cut short."""
+    known = list(names)
+    total = len(known) if total is None else total
+    shown = known[:limit]
+    if total > len(shown):
+        return f"{', '.join(shown)} and {total - len(shown):,} more" if shown else f"{total:,} more"
+    if conjunction and len(shown) > 1:
+        return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
+    return ", ".join(shown)
+
+
+def short_names(names: Sequence[str]) -> Mapping[str, str]:
+    """Nodes to their names without the domain that all of them have; nothing where they have several, or where their
+    names are addresses."""
+    domains = {name.partition(".")[2] for name in names}
+    if len(domains) != 1 or domains.pop().rpartition(".")[2].isdigit():
+        return {}
+    return {name: name.partition(".")[0] for name in names}
+
+
+# What a finding becomes when it is put into words.
 
 
 class Fact(Struct, frozen=True, kw_only=True):

@@ -13,21 +13,21 @@ Json = dict[str, object]
 
 
 def _explanation() -> Json:
-    from kschedx.schemas.explanation import SCHEMA
+    from kschedx.schemas.explanation import EXPLANATION
 
-    return SCHEMA
+    return EXPLANATION
 
 
 def _explanations() -> Json:
-    from kschedx.schemas.explanation import LIST
+    from kschedx.schemas.explanation import EXPLANATION_LIST
 
-    return LIST
+    return EXPLANATION_LIST
 
 
 def _difference() -> Json:
-    from kschedx.schemas.difference import SCHEMA
+    from kschedx.schemas.simulation import PROFILE_DIFFERENCE
 
-    return SCHEMA
+    return PROFILE_DIFFERENCE
 
 
 def _diagnosis() -> Json:
@@ -56,43 +56,43 @@ def _fit() -> Json:
 
 
 def _scale_down() -> Json:
-    from kschedx.schemas.scale_down import SCHEMA
+    from kschedx.schemas.reports import SCALE_DOWN
 
-    return SCHEMA
+    return SCALE_DOWN
 
 
 def _node() -> Json:
-    from kschedx.schemas.node import SCHEMA
+    from kschedx.schemas.reports import NODE_REPORT
 
-    return SCHEMA
+    return NODE_REPORT
 
 
 def _fleet() -> Json:
-    from kschedx.schemas.fleet import SCHEMA
+    from kschedx.schemas.reports import FLEET_ANSWER
 
-    return SCHEMA
+    return FLEET_ANSWER
 
 
 def _story() -> Json:
-    from kschedx.schemas.story import SCHEMA
+    from kschedx.schemas.reports import STORY
 
-    return SCHEMA
+    return STORY
 
 
 def _profile() -> Json:
-    from kschedx.schemas.profiles import PROFILE
+    from kschedx.schemas.reports import PROFILE
 
     return PROFILE
 
 
 def _profile_check() -> Json:
-    from kschedx.schemas.profiles import PROFILE_CHECK
+    from kschedx.schemas.reports import PROFILE_CHECK
 
     return PROFILE_CHECK
 
 
 def _plugins() -> Json:
-    from kschedx.schemas.profiles import PLUGIN_LIST
+    from kschedx.schemas.reports import PLUGIN_LIST
 
     return PLUGIN_LIST
 

@@ -13,7 +13,7 @@ from msgspec import Struct, inspect
 
 from kschedx.framework.args import ARGS_TYPES
 from kschedx.framework.config.document import KIND, ConfigurationDocument, ExtenderTLSConfig, PluginConfig
-from kschedx.framework.duration import Duration
+from kschedx.kube.duration import Duration
 from kschedx.legacy.policy import KIND as POLICY_KIND
 from kschedx.legacy.policy import TLS_FIELDS, VERSION, PolicyDocument, PolicyExtender
 from kschedx.releases import VERSIONS, resolve

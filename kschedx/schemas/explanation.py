@@ -1,14 +1,15 @@
-"""The Explanation document (`why -o json`), and the list of them."""
+"""What an Explanation tells of others than kube-scheduler: autoscaler, extenders, who holds the pod, a DaemonSet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.schemas import beside
 from kschedx.schemas.parts import (
     CODES,
     COUNTS,
+    INTEGER,
     STATUS,
+    STRING,
     STRINGS,
     UNHEARD,
     Json,
@@ -18,6 +19,252 @@ from kschedx.schemas.parts import (
     json_object,
     nullable,
 )
+
+_BOOLEAN: Json = {"type": "boolean"}
+
+
+def _object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
+    """A reader has to put up with new keys."""
+    return json_object(required, optional=optional, closed=False)
+
+
+_RANGE = {"from": INTEGER, "to": INTEGER, "max": INTEGER}
+_REASONS: Mapping[str, Json] = {"code": {"enum": list(CODES)}, "reasons": STRINGS}
+
+_KARPENTER = _object(
+    {
+        "kind": {"const": "karpenter"},
+        "follows": STRING,
+        "outcome": STRING,
+        "pools": by_name(_object({"certainty": STRING}, {"reason": STRING, "text": STRING})),
+        "skippedPools": by_name(STRING),
+        "event": STRING,
+        "typesAreKnown": _BOOLEAN,
+        "byChance": _BOOLEAN,
+    },
+    {
+        "adds": _object({"pool": STRING, "instanceTypes": STRINGS}),
+        "expectedOn": STRING,
+        "gaveUpPreference": _BOOLEAN,
+        "fixes": array(_object({"title": STRING, "pool": STRING, "instanceTypes": STRINGS})),
+    },
+)
+
+_CLUSTER_AUTOSCALER = _object(
+    {
+        "kind": {"const": "cluster-autoscaler"},
+        "outcome": STRING,
+        "result": STRING,
+        "groups": by_name(
+            _object(
+                {"target": INTEGER, "minSize": INTEGER, "maxSize": INTEGER, "fits": _BOOLEAN},
+                {
+                    "skipped": STRINGS,
+                    "detail": STRING,
+                    "template": {"type": "null"},
+                    "rejectedBy": by_name(_object(STATUS)),
+                },
+            )
+        ),
+        "scaleUps": array(_object({"group": STRING, **_RANGE})),
+        "event": STRING,
+        "isTold": _BOOLEAN,
+        "groupsToldBy": STRINGS,
+        "flagsAreKnown": _BOOLEAN,
+        "isMeasured": _BOOLEAN,
+    },
+    {
+        "node": STRING,
+        "isUpcoming": _BOOLEAN,
+        "error": STRING,
+        "alternatives": STRINGS,
+        "isWaiting": _BOOLEAN,
+        "schedulerConfigFile": STRING,
+        "unknownStatus": STRINGS,
+        "fixes": array(_object({"title": STRING, "group": STRING, "nodes": INTEGER})),
+        "karpenter": _KARPENTER,
+    },
+)
+
+AUTOSCALER: Json = {"oneOf": [_CLUSTER_AUTOSCALER, _KARPENTER]}
+
+_GROWTH_OF_POOLS = _object(
+    {
+        "kind": {"const": "karpenter"},
+        "follows": STRING,
+        "nodes": array(_object({"pool": STRING, "instanceType": STRING, "nodes": INTEGER, "choices": INTEGER})),
+        "helped": INTEGER,
+        "expected": INTEGER,
+        "left": INTEGER,
+        "typesAreKnown": _BOOLEAN,
+        "byChance": _BOOLEAN,
+    }
+)
+
+_GROWTH_OF_GROUPS = _object(
+    {
+        "kind": {"const": "cluster-autoscaler"},
+        "loops": INTEGER,
+        "groups": by_name(_object(_RANGE)),
+        "helped": INTEGER,
+        "result": STRING,
+        "byChance": _BOOLEAN,
+    },
+    {"karpenter": _GROWTH_OF_POOLS},
+)
+GROWTH: Json = {"oneOf": [_GROWTH_OF_GROUPS, _GROWTH_OF_POOLS]}
+"""What the autoscaler adds in the end, of a Simulation."""
+
+_SAID = array(_object({"type": STRING, "status": STRING}, {"reason": STRING, "message": STRING}))
+_QUOTA = _object(
+    {"resource": STRING, "flavor": STRING, "asked": INTEGER, "nominal": INTEGER, "used": INTEGER},
+    {
+        "borrowingLimit": INTEGER,
+        "cohortNominal": INTEGER,
+        "cohortUsed": INTEGER,
+        "available": INTEGER,
+        "lendingLimit": INTEGER,
+        "pools": array(_object({"cohort": STRING, "quota": INTEGER, "used": INTEGER})),
+        "users": array(_object({"workload": STRING, "priority": INTEGER, "amount": INTEGER})),
+    },
+)
+_KUEUE = _object(
+    {"state": STRING, "priority": INTEGER, "waiting": INTEGER, "isGated": _BOOLEAN, "isByUsage": _BOOLEAN},
+    {
+        "weightedShare": INTEGER,
+        "fairWeight": STRING,
+        "withinQueue": STRING,
+        "withinCohort": STRING,
+        "requeueAt": STRING,
+        "queue": STRING,
+        "workload": STRING,
+        "clusterQueue": STRING,
+        "cohort": STRING,
+        "cohorts": STRINGS,
+        "circle": STRINGS,
+        "cluster": STRING,
+        "said": _SAID,
+        "checks": _SAID,
+        "quotas": array(_QUOTA),
+        "position": INTEGER,
+        "ahead": STRINGS,
+        "fits": array(
+            _object(
+                {"flavor": STRING, "exists": _BOOLEAN, "nodes": INTEGER},
+                {"feasible": STRINGS, "reasons": STRINGS, "topology": STRING, "refused": STRING},
+            )
+        ),
+    },
+)
+_SHARES = array(
+    _object(
+        {"resource": STRING, "isInThousandths": _BOOLEAN},
+        {"allocated": INTEGER, "capability": INTEGER, "deserved": INTEGER, "requested": INTEGER},
+    )
+)
+_OTHER_SCHEDULER = _object(
+    {"name": STRING, "members": INTEGER, "running": INTEGER},
+    {
+        "title": STRING,
+        "group": STRING,
+        "phase": STRING,
+        "said": _SAID,
+        "queue": STRING,
+        "queueState": STRING,
+        "queueShares": _SHARES,
+        "queuesAbove": array(
+            _object({"name": STRING}, {"state": STRING, "shares": _SHARES, "said": _SAID}),
+        ),
+        "rooms": array(_object({"name": STRING}, {"phase": STRING, "node": STRING, "said": _SAID})),
+        "application": STRING,
+        "taskGroup": STRING,
+        "minMember": INTEGER,
+        "lookAt": STRING,
+    },
+)
+_GROUP = _object(
+    {
+        "name": STRING,
+        "minCount": INTEGER,
+        "pods": INTEGER,
+        "placed": INTEGER,
+        "isHeeded": _BOOLEAN,
+        "more": INTEGER,
+        "hasTies": _BOOLEAN,
+        "isByDraw": _BOOLEAN,
+        "mayEvictAsAWhole": _BOOLEAN,
+    },
+    {
+        "together": INTEGER,
+        "message": STRING,
+        "waiting": array(
+            _object(
+                {"pod": STRING, "feasible": INTEGER, "evicts": INTEGER},
+                {"gates": STRINGS, "node": STRING, "reasons": STRINGS},
+            )
+        ),
+    },
+)
+
+HOLDING = _object(
+    {},
+    {
+        "kueue": _KUEUE,
+        "gates": array(_object({"name": STRING}, {"owner": STRING, "lookAt": STRING})),
+        "scheduler": _OTHER_SCHEDULER,
+        "group": _GROUP,
+    },
+)
+
+DAEMON_SET = _object(
+    {"name": STRING, "runs": STRINGS, "waits": array(STRINGS), "leftOut": array(STRINGS)},
+    {"refused": INTEGER, "refusal": STRING},
+)
+
+_FAILED: Mapping[str, Json] = {"error": STRING, "ignored": {"const": True}}
+_VICTIMS = by_name(_object({"pods": STRINGS, "numPDBViolations": INTEGER}))
+
+EXTENDERS = _object(
+    {"interested": array(_BOOLEAN), "called": _BOOLEAN},
+    {
+        "order": array(INTEGER),
+        "passedPlugins": STRINGS,
+        "filter": array(
+            _object(
+                {
+                    "extender": INTEGER,
+                    "in": STRINGS,
+                    "out": STRINGS,
+                    "failed": by_name(STRING),
+                    "failedAndUnresolvable": by_name(STRING),
+                },
+                _FAILED,
+            )
+        ),
+        "statuses": by_name(_object(_REASONS)),
+        "silent": STRINGS,
+        "scores": array(
+            _object(
+                {
+                    "extender": INTEGER,
+                    "raw": array(_object({"host": STRING, "score": INTEGER})),
+                    "weight": INTEGER,
+                    "added": COUNTS,
+                },
+                _FAILED,
+            )
+        ),
+        "preempt": array(_object({"extender": INTEGER, "in": _VICTIMS, "out": nullable(_VICTIMS)}, _FAILED)),
+        "candidates": array(_object({"node": STRING, "victims": STRINGS, "pdbViolations": INTEGER})),
+        "candidatesStatus": _object(_REASONS),
+    },
+)
+
+SHARD = _object({"index": INTEGER, "of": INTEGER})
+"""Which part of an answer that several processes work out."""
+
+
+# The Explanation document (`why -o json`), and the list of them.
 
 _STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **STATUS}
 _VERDICT = json_object({"code": {"enum": list(CODES)}, "plugin": nullable({"type": "string"}), "reasons": STRINGS})
@@ -58,7 +305,7 @@ _FIX: Mapping[str, Json] = {
 _COVERED: Json = json_object({"title": {"type": "string"}, "pods": {"type": "integer"}, "of": {"type": "integer"}})
 _OF_FIX: Mapping[str, Json] = {"apply": {"type": "array", "items": _CHANGE}, "replicas": _COVERED}
 
-SCHEMA: Json = {
+EXPLANATION: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Explanation",
     **json_object(
@@ -160,10 +407,10 @@ SCHEMA: Json = {
         },
         optional={
             "unheard": {"type": "array", "items": UNHEARD},
-            "autoscaler": beside.AUTOSCALER,
-            "holding": beside.HOLDING,
-            "extenders": beside.EXTENDERS,
-            "daemonSet": beside.DAEMON_SET,
+            "autoscaler": AUTOSCALER,
+            "holding": HOLDING,
+            "extenders": EXTENDERS,
+            "daemonSet": DAEMON_SET,
             "replicas": _REPLICAS,
             "kubelet": json_object(
                 {
@@ -182,12 +429,12 @@ SCHEMA: Json = {
 
 _PODS_WITH_REASON = array(json_object({"pod": {"type": "string"}, "reason": {"type": "string"}}))
 
-LIST: Json = document(
+EXPLANATION_LIST: Json = document(
     "ExplanationList",
     {
         "items": array({"$ref": "#/$defs/Explanation"}),
         "undecided": _PODS_WITH_REASON,
     },
-    optional={"shard": beside.SHARD, "refused": _PODS_WITH_REASON},
-) | {"$defs": {"Explanation": SCHEMA}}
+    optional={"shard": SHARD, "refused": _PODS_WITH_REASON},
+) | {"$defs": {"Explanation": EXPLANATION}}
 """Of `why` for many pods."""

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.schemas.beside import GROWTH
-from kschedx.schemas.parts import UNHEARD, document
+from kschedx.schemas.explanation import GROWTH
+from kschedx.schemas.parts import (
+    COUNTS,
+    INTEGER,
+    STRING,
+    STRINGS,
+    UNHEARD,
+    Json,
+    array,
+    by_name,
+    document,
+    json_object,
+    nullable,
+)
 
-Json = dict[str, object]
+SimulationJson = dict[str, object]
 
-_TEXT: Json = {"type": "string"}
-_COUNT: Json = {"type": "integer", "minimum": 0}
-_TEXTS: Json = {"type": "array", "items": _TEXT}
-_TEXT_BY_NAME: Json = {"type": "object", "additionalProperties": _TEXT}
-_COUNT_BY_NAME: Json = {"type": "object", "additionalProperties": {"type": "integer"}}
+_TEXT: SimulationJson = {"type": "string"}
+_COUNT: SimulationJson = {"type": "integer", "minimum": 0}
+_TEXTS: SimulationJson = {"type": "array", "items": _TEXT}
+_TEXT_BY_NAME: SimulationJson = {"type": "object", "additionalProperties": _TEXT}
+_COUNT_BY_NAME: SimulationJson = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
-def _object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
+def _object(
+    required: Mapping[str, SimulationJson], optional: Mapping[str, SimulationJson] | None = None
+) -> SimulationJson:
     """An object with these keys; a reader has to put up with new ones."""
     return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
 
 
-def _list(items: Json) -> Json:
+def _list(items: SimulationJson) -> SimulationJson:
     return {"type": "array", "items": items}
 
 
-_USE: Json = {
+_USE: SimulationJson = {
     "oneOf": [{"type": "null"}, _object({"requested": _COUNT_BY_NAME, "allocatable": _COUNT_BY_NAME})],
 }
 _STEP = _object(
@@ -70,7 +84,7 @@ _ROLLOUT = _object(
 _FIX = _object({"workload": _TEXT, "title": _TEXT, "certainty": _TEXT, "pods": _COUNT, "of": _COUNT})
 """`pods` of the `of` that wait have a node with it."""
 
-SIMULATION: Json = document(
+SIMULATION: SimulationJson = document(
     "Simulation",
     {
         "kubernetesVersion": _TEXT,
@@ -98,7 +112,7 @@ SIMULATION: Json = document(
 )
 """Of `kschedx simulate` and `kschedx drain`."""
 
-FIT: Json = document(
+FIT: SimulationJson = document(
     "Fit",
     {
         "kubernetesVersion": _TEXT,
@@ -114,3 +128,89 @@ FIT: Json = document(
     optional={"refusal": _TEXT},
 )
 """Of `kschedx fit`."""
+
+
+# The ProfileDifference document (`diff-profiles -o json`).
+
+_SETUP = json_object(
+    {"name": STRING, "kubernetesVersion": STRING, "profiles": STRINGS, "unknownPlugins": array(UNHEARD)}
+)
+_CHANGE = json_object(
+    {
+        "profile": STRING,
+        "place": STRING,
+        "subject": STRING,
+        "setting": STRING,
+        "before": nullable(STRING),
+        "after": nullable(STRING),
+    }
+)
+_SIDE = json_object(
+    {
+        "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
+        "nodes": STRINGS,
+        "nodeCount": INTEGER,
+        "total": nullable(INTEGER),
+        "margin": nullable(INTEGER),
+        "runnerUp": nullable(STRING),
+        "feasible": INTEGER,
+        "message": STRING,
+        "preemptions": array(json_object({"node": STRING, "victims": STRINGS, "pdbViolations": INTEGER})),
+    }
+)
+_TURN = json_object({"plugin": STRING, "before": INTEGER, "after": INTEGER, "swing": INTEGER})
+_POD = json_object(
+    {
+        "pod": STRING,
+        "effects": STRINGS,
+        "before": _SIDE,
+        "after": _SIDE,
+        "oldNode": nullable(STRING),
+        "newNode": nullable(STRING),
+        "turnedBy": array(_TURN),
+        "filteredBy": nullable(STRING),
+        "lost": COUNTS,
+        "gained": COUNTS,
+        "reworded": STRINGS,
+        "scores": by_name(json_object({"nodes": INTEGER, "largest": INTEGER})),
+    },
+    closed=False,
+)
+_FILLING = json_object(
+    {
+        "nodes": INTEGER,
+        "inUse": INTEGER,
+        "unused": STRINGS,
+        "requested": COUNTS,
+        "allocatable": COUNTS,
+        "fullestPercent": COUNTS,
+        "pending": STRINGS,
+    },
+    closed=False,
+)
+_PLACED_ANEW = json_object({"placedAnew": INTEGER, "now": _FILLING, "before": _FILLING, "after": _FILLING})
+_GROUP = json_object({"effect": STRING, "causes": STRINGS, "count": INTEGER, "pods": array(_POD)})
+
+PROFILE_DIFFERENCE: Json = document(
+    "ProfileDifference",
+    {
+        "before": _SETUP,
+        "after": _SETUP,
+        "configuration": array(_CHANGE),
+        "pods": nullable(
+            json_object(
+                {
+                    "compared": INTEGER,
+                    "same": INTEGER,
+                    "different": INTEGER,
+                    "effects": COUNTS,
+                    "undecided": by_name(STRING),
+                    "leftOut": COUNTS,
+                    "groups": array(_GROUP),
+                    "nodes": nullable(_PLACED_ANEW),
+                },
+                closed=False,
+            )
+        ),
+    },
+)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -15,11 +16,11 @@ Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 """The objects of a file or folder with their places."""
 
 
-MOST = 10_000
+MOST_COUNT = 10_000
 """Nodes, and replicas, that one change may ask for."""
 
 
-class Verb(StrEnum):
+class ChangeVerb(StrEnum):
     """What can be done; the names of the options, and of the keys in a file of changes."""
 
     APPLY = "apply"
@@ -38,7 +39,7 @@ class Verb(StrEnum):
 class Change(Struct, frozen=True, kw_only=True):
     """One change."""
 
-    verb: Verb
+    verb: ChangeVerb
     text: str
     """As it was written: `deploy/web=10`, `node-1`, a file's name."""
     objects: tuple[tuple[Manifest, Place], ...] = ()
@@ -48,12 +49,14 @@ class Change(Struct, frozen=True, kw_only=True):
         return f"{self.verb} {self.text}".rstrip()
 
 
-def change(verb: str, value: object, read: Read) -> Change:
+def parse_change(verb: str, value: object, read: Read) -> Change:
     """From a verb and what is written for it. Raises `InputError`."""
-    if verb not in list(Verb):
-        raise InputError(f'"{verb}" is no change', hint=nearest(verb, list(Verb)) or f"allowed: {', '.join(Verb)}")
-    known = Verb(verb)
-    if known is Verb.APPLY and not isinstance(value, str):
+    if verb not in list(ChangeVerb):
+        raise InputError(
+            f'"{verb}" is no change', hint=nearest(verb, list(ChangeVerb)) or f"allowed: {', '.join(ChangeVerb)}"
+        )
+    known = ChangeVerb(verb)
+    if known is ChangeVerb.APPLY and not isinstance(value, str):
         objects = value if isinstance(value, Sequence) else [value]
         manifests = [one for one in objects if isinstance(one, Mapping)]
         if len(manifests) != len(objects):
@@ -62,16 +65,16 @@ def change(verb: str, value: object, read: Read) -> Change:
     if not isinstance(value, str | int) or isinstance(value, bool):
         raise InputError(f"{verb}: expected a text, found {type(value).__name__}")
     text = str(value)
-    if known is Verb.APPLY:
+    if known is ChangeVerb.APPLY:
         return Change(verb=known, text=text, objects=tuple(read(text)))
-    if known is Verb.ADD_NODES:
+    if known is ChangeVerb.ADD_NODES:
         like = text.partition("=")[2]
         from_file = like.endswith((".yaml", ".yml", ".json"))
         return Change(verb=known, text=text, objects=tuple(read(like)) if from_file else ())
     return Change(verb=known, text=text)
 
 
-def changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
+def parse_changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
     """From a list of maps with one key each: `- scale: deploy/web=10`. Raises `InputError`."""
     found: list[Change] = []
     for number, entry in enumerate(written):
@@ -79,8 +82,8 @@ def changes(written: Iterable[object], read: Read) -> tuple[Change, ...]:
             raise InputError("expected a map with one key, such as `scale: deploy/web=10`", place=_entry(number))
         ((verb, value),) = entry.items()
         try:
-            values = value if isinstance(value, list) and verb != Verb.APPLY else [value]
-            found += [change(str(verb), one, read) for one in values]
+            values = value if isinstance(value, list) and verb != ChangeVerb.APPLY else [value]
+            found += [parse_change(str(verb), one, read) for one in values]
         except InputError as error:
             raise error.at(_entry(number)) from None
     return tuple(found)
@@ -98,10 +101,49 @@ def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
     return before, after
 
 
-def counted(text: str) -> int:
+def parse_count(text: str) -> int:
     """How many nodes or replicas. Raises `InputError`."""
     if not re.fullmatch(r"[0-9]+", text):
         raise InputError(f'found "{text}", expected a number')
-    if len(text) > 9 or int(text) > MOST:
-        raise InputError(f"found {int(text[:99]):,}, at most {MOST:,} are simulated")
+    if len(text) > 9 or int(text) > MOST_COUNT:
+        raise InputError(f"found {int(text[:99]):,}, at most {MOST_COUNT:,} are simulated")
     return int(text)
+
+
+# Changes as a person writes them: options of a command line, and files that keep a list of them.
+
+FROM_FILE = "changes"
+
+
+def typed_changes(typed: Iterable[tuple[str, str]], read: Read) -> tuple[Change, ...]:
+    """From options, by their names, in their order; `read` reads manifests. Raises `InputError`."""
+    return tuple(one for name, value in typed for one in _typed(name.replace("_", "-"), value, read))
+
+
+def _typed(verb: str, value: str, read: Read) -> Iterator[Change]:
+    if verb != FROM_FILE:
+        yield parse_change(verb, value, read)
+        return
+    for entries in _lists(value):
+        try:
+            yield from parse_changes(entries, read)
+        except InputError as error:
+            raise error.at(Place(source=value)) from None
+
+
+def _lists(path: str) -> Iterator[list[object]]:
+    """The lists in a YAML or JSON file; a JSON text is one of YAML too."""
+    from kschedx.sources import yaml as yaml_text
+
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
+    for part in yaml_text.split(text, source=path):
+        document = yaml_text.load(part, source=path)
+        if document is None:
+            continue
+        if not isinstance(document.value, list):
+            place = Place(source=path, line=document.line)
+            raise InputError("expected a list of changes, such as `- scale: deploy/web=10`", place=place)
+        yield list(document.value)

@@ -12,15 +12,15 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudget, budgets_of, is_ready
+from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
 from kschedx.framework.moving import Run
-from kschedx.simulate.budgets import Budget, Standing, budgets_of, is_ready
-from kschedx.simulate.controllers import is_controlled, is_of_daemon_set, is_of_kubelet
-from kschedx.simulate.nodes import cordoned
+from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class Fate(StrEnum):
+class DrainOutcome(StrEnum):
     """What a drain does with a pod."""
 
     EVICTED = "evicted"
@@ -41,16 +41,16 @@ class Fate(StrEnum):
 
 MOST_SCENES = 4
 
-REFUSES = frozenset({Fate.NEEDS_FORCE, Fate.NEEDS_EMPTYDIR_FLAG})
-STAYS = frozenset({Fate.BUDGET, Fate.BUDGETS})
-LEAVES = frozenset({Fate.EVICTED, Fate.DELETED, Fate.TERMINATING})
+REFUSES = frozenset({DrainOutcome.NEEDS_FORCE, DrainOutcome.NEEDS_EMPTYDIR_FLAG})
+STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
+LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
 
-class Leaves(Struct, frozen=True, kw_only=True):
+class DrainedPod(Struct, frozen=True, kw_only=True):
     """One pod of a drained node."""
 
     pod: str
-    fate: Fate
+    fate: DrainOutcome
     budget: str = ""
     """`namespace/name` of the one that stops it, or of all, where it has several."""
     node: str = ""
@@ -61,19 +61,19 @@ class Leaves(Struct, frozen=True, kw_only=True):
     @property
     def is_stranded(self) -> bool:
         """Its successor finds no node."""
-        return self.fate is Fate.EVICTED and not self.node
+        return self.fate is DrainOutcome.EVICTED and not self.node
 
 
-class Drained(Struct, frozen=True, kw_only=True):
+class DrainResult(Struct, frozen=True, kw_only=True):
     """What a drain came to."""
 
     node: str
-    pods: tuple[Leaves, ...]
+    pods: tuple[DrainedPod, ...]
     waves: int = 0
     """How many times the budgets had to be waited for, the first eviction included."""
     budgets: tuple[tuple[str, int], ...] = ()
     """The budgets of its pods, with how many at a time each lets go."""
-    held: Mapping[str, Standing] = {}
+    held: Mapping[str, BudgetStatus] = {}
     """How those that stop it stand in the end."""
 
     @property
@@ -81,11 +81,11 @@ class Drained(Struct, frozen=True, kw_only=True):
         """kubectl evicts nothing, since a flag is missing."""
         return any(pod.fate in REFUSES for pod in self.pods)
 
-    def of(self, *fates: Fate) -> tuple[Leaves, ...]:
+    def of(self, *fates: DrainOutcome) -> tuple[DrainedPod, ...]:
         return tuple(pod for pod in self.pods if pod.fate in fates)
 
     @property
-    def pending(self) -> tuple[Leaves, ...]:
+    def pending(self) -> tuple[DrainedPod, ...]:
         """Pods whose successors find no node."""
         return tuple(pod for pod in self.pods if pod.is_stranded)
 
@@ -131,7 +131,7 @@ class Evictor:
         self._budgets = list(budgets_of(run.snapshot, base))
         self._scenes = scenes
 
-    def drain(self, name: str, *, comes_back: bool) -> Drained:
+    def drain(self, name: str, *, comes_back: bool) -> DrainResult:
         """Cordon a node and evict what kubectl would. `comes_back`: it is schedulable again in the end."""
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
@@ -142,7 +142,7 @@ class Evictor:
         of_pod = {row: [one for one in self._budgets if one.covers(cluster.pods, row)] for row in rows}
         standing = {one: self._standing(one) for ones in of_pod.values() for one in ones}
         waves = 0
-        stopped: dict[int, tuple[Budget, ...]] = {}
+        stopped: dict[int, tuple[DisruptionBudget, ...]] = {}
         if not any(fate in REFUSES for fate in fates.values()):
             going = [row for row, fate in fates.items() if fate in LEAVES]
             waves, stopped = self._evict({row: of_pod[row] for row in going})
@@ -152,7 +152,7 @@ class Evictor:
         if comes_back:
             cluster.replace_node(node, before)
         held = {one for ones in stopped.values() for one in ones}
-        return Drained(
+        return DrainResult(
             node=name,
             pods=leaves,
             waves=waves,
@@ -160,27 +160,27 @@ class Evictor:
             held={one.name: self._standing(one) for one in standing if one in held},
         )
 
-    def _standing(self, budget: Budget) -> Standing:
+    def _standing(self, budget: DisruptionBudget) -> BudgetStatus:
         return budget.standing(self._run.snapshot, self._run.cluster.pods, self._queue.made)
 
-    def _fate(self, row: int) -> Fate:
+    def _fate(self, row: int) -> DrainOutcome:
         """In the order of kubectl's filters."""
         pods = self._run.cluster.pods
         owners = pods.owners[row]
         if is_of_daemon_set(owners):
-            return Fate.OF_DAEMON_SET
-        if is_of_kubelet(owners):
-            return Fate.OF_KUBELET
+            return DrainOutcome.OF_DAEMON_SET
+        if is_mirror_pod(owners):
+            return DrainOutcome.OF_KUBELET
         keeps_data = any(volume.empty_dir is not None for volume in pods.specs[row].volumes)
         if keeps_data and not self._delete_emptydir_data:
-            return Fate.NEEDS_EMPTYDIR_FLAG
+            return DrainOutcome.NEEDS_EMPTYDIR_FLAG
         if not is_controlled(owners) and not self._force:
-            return Fate.NEEDS_FORCE
+            return DrainOutcome.NEEDS_FORCE
         if pods.deletion_timestamps[row]:
-            return Fate.TERMINATING
-        return Fate.EVICTED if is_controlled(owners) and self._recreate else Fate.DELETED
+            return DrainOutcome.TERMINATING
+        return DrainOutcome.EVICTED if is_controlled(owners) and self._recreate else DrainOutcome.DELETED
 
-    def _evict(self, left: dict[int, list[Budget]]) -> tuple[int, dict[int, tuple[Budget, ...]]]:
+    def _evict(self, left: dict[int, list[DisruptionBudget]]) -> tuple[int, dict[int, tuple[DisruptionBudget, ...]]]:
         """Waves of evictions, each followed by the queue. `left` are rows of pods with their budgets. Returns the
         number of waves, and the pods that stay with the budgets that stop them."""
         cluster = self._run.cluster
@@ -192,7 +192,7 @@ class Evictor:
             waves += 1
             again = []
             for row in wave:
-                comes_back = self._fate(row) is Fate.EVICTED
+                comes_back = self._fate(row) is DrainOutcome.EVICTED
                 self._queue.depart(row, waits=comes_back)
                 if comes_back:
                     again.append(row)
@@ -201,7 +201,7 @@ class Evictor:
             left = {row: budgets for row, budgets in left.items() if row not in wave and cluster.pods.node[row] >= 0}
         return waves, {row: tuple(budgets) for row, budgets in left.items()}
 
-    def _wave(self, left: dict[int, list[Budget]]) -> set[int]:
+    def _wave(self, left: dict[int, list[DisruptionBudget]]) -> set[int]:
         """Rows of the pods that the API server evicts now (EvictionREST.Create)."""
         pods = self._run.cluster.pods
         standing = {one: self._standing(one) for budgets in left.values() for one in budgets}
@@ -224,16 +224,16 @@ class Evictor:
                 wave.add(row)
         return wave
 
-    def _leaves(self, row: int, fate: Fate, stopped: Sequence[Budget]) -> Leaves:
+    def _leaves(self, row: int, fate: DrainOutcome, stopped: Sequence[DisruptionBudget]) -> DrainedPod:
         pods = self._run.cluster.pods
         if stopped:
-            fate = Fate.BUDGET if len(stopped) == 1 else Fate.BUDGETS
+            fate = DrainOutcome.BUDGET if len(stopped) == 1 else DrainOutcome.BUDGETS
         node, message = "", ""
-        if fate is Fate.EVICTED and pods.node[row] >= 0:
+        if fate is DrainOutcome.EVICTED and pods.node[row] >= 0:
             node = pods.node_names[row]
-        elif fate is Fate.EVICTED:
+        elif fate is DrainOutcome.EVICTED:
             last = next((step for step in reversed(self._queue.steps) if step.pod == row), None)
             message = "" if last is None else last.message
-        return Leaves(
+        return DrainedPod(
             pod=pods.key(row), fate=fate, budget=", ".join(one.name for one in stopped), node=node, message=message
         )

@@ -8,35 +8,35 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from kschedx.answer.explanation import Explanation
-from kschedx.api.selectors import required_node_affinity
-from kschedx.api.types import Node, Pod
+from kschedx.controllers import workloads
+from kschedx.controllers.daemon_sets import compares_taints
+from kschedx.controllers.replicas import admit_pods
 from kschedx.errors import InputError, Place
-from kschedx.explain.missing import require_for_decision
-from kschedx.explain.quotas import Ledger
+from kschedx.explain.admission import Ledger
+from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
-from kschedx.framework.cycle import Outcome
-from kschedx.framework.unheard import Stake, Unheard
-from kschedx.simulate import changes, workloads
-from kschedx.simulate.allowed import allowed
-from kschedx.simulate.daemon_sets import compares_taints
-from kschedx.simulate.nodes import another_like
-from kschedx.simulate.simulator import Options, Simulator
-from kschedx.simulate.usage import Usage
+from kschedx.framework.cycle import Outcome, Stake, Unevaluated
+from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.selectors import required_node_affinity
+from kschedx.kube.types import Node, Pod
+from kschedx.simulate import changes
+from kschedx.simulate.node_changes import another_like
+from kschedx.simulate.simulation import NodeUsage
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import daemon_pods, less, overhead
 from kschedx.snapshot.edits import with_only_pods, with_pods
-from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, object]
 
-MOST = 5_000
+MOST_COPIES = 5_000
 """Pods that are tried where nobody says how many; more is told as that."""
 SHAPES = 8
 """Kinds of nodes that are tried where some are missing."""
 
 
-class Missing(Struct, frozen=True, kw_only=True):
+class MissingNodes(Struct, frozen=True, kw_only=True):
     """Nodes that would make the wanted number fit."""
 
     like: str
@@ -57,10 +57,10 @@ class Fit(Struct, frozen=True, kw_only=True):
     wanted: int | None
     stopped: Explanation | None
     """Why the next one does not fit; None where that was not asked for."""
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingNodes, ...]
     """What would make the wanted number fit, the fewest nodes first."""
-    usage_before: Usage
-    usage_after: Usage
+    usage_before: NodeUsage
+    usage_after: NodeUsage
     after: Snapshot
     """The cluster with those that fit."""
     refusal: str = ""
@@ -75,7 +75,7 @@ class Fit(Struct, frozen=True, kw_only=True):
         return self.count >= (1 if self.wanted is None else self.wanted)
 
     @property
-    def could_reject(self) -> tuple[Unheard, ...]:
+    def could_reject(self) -> tuple[Unevaluated, ...]:
         """Who was not asked and could reject the next one, which fits otherwise."""
         if self.stopped is None or self.stopped.outcome is not Outcome.UNDECIDED:
             return ()
@@ -111,42 +111,42 @@ def fit(
     manifest: Mapping[str, object] | None = None,
     title: str = "",
     wanted: int | None = None,
-    options: Options | None = None,
+    options: SimulationOptions | None = None,
 ) -> Fit:
     """Place pods like this one until the next finds no node, or `wanted` are there. Nobody is evicted for them.
 
     `manifest` is the StatefulSet that makes them, whose pods each have claims of their own. Raises `InputError` for
     more pods than are tried.
     """
-    if wanted is not None and wanted > changes.MOST:
-        raise InputError(f"found {wanted:,}, at most {changes.MOST:,} are tried", place=Place(object="replicas"))
-    most = MOST if wanted is None else wanted
+    if wanted is not None and wanted > changes.MOST_COUNT:
+        raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
+    most = MOST_COPIES if wanted is None else wanted
     known, quotas = snapshot.storage.claims, Ledger(snapshot, setup.release)
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
-        most = min(most, MOST // 10) if wanted is None else most
+        most = min(most, MOST_COPIES // 10) if wanted is None else most
         snapshot, made = workloads.new_pods(snapshot, setup, manifest, most + 1, taken)
     else:
-        snapshot, made = workloads.like_pod(snapshot, pod, most + 1)
-    let_in = allowed(snapshot, quotas, made[:most], known)
+        snapshot, made = workloads.copy_pod(snapshot, pod, most + 1)
+    let_in = admit_pods(snapshot, quotas, made[:most], known)
     most = len(let_in.made)
     made = made[: most + 1]
     first = len(snapshot.pods)
     world = with_pods(snapshot, made)
-    simulator = Simulator(world, setup, options or Options())
-    before = Usage(simulator.run.scheduler.nodes)
+    simulator = Simulator(world, setup, options or SimulationOptions())
+    before = NodeUsage(simulator.run.scheduler.nodes)
     rows = list(range(first, first + most))
     placed = list(_placed(simulator, rows))
     names = simulator.run.cluster.node_names
     counts = Counter(names[node] for node in placed)
-    after = Usage(simulator.run.scheduler.nodes)
+    after = NodeUsage(simulator.run.scheduler.nodes)
     left = set(rows[len(placed) :]) | {first + most}
     kept = np.array([row for row in range(len(world.pods)) if row not in left], dtype=np.int64)
     filled = with_only_pods(simulator.after, kept)
     stopped: Explanation | None = None
     if len(placed) < most:
         stopped = _explained(simulator, setup, rows[len(placed)])
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingNodes, ...] = ()
     if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node makes a quota larger
         missing = tuple(sorted(_missing(simulator, rows[len(placed) :]), key=lambda one: (one.nodes, one.like)))
     return Fit(
@@ -186,7 +186,7 @@ def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     return Explanation(scheduler.schedule(pod, setup.profile_of(pod)), scheduler, setup.notes)
 
 
-def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[Missing]:
+def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[MissingNodes]:
     """For each kind of node on which such a pod fits, how many more are needed."""
     cluster = simulator.run.cluster
     mark = cluster.mark()
@@ -205,7 +205,7 @@ def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[Missing]:
                 break
             left = left[len(placed) :]
         if not left:
-            yield Missing(like=template.name, nodes=added)
+            yield MissingNodes(like=template.name, nodes=added)
         cluster.revert(mark)
 
 

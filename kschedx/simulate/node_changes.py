@@ -1,4 +1,4 @@
-"""Changes of nodes as they are typed: taints, labels, more nodes of a kind."""
+"""Nodes as they are after something was done to them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,34 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from kschedx.api.placement_validation import EFFECTS
-from kschedx.api.types import Node, Taint
-from kschedx.api.validation import validate_written_node
+from kschedx.apiserver.placement_validation import EFFECTS
+from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
-from kschedx.simulate.nodes import another_like
+from kschedx.kube.types import Node, Taint
 from kschedx.snapshot.snapshot import Snapshot
+
+
+def cordoned(node: Node, *, unschedulable: bool) -> Node:
+    """With spec.unschedulable, and the taint that the node controller sets with it."""
+    key = "node.kubernetes.io/unschedulable"
+    taints = tuple(taint for taint in node.spec.taints if taint.key != key)
+    if unschedulable:
+        taints += (Taint(key=key, effect="NoSchedule"),)
+    return replace(node, spec=replace(node.spec, unschedulable=unschedulable, taints=taints))
+
+
+def another_like(template: Node, name: str) -> Node:
+    """A fresh node of the same kind: another name and hostname, and none of what only happens to a node that runs."""
+    labels = {key: name if value == template.name else value for key, value in template.metadata.labels.items()}
+    taints = tuple(taint for taint in template.spec.taints if not taint.key.startswith("node.kubernetes.io/"))
+    return replace(
+        template,
+        metadata=replace(template.metadata, name=name, labels=labels, uid=f"new/{name}"),
+        spec=replace(template.spec, taints=taints, unschedulable=False),
+    )
+
+
+# Changes of nodes as they are typed: taints, labels, more nodes of a kind.
 
 LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 """Taints that the node's controller sets with both effects."""
@@ -37,7 +59,7 @@ def names_node(target: str) -> bool:
     return target.partition("/")[0].lower() in ("node", "nodes", "no") and "/" in target
 
 
-def tainted(node: Node, text: str) -> Node:
+def with_taint(node: Node, text: str) -> Node:
     """With the taint `KEY=VALUE:EFFECT`, or without those of `KEY-`. Raises `InputError`."""
     taints = node.spec.taints
     if text.endswith("-"):
@@ -57,7 +79,7 @@ def tainted(node: Node, text: str) -> Node:
     return replace(node, spec=replace(node.spec, taints=left))
 
 
-def labelled(node: Node, text: str) -> Node:
+def with_label(node: Node, text: str) -> Node:
     """With the label `KEY=VALUE`, or without that of `KEY-`. Raises `InputError`."""
     labels = dict(node.metadata.labels)
     if text.endswith("-"):
@@ -71,7 +93,7 @@ def labelled(node: Node, text: str) -> Node:
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
-def more_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
+def nodes_like(snapshot: Snapshot, template: Node, number: int) -> Iterator[Node]:
     """So many more nodes of a kind, under names of the same domain that are not taken."""
     host, dot, domain = template.name.partition(".")
     every = (f"{host}-new{number}{dot}{domain}" for number in count(1))

@@ -1,15 +1,16 @@
-"""A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
+"""Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
+Coscheduling.
 
-The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that no
-API server has stored comes before those that one has, and one that is made anew comes last. A pod that preempts others
-is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has its turn
-with its first member.
+kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
+binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
+(pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
+other, and give up at last; Coscheduling sends them away as soon as one finds no node.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 
@@ -17,21 +18,86 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.devices import ResourceClaim
-from kschedx.api.types import Pod
+from kschedx.controllers.workloads import evict, is_controlled
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.missing import require_for_decision
-from kschedx.framework.cycle import Outcome
+from kschedx.explain.missing_kinds import require_for_decision
+from kschedx.framework.cycle import Outcome, Stake
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
-from kschedx.framework.outcome import Candidate
+from kschedx.framework.preemption import may_evict_for
 from kschedx.framework.scheduler import queue_order
-from kschedx.framework.unheard import Stake
-from kschedx.simulate.controllers import is_controlled
-from kschedx.simulate.gangs import Gang, gang_of
-from kschedx.simulate.own_claims import evict
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows, each_cluster_row
-from kschedx.snapshot.source import Missing
+from kschedx.framework.status import Candidate
+from kschedx.kube import other_schedulers as scheduler_plugins
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
+from kschedx.snapshot.pods import PodTable, members_of
+from kschedx.snapshot.snapshot import Missing
+
+GANG_SCHEDULING = "GangScheduling"
+COSCHEDULING = "Coscheduling"
+SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
+
+
+class QueuedGang(Struct, frozen=True):
+    """By namespace and name; equal for all members."""
+
+    namespace: str
+    name: str
+    min_count: int
+    is_of_label: bool = False
+    """Coscheduling's, whose members name it in a label."""
+
+    def is_complete(self, run: Run) -> bool:
+        """Whether as many as minCount have a node."""
+        pods = run.cluster.pods
+        placed = self._members(pods) & (pods.node >= 0)
+        return int(np.count_nonzero(placed)) >= self.min_count
+
+    def _members(self, pods: PodTable) -> BoolArray:
+        if not self.is_of_label:
+            return members_of(pods, self.namespace, self.name)
+        label = scheduler_plugins.POD_GROUP_LABEL
+        mine = pods.labels.where(lambda labels: labels.get(label) == self.name)
+        return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
+
+    def may_evict(self, run: Run, waiting: Sequence[int]) -> bool:
+        """Whether pods could be evicted for all of it at once, which is not worked out."""
+        group = None if self.is_of_label else run.snapshot.pod_groups.get(f"{self.namespace}/{self.name}")
+        return group is not None and may_evict_for(group, waiting, run.cluster.pods, run.scheduler.release)
+
+    def message(self, run: Run) -> str:
+        """What a member is told that found a node, where too few others do."""
+        return SENT_AWAY if self.is_of_label else run.scheduler.release.messages.gang_lacks_members
+
+
+def gang_of(run: Run, row: int) -> QueuedGang | None:
+    """The gang of a pod; None where it is in none, or where nothing heeds gangs."""
+    pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
+    if run.snapshot.pod_groups:
+        named = pods.specs[row].scheduling_group
+        name = None if named is None else named.pod_group_name
+        group = None if name is None else run.snapshot.pod_groups.get(f"{namespace}/{name}")
+        gang = group.spec.scheduling_policy.gang if group is not None else None
+        if name is not None and gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
+            return QueuedGang(namespace, name, gang.min_count)
+    label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
+    if label and run.asks_to_permit(row, COSCHEDULING):
+        for one in run.snapshot.of(scheduler_plugins.Gang):
+            if (one.metadata.namespace, one.metadata.name) == (namespace, label):
+                return QueuedGang(namespace, label, one.spec.min_member, is_of_label=True)
+    return None
+
+
+# A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
+#
+# The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that
+# no
+# API server has stored comes before those that one has, and one that is made anew comes last. A pod that preempts
+# others
+# is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has its
+# turn
+# with its first member.
 
 MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one
@@ -39,14 +105,14 @@ that does not is an error."""
 
 Pick = Callable[[ClusterRows], ClusterRow]
 """Takes one of several nodes, given by their rows, that are equally good."""
-Place = tuple[tuple[object, ...], int]
+QueuePlace = tuple[tuple[object, ...], int]
 """A pod's place in the queue: the lowest comes first, and the number is its row."""
 
 _LAST = "~"
 """Sorts after every timestamp."""
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class QueueStep(Struct, frozen=True, kw_only=True):
     """One decision. Nodes and pods are rows of the run's."""
 
     run: Run
@@ -104,7 +170,7 @@ class Step(Struct, frozen=True, kw_only=True):
         }
 
 
-class Departed(Struct, frozen=True, kw_only=True):
+class Departure(Struct, frozen=True, kw_only=True):
     """A pod that went after so many steps, for no other pod's sake."""
 
     steps: int
@@ -113,7 +179,7 @@ class Departed(Struct, frozen=True, kw_only=True):
     """Another one waits in its place."""
 
 
-class Renamed(Struct, frozen=True, kw_only=True):
+class Renaming(Struct, frozen=True, kw_only=True):
     """A pod that goes by another name after so many steps."""
 
     steps: int
@@ -133,8 +199,8 @@ class Queue:
         self._created: dict[int, str] = {}
         missing = run.snapshot.source.missing
         self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
-        self.steps: list[Step] = []
-        self.between: list[Departed | Renamed] = []
+        self.steps: list[QueueStep] = []
+        self.between: list[Departure | Renaming] = []
         """What drains and rollouts did between the steps."""
         self.evicted: dict[int, int] = {}
         """Pods that had to go for others and were not made anew, to the step that it was for."""
@@ -144,7 +210,7 @@ class Queue:
         """Pods that no scheduler looks at yet."""
         self.of_others: dict[int, None] = {}
         """Pods that wait for a scheduler which the configuration does not have."""
-        self._given_up: set[Gang] = set()
+        self._given_up: set[QueuedGang] = set()
         """Those that made pods go and stayed without nodes all the same; they would do it again for ever."""
         self.queued: dict[int, None] = {}
         """Every pod that was ever in the queue, in the order in which they came."""
@@ -172,7 +238,7 @@ class Queue:
         """These pods have been made only now."""
         self._created.update(dict.fromkeys(rows, _LAST))
 
-    def _place(self, row: int) -> Place:
+    def _place(self, row: int) -> QueuePlace:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
         return self._sort_key(pods[row], since), row
@@ -183,12 +249,12 @@ class Queue:
 
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""
-        self.between.append(Departed(steps=len(self.steps), pod=row, waits=waits))
+        self.between.append(Departure(steps=len(self.steps), pod=row, waits=waits))
         evict(self._run, row, waits=waits)
 
     def rename(self, row: int, name: str) -> None:
         """A pod that waits takes the name of one that is gone."""
-        self.between.append(Renamed(steps=len(self.steps), pod=row, name=name))
+        self.between.append(Renaming(steps=len(self.steps), pod=row, name=name))
         self._run.cluster.rename(row, name)
 
     def run(self, rows: Iterable[int]) -> None:
@@ -200,7 +266,7 @@ class Queue:
         waiting = sorted(map(self._place, rows))
         self.queued.update(dict.fromkeys(row for _, row in waiting))
         for _ in range(MOST_ROUNDS):
-            behind: list[Place] = []
+            behind: list[QueuePlace] = []
             moved = False
             while waiting:
                 place = waiting.pop(0)
@@ -209,7 +275,7 @@ class Queue:
                     placed, again = self._decide(place[1])
                     left = [] if placed else [place]
                 else:
-                    its, others = [place], list[Place]()
+                    its, others = [place], list[QueuePlace]()
                     for other in waiting:
                         (its if gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting = others
@@ -227,13 +293,13 @@ class Queue:
         told = f"the queue does not end: pods still come and go after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
-    def _decide_together(self, gang: Gang, places: list[Place]) -> tuple[list[Place], list[int] | None]:
+    def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
         """The members that stay behind, which are all where too few find a node; and as for one pod, who comes back."""
         if gang in self._given_up:
             return places, None
         mark, first = self._run.cluster.mark(), len(self.steps)
         again: list[int] | None = None
-        left: list[Place] = []
+        left: list[QueuePlace] = []
         for place in places:
             placed, back = self._decide(place[1])
             if back is not None:
@@ -252,7 +318,7 @@ class Queue:
             self._given_up.add(gang)
         return places, again
 
-    def _take_back(self, step: Step, gang: Gang, *, is_open: bool) -> None:
+    def _take_back(self, step: QueueStep, gang: QueuedGang, *, is_open: bool) -> None:
         """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and nobody has a
         node. `is_open`: kube-scheduler goes on and looks for victims for all of it."""
         waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=gang.message(self._run))
@@ -274,15 +340,17 @@ class Queue:
             try:
                 decision = self._decision(row)
             except UndecidableError as error:
-                self.steps.append(Step(run=self._run, pod=row, decision=None, undecided=str(error)))
+                self.steps.append(QueueStep(run=self._run, pod=row, decision=None, undecided=str(error)))
                 return False, again
             if decision.outcome is Outcome.UNDECIDED:
-                self.steps.append(Step(run=self._run, pod=row, decision=None, undecided=self._who_could_reject(row)))
+                self.steps.append(
+                    QueueStep(run=self._run, pod=row, decision=None, undecided=self._who_could_reject(row))
+                )
                 return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 node = self._pick(decision.choice)
                 self._run.bind(row, node)
-                self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision), node=node))
+                self.steps.append(QueueStep(run=self._run, pod=row, decision=self._short(decision), node=node))
                 return True, again
             found = decision.post_filter
             released = found.released if found is not None else {}
@@ -290,7 +358,7 @@ class Queue:
                 again = again or []
             if found is None or not found.status.is_success or not found.best:
                 self._run.cluster.nominate(row, None)
-                self.steps.append(Step(run=self._run, pod=row, decision=self._short(decision), released=released))
+                self.steps.append(QueueStep(run=self._run, pod=row, decision=self._short(decision), released=released))
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, found)]
 
@@ -327,7 +395,7 @@ class Queue:
         cluster.nominate(row, node)
         short = self._short(decision)
         self.steps.append(
-            Step(
+            QueueStep(
                 run=self._run,
                 pod=row,
                 decision=short,

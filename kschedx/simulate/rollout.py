@@ -11,21 +11,29 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from kschedx.api.daemon_set_pods import pinned_to
-from kschedx.api.resource_quota import not_created
-from kschedx.api.types import Pod
-from kschedx.explain.quotas import Ledger
-from kschedx.simulate.daemon_sets import home
+from kschedx.controllers.daemon_sets import home_node
+from kschedx.controllers.update_strategy import (
+    NEXT,
+    DaemonSetUpdate,
+    NoRollout,
+    RollingUpdate,
+    Rollout,
+    StatefulSetUpdate,
+    UpdateStrategy,
+)
+from kschedx.controllers.workloads import Workload, deletion_order, ordinal_of
+from kschedx.explain.admission import Ledger
+from kschedx.kube.resource_quota import not_created
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.simulator import Simulator
-from kschedx.simulate.strategies import NEXT, ByNode, ByOrdinal, Keeps, Rolling, Rollout, Strategy
-from kschedx.simulate.workloads import Workload, first_to_go, ordinal
 
 
-class RolledOut(Struct, frozen=True, kw_only=True):
+class RolloutResult(Struct, frozen=True, kw_only=True):
     """How far a rollout came."""
 
     workload: Workload
-    strategy: Strategy
+    strategy: UpdateStrategy
     old: int
     """Pods of the template before, those not counted that keep it."""
     replaced: int
@@ -50,26 +58,26 @@ class RolledOut(Struct, frozen=True, kw_only=True):
         }
 
 
-def roll_out(simulator: Simulator, rollout: Rollout, quotas: Ledger) -> RolledOut:
+def roll_out(simulator: Simulator, rollout: Rollout, quotas: Ledger) -> RolloutResult:
     """Until all pods are replaced, or those that are made find no node, or quotas let no more in."""
     refusal = ""
     pods = simulator.run.cluster.pods
     old, new = ([pods.rows[key] for key in keys] for keys in (rollout.old, rollout.new))
     match rollout.strategy:
-        case Rolling():
+        case RollingUpdate():
             refusal = roll(simulator, rollout.workload, rollout.strategy, old, new, quotas)
-        case ByOrdinal():
-            old = [row for row in old if ordinal(pods.names[row]) >= rollout.strategy.partition]
-            refusal = by_ordinal(simulator, rollout.strategy, old, new, quotas)
-        case ByNode():
+        case StatefulSetUpdate():
+            old = [row for row in old if ordinal_of(pods.names[row]) >= rollout.strategy.partition]
+            refusal = update_stateful_set(simulator, rollout.strategy, old, new, quotas)
+        case DaemonSetUpdate():
             _by_node(simulator, rollout.strategy, old, new)
-        case Keeps():
+        case NoRollout():
             old = []
         case _:
             assert_never(rollout.strategy)
     gone = simulator.left
     waiting = sum(simulator.run.cluster.pods.node[row] < 0 and row not in simulator.unmade for row in new)
-    return RolledOut(
+    return RolloutResult(
         workload=rollout.workload,
         strategy=rollout.strategy,
         old=len(old),
@@ -82,7 +90,7 @@ def roll_out(simulator: Simulator, rollout: Rollout, quotas: Ledger) -> RolledOu
 def roll(
     simulator: Simulator,
     workload: Workload,
-    rolling: Rolling,
+    rolling: RollingUpdate,
     old: Sequence[int],
     new: Sequence[int],
     quotas: Ledger | None = None,
@@ -103,7 +111,7 @@ def roll(
         waiting = sum(int(cluster.pods.node[row] < 0) for row in made)
         here = len(left) + len(made)
         fewer = max(min(here - least - waiting, len(left)), 0)
-        for row in first_to_go(simulator.run.snapshot, workload, left)[:fewer]:
+        for row in deletion_order(simulator.run.snapshot, workload, left)[:fewer]:
             if quotas is not None:
                 quotas.give(cluster.pods[row])
             simulator.take(row)
@@ -121,9 +129,9 @@ def _allowed(pods: Sequence[Pod], quotas: Ledger) -> tuple[int, str]:
     return len(pods), ""
 
 
-def by_ordinal(
+def update_stateful_set(
     simulator: Simulator,
-    strategy: ByOrdinal,
+    strategy: StatefulSetUpdate,
     old: Sequence[int],
     new: Sequence[int],
     quotas: Ledger | None = None,
@@ -138,7 +146,7 @@ def by_ordinal(
     made = [row for name, row in successor.items() if name not in names]
     simulator.make(made)
     queue.run(queue.order(made))
-    left = sorted(old, key=lambda row: -ordinal(cluster.pods.names[row]))
+    left = sorted(old, key=lambda row: -ordinal_of(cluster.pods.names[row]))
     while left:
         waiting = [row for row in made if cluster.pods.node[row] < 0]
         turn = left[: max(strategy.unavailable - len(waiting), 0)]
@@ -160,12 +168,12 @@ def by_ordinal(
     return ""
 
 
-def _by_node(simulator: Simulator, strategy: ByNode, old: Sequence[int], new: Sequence[int]) -> None:
+def _by_node(simulator: Simulator, strategy: DaemonSetUpdate, old: Sequence[int], new: Sequence[int]) -> None:
     """On each node a new pod for the old one: after it, or with a surge before it."""
     cluster, queue = simulator.run.cluster, simulator.queue
     pods = cluster.pods
     successor = {pinned_to(pods.specs[row]): row for row in new}
-    left = {home(pods, row): row for row in old}
+    left = {home_node(pods, row): row for row in old}
     made: dict[str, int] = {}
     while True:
         waiting = [name for name, row in made.items() if cluster.pods.node[row] < 0]

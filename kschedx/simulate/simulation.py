@@ -1,4 +1,4 @@
-"""What became of the pods that waited: the queue after it has ended."""
+"""How full nodes are."""
 
 from __future__ import annotations
 
@@ -9,25 +9,91 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from kschedx.answer.document import source_document
-from kschedx.answer.explanation import Explanation
-from kschedx.explain.missing import require_for_decision
+from kschedx.controllers.replicas import RefusedReplicas
+from kschedx.controllers.workloads import Owners, Workload, evict
+from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
-from kschedx.simulate.allowed import Refused
+from kschedx.inquiry.document import source_document
+from kschedx.inquiry.explanation import Explanation
+from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
-from kschedx.simulate.drain import Drained, Fate
-from kschedx.simulate.effects import Displaced, Effect
-from kschedx.simulate.own_claims import evict
-from kschedx.simulate.queue import Departed, Step
-from kschedx.simulate.rollout import RolledOut
+from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.queue import Departure, QueueStep
+from kschedx.simulate.rollout import RolloutResult
 from kschedx.simulate.simulator import Simulator
-from kschedx.simulate.usage import Usage
-from kschedx.simulate.workloads import Owners, Workload
+from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+PODS = "pods"
+
+
+class NodeUse(Struct, frozen=True, kw_only=True):
+    """What the pods on one node ask for, of what it offers: resource to amount, cpu in milli-units."""
+
+    requested: Mapping[str, int]
+    allocatable: Mapping[str, int]
+
+    @property
+    def pods(self) -> int:
+        return self.requested[PODS]
+
+    def percent(self, resource: str) -> int:
+        """0 where the node offers none of it."""
+        offered = self.allocatable.get(resource, 0)
+        return 100 * self.requested.get(resource, 0) // offered if offered > 0 else 0
+
+    def to_dict(self) -> dict[str, object]:
+        return {"requested": dict(self.requested), "allocatable": dict(self.allocatable)}
+
+
+class NodeUsage:
+    """The nodes of a cluster at one moment, by name."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.names = nodes.names
+        self.resources: tuple[str, ...] = (*nodes.resources.names, PODS)
+        self._row = {name: row for row, name in enumerate(self.names)}
+        self._requested = np.column_stack([nodes.requested, nodes.pod_count])
+        self._allocatable = np.column_stack([nodes.allocatable, nodes.allowed_pods])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._row
+
+    def __getitem__(self, name: str) -> NodeUse:
+        row = self._row[name]
+        offered = {
+            key: int(amount) for key, amount in zip(self.resources, self._allocatable[row], strict=True) if amount
+        }
+        asked = {key: int(amount) for key, amount in zip(self.resources, self._requested[row], strict=True)}
+        return NodeUse(
+            requested={key: amount for key, amount in asked.items() if amount or key in offered or key == PODS},
+            allocatable=offered,
+        )
+
+    def get(self, name: str) -> NodeUse | None:
+        """None for a node that is not there."""
+        if name not in self:
+            return None
+        return self[name]
+
+    def total(self) -> NodeUse:
+        """Of all nodes together."""
+        asked, offered = self._requested.sum(axis=0).tolist(), self._allocatable.sum(axis=0).tolist()
+        return NodeUse(
+            requested=dict(zip(self.resources, asked, strict=True)),
+            allocatable={key: amount for key, amount in zip(self.resources, offered, strict=True) if amount},
+        )
+
+    def empty(self) -> frozenset[str]:
+        """The nodes without a pod."""
+        return frozenset(self.names[row] for row in np.flatnonzero(self._requested[:, -1] == 0))
+
+
+# What became of the pods that waited: the queue after it has ended.
 
 Json = dict[str, object]
 
@@ -76,9 +142,9 @@ class Simulation:
         setup: Setup,
         before: Snapshot,
         changes: Sequence[Change] = (),
-        effects: Sequence[Effect] = (),
-        rolled_out: Sequence[RolledOut] = (),
-        refused: Iterable[Refused] = (),
+        effects: Sequence[ChangeEffect] = (),
+        rolled_out: Sequence[RolloutResult] = (),
+        refused: Iterable[RefusedReplicas] = (),
     ) -> None:
         """`stages` are what happened between changes made by hand; what is told is told as of the end of the last
         one."""
@@ -91,8 +157,8 @@ class Simulation:
         self.rolled_out = tuple(rolled_out)
         self.refused = {one.workload: one for one in refused}
         """Replicas that the API server does not take."""
-        self.steps: tuple[Step, ...] = tuple(step for stage in stages for step in stage.queue.steps)
-        self.drained: tuple[Drained, ...] = tuple(drained for stage in stages for drained in stage.drained)
+        self.steps: tuple[QueueStep, ...] = tuple(step for stage in stages for step in stage.queue.steps)
+        self.drained: tuple[DrainResult, ...] = tuple(drained for stage in stages for drained in stage.drained)
         self.scenes = {node: scene for stage in stages for node, scene in stage.scenes.items()}
         """Drained nodes whose pods found no other, to the cluster as it was then."""
         self._stages = tuple(stages)
@@ -148,7 +214,7 @@ class Simulation:
         return not self.pending and not is_refused and all(drained.is_done for drained in self.drained)
 
     @cached_property
-    def _last_steps(self) -> Mapping[str, Step]:
+    def _last_steps(self) -> Mapping[str, QueueStep]:
         return {step.key: step for step in self.steps}
 
     @cached_property
@@ -171,7 +237,7 @@ class Simulation:
     @property
     def displaced(self) -> Displaced:
         """Whom the changes cost their nodes."""
-        drained = (one.pod for drain in self.drained for one in drain.of(Fate.EVICTED))
+        drained = (one.pod for drain in self.drained for one in drain.of(DrainOutcome.EVICTED))
         lost = dict.fromkeys((*(key for effect in self.effects for key in effect.evicted), *self.evictions, *drained))
         gone = dict.fromkeys((*(key for effect in self.effects for key in effect.gone), *sorted(self.evicted)))
         return Displaced(
@@ -219,12 +285,12 @@ class Simulation:
         )
 
     @cached_property
-    def usage_before(self) -> Usage:
-        return Usage(self.setup.scheduler_on(self.before).nodes)
+    def usage_before(self) -> NodeUsage:
+        return NodeUsage(self.setup.scheduler_on(self.before).nodes)
 
     @cached_property
-    def usage_after(self) -> Usage:
-        return Usage(self.run.scheduler.nodes)
+    def usage_after(self) -> NodeUsage:
+        return NodeUsage(self.run.scheduler.nodes)
 
     @property
     def start(self) -> Snapshot:
@@ -259,7 +325,7 @@ class Simulation:
         for at in range(done, number + 1):
             while seen < len(queue.between) and queue.between[seen].steps <= at:
                 event = queue.between[seen]
-                if isinstance(event, Departed):
+                if isinstance(event, Departure):
                     evict(run, event.pod, waits=event.waits)
                 else:
                     run.cluster.rename(event.pod, event.name)
@@ -269,7 +335,7 @@ class Simulation:
         self._replay = run, number, seen
         return run.cluster.frozen()
 
-    def _again(self, run: Run, step: Step) -> None:
+    def _again(self, run: Run, step: QueueStep) -> None:
         """Do what a decision did."""
         for victim in step.victims:
             evict(run, victim, waits=victim in self._last.queue.recreated)

@@ -10,15 +10,14 @@ from msgspec import Struct
 
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
-from kschedx.simulate.drain import Drained, Evictor
+from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.queue import Pick, Queue
-from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods
-from kschedx.snapshot.rows import ClusterRow, ClusterRows
 from kschedx.snapshot.snapshot import Snapshot
 
 
-class Options(Struct, frozen=True, kw_only=True):
+class SimulationOptions(Struct, frozen=True, kw_only=True):
     """How a queue is run."""
 
     recreate: bool = True
@@ -40,7 +39,7 @@ class Simulator:
         self,
         start: Snapshot,
         setup: Setup,
-        options: Options,
+        options: SimulationOptions,
         new: Iterable[str] = (),
         *,
         base: Snapshot | None = None,
@@ -62,7 +61,7 @@ class Simulator:
             known=lambda name: is_forced or name in known,
         )
         self.queue.is_last(start.pods.rows[key] for key in new)
-        self.drained: list[Drained] = []
+        self.drained: list[DrainResult] = []
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another, to the cluster as it was then."""
         self.unmade = frozenset(start.pods.rows[key] for key in unmade)

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.simulator import Options
-from kschedx.snapshot.rows import ClusterRow, ClusterRows
+from kschedx.simulate.simulator import SimulationOptions
+from kschedx.snapshot.columns import ClusterRow, ClusterRows
 
 MOST_WAYS = 64
 """Ways that are all tried; where there are more, lots are drawn."""
@@ -33,7 +33,7 @@ class OtherOutcomes(Struct, frozen=True, kw_only=True):
     """There is no other way."""
 
 
-class Script(Struct):
+class TieScript(Struct):
     """Settles ties as written, and by the first node where nothing is; keeps how many nodes each was among."""
 
     choices: tuple[int, ...] = ()
@@ -44,19 +44,21 @@ class Script(Struct):
         self.sizes.append(len(rows))
         return ClusterRow(int(rows[self.choices[at] if at < len(self.choices) else 0]))
 
-    def following(self) -> Script | None:
+    def following(self) -> TieScript | None:
         """The next way, in which the last choice that has another one is another; None where this was the last."""
         chosen = [*self.choices, *[0] * (len(self.sizes) - len(self.choices))]
         while chosen:
             if chosen[-1] + 1 < self.sizes[len(chosen) - 1]:
-                return Script((*chosen[:-1], chosen[-1] + 1))
+                return TieScript((*chosen[:-1], chosen[-1] + 1))
             chosen.pop()
         return None
 
 
-def other_outcomes(simulation: Simulation, options: Options, run: Callable[[Options], Simulation]) -> OtherOutcomes:
+def other_outcomes(
+    simulation: Simulation, options: SimulationOptions, run: Callable[[SimulationOptions], Simulation]
+) -> OtherOutcomes:
     """Try all ways in which ties can fall, or some, told as such."""
-    script: Script | None = Script()
+    script: TieScript | None = TieScript()
     found, sizes = [_outcome(simulation)], list[int]()
     tried = 0
     while script is not None and tried < MOST_WAYS and prod(sizes) <= MOST_WAYS:

@@ -8,25 +8,24 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from kschedx.controllers.replicas import RefusedReplicas
+from kschedx.controllers.update_strategy import Rollout
+from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
-from kschedx.explain.quotas import Ledger
+from kschedx.explain.admission import Ledger
 from kschedx.explain.setup import Setup
-from kschedx.simulate.allowed import Refused
-from kschedx.simulate.applying import Workbench
-from kschedx.simulate.changes import Change, Verb
-from kschedx.simulate.effects import Effect
-from kschedx.simulate.rollout import RolledOut, roll_out
+from kschedx.simulate.apply import ChangeEffect, ClusterChanges
+from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.rollout import RolloutResult, roll_out
 from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.simulator import Options, Simulator
-from kschedx.simulate.strategies import Rollout
-from kschedx.simulate.workloads import Workload
+from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
 
-Asked: TypeAlias = Callable[[Snapshot], Iterable[str]]
+AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 """The pods of a cluster, `namespace/name`, that a question is about."""
 
 
-class World(Struct, frozen=True, kw_only=True):
+class ChangedCluster(Struct, frozen=True, kw_only=True):
     """A cluster after some changes, drains among them."""
 
     snapshot: Snapshot
@@ -37,11 +36,11 @@ class World(Struct, frozen=True, kw_only=True):
     """Where drains and rollouts took decisions, between the other changes."""
     rollouts: tuple[Rollout, ...] = ()
     """Those of the last change, which are about to begin."""
-    rolled_out: tuple[RolledOut, ...] = ()
+    rolled_out: tuple[RolloutResult, ...] = ()
     """Those of the changes before."""
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[ChangeEffect, ...] = ()
     """Of every change but drains, in their order."""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedReplicas, ...] = ()
     """Replicas that the API server does not take."""
 
     @property
@@ -54,9 +53,9 @@ class Settled(Struct, frozen=True, kw_only=True):
     """A cluster after changes, in which everything has its place that they made or evicted."""
 
     stages: tuple[Simulator, ...]
-    effects: tuple[Effect, ...] = ()
-    rolled_out: tuple[RolledOut, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    effects: tuple[ChangeEffect, ...] = ()
+    rolled_out: tuple[RolloutResult, ...] = ()
+    refused: tuple[RefusedReplicas, ...] = ()
 
     @property
     def last(self) -> Simulator:
@@ -74,16 +73,16 @@ class Settled(Struct, frozen=True, kw_only=True):
         )
 
 
-def changed_world(
+def change_cluster(
     snapshot: Snapshot,
     setup: Setup,
     wanted: Iterable[Change],
-    options: Options,
+    options: SimulationOptions,
     namespace: str,
     *,
-    asked: Asked | None = None,
+    asked: AskedPods | None = None,
     theirs: Collection[Workload] = (),
-) -> World:
+) -> ChangedCluster:
     """The cluster with all changes, in their order. Before a drain, what the changes made is scheduled, but for what is
     `asked` about; after it, what it evicts. A rollout is over before the next change, unless it is of `theirs`: whoever
     asks about those workloads rolls them out.
@@ -91,9 +90,9 @@ def changed_world(
     Raises `InputError` for the first change that cannot be made.
     """
 
-    workbench = Workbench(snapshot, setup, namespace, recreate=options.recreate, asked=theirs)
+    workbench = ClusterChanges(snapshot, setup, namespace, recreate=options.recreate, asked=theirs)
     stages: list[Simulator] = []
-    rolled_out: list[RolledOut] = []
+    rolled_out: list[RolloutResult] = []
 
     def decide(drained: Sequence[str] = ()) -> None:
         unmade = _unmade(workbench.rollouts)
@@ -108,7 +107,7 @@ def changed_world(
         workbench.snapshot = quotas.on(stage.after)
         workbench.new |= dict.fromkeys(map(stage.run.cluster.pods.key, stage.queue.queued))
 
-    for is_drain, some in groupby(wanted, key=lambda change: change.verb is Verb.DRAIN):
+    for is_drain, some in groupby(wanted, key=lambda change: change.verb is ChangeVerb.DRAIN):
         if is_drain:
             decide([workbench.node(change).name for change in some])
             continue
@@ -118,7 +117,7 @@ def changed_world(
             workbench.apply(change)
     changed = workbench.changed
     waiting = changed.snapshot.pods
-    return World(
+    return ChangedCluster(
         snapshot=changed.snapshot,
         new=tuple(key for key in changed.new if not waiting.node_names[waiting.rows[key]]),
         added_nodes=changed.added_nodes,
@@ -134,7 +133,7 @@ def _unmade(rollouts: Iterable[Rollout]) -> frozenset[str]:
     return frozenset(key for rollout in rollouts for key in rollout.new)
 
 
-def _others(snapshot: Snapshot, pods: Iterable[str], asked: Asked | None, unmade: Container[str]) -> list[str]:
+def _others(snapshot: Snapshot, pods: Iterable[str], asked: AskedPods | None, unmade: Container[str]) -> list[str]:
     its = {*asked(snapshot)} if asked is not None else set()
     return [key for key in pods if key not in its and key not in unmade]
 
@@ -143,10 +142,10 @@ def settled(
     snapshot: Snapshot,
     setup: Setup,
     wanted: Sequence[Change],
-    options: Options,
+    options: SimulationOptions,
     namespace: str,
     *,
-    asked: Asked | None = None,
+    asked: AskedPods | None = None,
     theirs: Collection[Workload] = (),
 ) -> Settled:
     """The cluster after changes, with what they made and evicted scheduled, but for what is `asked` about, and with
@@ -154,7 +153,7 @@ def settled(
 
     Raises `InputError` for the first change that cannot be made.
     """
-    world = changed_world(snapshot, setup, wanted, options, namespace, asked=asked, theirs=theirs)
+    world = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, theirs=theirs)
     last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
     last.place(_others(world.snapshot, world.new, asked, world.unmade))
     quotas = Ledger(world.snapshot, setup.release)
@@ -172,7 +171,7 @@ def simulate(
     setup: Setup,
     wanted: Sequence[Change] = (),
     *,
-    options: Options | None = None,
+    options: SimulationOptions | None = None,
     namespace: str = "default",
     only: Iterable[str] | None = None,
 ) -> Simulation:
@@ -181,8 +180,8 @@ def simulate(
     `only` are the pods to schedule, by `namespace/name`, by default all that wait. Raises `InputError` for a change
     that cannot be applied.
     """
-    options = options or Options()
-    world = changed_world(snapshot, setup, wanted, options, namespace)
+    options = options or SimulationOptions()
+    world = change_cluster(snapshot, setup, wanted, options, namespace)
     last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
     if only is None:
         last.queue.run(last.waiting())
@@ -209,7 +208,7 @@ def drain_in_turn(
     nodes: Sequence[str],
     wanted: Sequence[Change] = (),
     *,
-    options: Options,
+    options: SimulationOptions,
     namespace: str = "default",
     comes_back: bool,
 ) -> Simulation:
@@ -226,7 +225,7 @@ def drain_each(
     nodes: Sequence[str] | None,
     wanted: Sequence[Change] = (),
     *,
-    options: Options,
+    options: SimulationOptions,
     namespace: str = "default",
 ) -> Simulation:
     """Drain every node by itself, in the cluster as it is after the changes, or those that are named. Raises

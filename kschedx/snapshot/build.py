@@ -1,41 +1,98 @@
-"""Batches of JSON objects to what a Snapshot holds: the one way in, for files of any size and for dicts."""
+"""What a snapshot is built from: some objects as JSON, and where they come from."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
-from kschedx.api import device_defaults, storage, types
-from kschedx.api.decode import decode
-from kschedx.api.defaulting import (
-    default_node,
-)
-from kschedx.api.given import encoded
-from kschedx.api.kinds import KINDS, Kind, key_of, kind_of, refuse_unknown
-from kschedx.api.limit_range import default_limit_range
-from kschedx.api.runtime_class import check_runtime_class
-from kschedx.api.snapshot_header import SnapshotHeader, merged
+from kschedx.apiserver import defaulting as device_defaults
+from kschedx.apiserver.defaulting import default_node
+from kschedx.apiserver.limit_range import default_limit_range
+from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
-from kschedx.snapshot import events, manifests
-from kschedx.snapshot.batches import Batch, Dicts, Origin, Page
-from kschedx.snapshot.cluster_nodes import ClusterNodes
-from kschedx.snapshot.contents import Contents, of_objects, priority_classes
-from kschedx.snapshot.images import NodeImages
-from kschedx.snapshot.pod_columns import NameTakenError, PodColumns
-from kschedx.snapshot.source import Source
+from kschedx.kube import storage, types
+from kschedx.kube.decoding import decode, encoded
+from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of, refuse_unknown
+from kschedx.kube.snapshot_header import SnapshotHeader, merged
+from kschedx.snapshot import events
+from kschedx.snapshot import snapshot as manifests
+from kschedx.snapshot.nodes import ClusterNodes, NodeImages
+from kschedx.snapshot.snapshot import Contents, Source, of_objects, priority_classes
 from kschedx.snapshot.wire import (
+    NameTakenError,
     NodeItem,
     OtherItem,
     PersistentVolumeClaimItem,
     PersistentVolumeItem,
+    PodColumns,
     PodItem,
     SlimObjectMeta,
 )
+
+_B = TypeVar("_B")
+
+
+class Origin(Protocol):
+    """Where the objects of a batch come from."""
+
+    def place(self, index: int) -> Place: ...
+
+
+class Batch(Protocol):
+    """Some objects as a JSON array (sources.batch.Batch)."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def header(self) -> SnapshotHeader | None:
+        """What the file says of itself, once for each."""
+
+    def decode(self, decoder: msgspec.json.Decoder[_B]) -> _B:
+        """Raises msgspec.ValidationError where an object has not the decoder's shape, `InputError` for no JSON."""
+        ...
+
+
+class Page(Protocol):
+    """A part of an API server's list (sources.live.lists.ListPage)."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def origin(self) -> Origin: ...
+
+    def decode(self, decoder: msgspec.json.Decoder[_B]) -> _B:
+        """As `Batch.decode`."""
+
+    def with_kinds(self) -> Batch:
+        """The same objects, each with its kind."""
+        ...
+
+
+class Dicts(Struct, frozen=True):
+    """Manifests as dicts, as a batch that is its own origin."""
+
+    items: bytes
+    header: SnapshotHeader | None = None
+
+    @property
+    def origin(self) -> Origin:
+        return self
+
+    def place(self, index: int) -> Place:
+        return Place(document=index + 1)
+
+    def decode(self, decoder: msgspec.json.Decoder[_B]) -> _B:
+        return decoder.decode(self.items)
+
+
+# Batches of JSON objects to what a Snapshot holds: the one way in, for files of any size and for dicts.
 
 
 class _PodsRefusedError(Exception):
@@ -90,7 +147,7 @@ class SnapshotBuilder:
             try:
                 known: list[Any] = page.decode(items)
                 self._add_items(known, page.origin)
-                if page.kind in manifests.KINDS:
+                if page.kind in manifests.MANIFEST_KINDS:
                     self._keep(page.with_kinds())
                 return
             except msgspec.ValidationError:
@@ -284,7 +341,7 @@ class SnapshotBuilder:
         except InputError as error:
             raise error.at(Place(object=f"Node {node.name}")).at(origin.place(index)) from None
 
-    def _add_other(self, kind: Kind, raw: Raw, index: int, origin: Origin) -> None:
+    def _add_other(self, kind: ResourceKind, raw: Raw, index: int, origin: Origin) -> None:
         metadata = decode(raw, OtherItem).metadata
         name = (metadata.name if metadata else None) or ""
         namespace = (metadata.namespace if metadata else None) or ("default" if kind.is_namespaced else "")

@@ -9,14 +9,13 @@ import numpy as np
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from kschedx.api.daemon_set_pods import runs_on, without_node_names
-from kschedx.api.decode import decode
-from kschedx.api.defaulting import default_pod
-from kschedx.api.quantity import Unit, format_quantity, parse_quantity
-from kschedx.api.resources import RequestOptions, pod_request
-from kschedx.api.types import Node, OwnerReference, Pod, PodSpec
-from kschedx.api.workloads import pod_from_workload
+from kschedx.apiserver.defaulting import default_pod
 from kschedx.errors import InputError
+from kschedx.kube.decoding import decode
+from kschedx.kube.quantity import Unit, format_quantity, parse_quantity
+from kschedx.kube.resources import RequestOptions, pod_request
+from kschedx.kube.types import Node, OwnerReference, Pod, PodSpec
+from kschedx.kube.workloads import pod_from_workload, runs_on, without_node_names
 from kschedx.snapshot.snapshot import Snapshot
 
 

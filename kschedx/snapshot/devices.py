@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.api.devices import (
+from kschedx.kube.devices import (
     EXTENDED_RESOURCE_CLAIM,
     DeviceClass,
     DeviceTaintRule,
@@ -22,7 +22,7 @@ from kschedx.api.devices import (
     ResourceClaimStatus,
     ResourceSlice,
 )
-from kschedx.api.timestamps import nanoseconds
+from kschedx.kube.scalars import nanoseconds
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 """With a DeviceClass's name it makes the resource that every class offers."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from kschedx.api.timestamps import nanoseconds
 from kschedx.errors import InputError
+from kschedx.kube.scalars import nanoseconds
 from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"

@@ -1,8 +1,8 @@
-"""Every pod of the cluster, a row each."""
+"""Resource lists as rows of a matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
@@ -11,15 +11,42 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.api.pod_claims import claim_name
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.resources import PodRequest, RequestOptions, pod_request
-from kschedx.api.timestamps import LATEST, nanoseconds
-from kschedx.api.types import ContainerPort, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus
 from kschedx.errors import InputError, Place
-from kschedx.snapshot.columns import BoolArray, Column, IntArray, rows_by_group
-from kschedx.snapshot.resources import ResourceNames
-from kschedx.snapshot.rows import ClusterRow, ClusterRows
+from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
+from kschedx.kube.scalars import LATEST, nanoseconds
+from kschedx.kube.storage import claim_name
+from kschedx.kube.types import ContainerPort, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, Column, IntArray, rows_by_group
+
+CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
+"""Columns that every resource matrix begins with. cpu is in milli-units, everything else in units."""
+
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+
+
+class ResourceNames:
+    """The resources of a cluster in a fixed order: `cpu`, `memory`, `ephemeral-storage`, then scalars by name."""
+
+    __slots__ = ("index", "names")
+
+    def __init__(self, scalars: Iterable[str] = ()) -> None:
+        self.names: tuple[str, ...] = NATIVE + tuple(sorted(set(scalars) - set(NATIVE)))
+        self.index: Mapping[str, int] = {name: i for i, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row(self, amounts: Mapping[str, int]) -> IntArray:
+        """(resource,) int64; resources that the cluster does not know are left out."""
+        row = np.zeros(len(self.names), dtype=np.int64)
+        for name, amount in amounts.items():
+            column = self.index.get(name)
+            if column is not None:
+                row[column] = amount
+        return row
+
+
+# Every pod of the cluster, a row each.
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -387,3 +414,13 @@ def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, 
     restartable = [container for container in spec.init_containers if sidecars and container.is_restartable_init]
     running = (*restartable, *spec.containers)
     return tuple([port for container in running for port in container.ports if port.host_port > 0])
+
+
+# The members of a pod group: scheduling.k8s.io, behind the gate GenericWorkload.
+
+
+def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
+    """(row,) which pods name the group."""
+    found = pods.specs.where(lambda s: s.scheduling_group is not None and s.scheduling_group.pod_group_name == name)
+    found &= pods.namespaces.where(lambda space: space == namespace)
+    return found

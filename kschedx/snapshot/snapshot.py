@@ -1,31 +1,283 @@
-"""A cluster at one moment, and the same cluster with something changed."""
+"""Where a snapshot came from, and what may be missing in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
+import msgspec
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from kschedx.api.resources import RequestOptions
-from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.types import (
+from kschedx.apiserver.defaulting import default_namespace, default_priority_class
+from kschedx.kube.decoding import decode
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.kube.resources import RequestOptions
+from kschedx.kube.snapshot_header import SnapshotHeader
+from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.types import (
     ConfigMap,
+    Labels,
+    LimitRange,
+    Namespace,
     Node,
+    PodDisruptionBudget,
+    PodGroup,
+    PriorityClass,
+    ReplicaSet,
+    ReplicationController,
+    RuntimeClass,
+    Service,
+    StatefulSet,
 )
-from kschedx.snapshot.cluster_nodes import ClusterNodes
-from kschedx.snapshot.columns import distinct
-from kschedx.snapshot.contents import Contents
+from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.events import FailedCreate, FailedScheduling, ScaleUpEvent
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
-from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.storage import Storage
 
+
+class Missing(StrEnum):
+    """Why a cluster's objects of a kind are not in a snapshot."""
+
+    FORBIDDEN = "forbidden"
+    ABSENT = "absent"
+    """The API server does not serve the kind, so there are none."""
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """Where a snapshot came from."""
+
+    text: str = ""
+    """File names, or what else a person would recognize it by."""
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    """Kind to number of objects that were read."""
+    missing: Mapping[str, Missing] = field(default_factory=dict)
+    """Kinds whose objects could not be read, though the cluster may have some."""
+    formats: tuple[str, ...] = ()
+    """The dumps of other tools that were recognized, by the names that people know them by."""
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """Kinds of which those dumps do not hold all objects, with those that they lack."""
+    server_version: str = ""
+    """The API server's release (`v1.36.2`), where one was asked."""
+    taken: str = ""
+    """When the cluster was read, in RFC 3339, where that is known."""
+    complete: frozenset[str] = frozenset()
+    """Kinds of which every object is known to be here."""
+    namespaces: tuple[str, ...] = ()
+    """The only namespaces whose objects are here; empty for all."""
+    anonymized: bool = False
+    """Names stand for others."""
+    left_out: tuple[str, ...] = ()
+    """Files among others that hold no Kubernetes objects."""
+    is_dump: bool = False
+    """An API server has stored its nodes: a kind of which nothing is here may have been left out."""
+
+    def is_complete(self, kind: str, namespace: str = "") -> bool:
+        """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never tells."""
+        if namespace and self.namespaces and namespace not in self.namespaces:
+            return False
+        return kind in self.complete or self.missing.get(kind) is Missing.ABSENT
+
+    def may_lack(self, kind: str, namespace: str = "") -> bool:
+        """Whether what is not here may be in the cluster all the same: a dump lacks it, or holds nothing of the kind.
+
+        What may not be listed is told otherwise (`missing`).
+        """
+        if kind in self.missing or self.is_complete(kind, namespace):
+            return False
+        return kind in self.lacks or (self.is_dump and not self.kinds.get(kind))
+
+    @property
+    def header(self) -> SnapshotHeader:
+        """What a file of this snapshot says of itself."""
+        return SnapshotHeader(
+            taken=self.taken,
+            source=self.text,
+            server_version=self.server_version,
+            complete={kind: self.kinds.get(kind, 0) for kind in sorted(self.complete)},
+            missing={kind: cause.value for kind, cause in self.missing.items()},
+            namespaces=self.namespaces,
+            formats=self.formats,
+            lacks=self.lacks,
+            anonymized=self.anonymized,
+        )
+
+    def with_header(self, header: SnapshotHeader) -> Source:
+        """This source as the header of its files tells it; the text stays."""
+        causes = {cause.value: cause for cause in Missing}
+        return replace(
+            self,
+            taken=header.taken,
+            server_version=header.server_version,
+            complete=frozenset(header.complete),
+            missing={kind: causes[cause] for kind, cause in header.missing.items() if cause in causes},
+            namespaces=header.namespaces,
+            formats=header.formats,
+            lacks=header.lacks,
+            anonymized=header.anonymized,
+        )
+
+
+# Objects as they were read, for the few who need more of them than scheduling does.
+
+METRICS_KINDS = frozenset({"NodeMetrics", "PodMetrics"})
+"""Of `metrics.k8s.io`, which scheduling does not read."""
+MANIFEST_KINDS = frozenset({"Pod", "Node"}) | METRICS_KINDS
+
 R = TypeVar("R", bound=Struct)
+
+
+class _Metadata(Struct):
+    name: str | None = ""
+    namespace: str | None = ""
+
+
+class _Head(Struct, rename="camel"):
+    api_version: str | None = ""
+    kind: str | None = ""
+    metadata: _Metadata | None = None
+
+    @property
+    def is_genuine(self) -> bool:
+        """It is of the group that the kind's name is known for."""
+        version = self.api_version or ""
+        return version.startswith("metrics.k8s.io/") if self.kind in METRICS_KINDS else version in ("v1", "")
+
+
+_HEADS: msgspec.json.Decoder[list[_Head]] = msgspec.json.Decoder(list[_Head])
+_RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
+
+
+class Manifests:
+    """Keeps JSON arrays of objects, and looks into them when somebody asks."""
+
+    def __init__(
+        self, texts: Sequence[bytes], added: Mapping[tuple[str, str], Mapping[str, object]] | None = None
+    ) -> None:
+        """`texts` have been read as objects before; `added` is what takes the place of some, by kind and name."""
+        self._texts = texts
+        self._added = added or {}
+
+    def get(self, kind: str, name: str) -> Mapping[str, object] | None:
+        """An object's manifest; `name` is `namespace/name` of a pod."""
+        if (kind, name) in self._added:
+            return self._added[kind, name]
+        raw = self._index.get((kind, name))
+        found: dict[str, object] | None = None if raw is None else msgspec.json.decode(raw)
+        return found
+
+    def with_pod(self, key: str, manifest: Mapping[str, object]) -> Manifests:
+        """The same manifests, and one of a pod that is new, or takes another's place."""
+        return Manifests(self._texts, {**self._added, ("Pod", key): manifest})
+
+    def records(self, kind: str, record: type[R]) -> Iterator[tuple[str, R]]:
+        """The objects of a kind by `namespace/name`, or by name for nodes and their metrics. Raises `InputError`."""
+        for (known, name), raw in self._index.items():
+            if known == kind and (known, name) not in self._added:
+                yield name, decode(raw, record)
+        for (known, name), manifest in self._added.items():
+            if known == kind:
+                yield name, decode(msgspec.json.encode(manifest), record)
+
+    @cached_property
+    def _index(self) -> Mapping[tuple[str, str], Raw]:
+        found: dict[tuple[str, str], Raw] = {}
+        for text in self._texts:
+            for head, raw in zip(_HEADS.decode(text), _RAWS.decode(text), strict=True):
+                if head.kind in MANIFEST_KINDS and head.metadata is not None and head.is_genuine:
+                    name = head.metadata.name or ""
+                    is_pods = head.kind in ("Pod", "PodMetrics")
+                    key = f"{head.metadata.namespace or 'default'}/{name}" if is_pods else name
+                    found[head.kind, key] = raw  # a list that was read again has the last word
+        return found
+
+
+# What a cluster holds, as far as scheduling reads it.
+
+
+class Contents(Struct, frozen=True, kw_only=True):
+    """Everything that scheduling reads of a cluster."""
+
+    source: Source
+    cluster: ClusterNodes
+    pods: PodTable
+    namespaces: Mapping[str, Labels]
+    services: Sequence[Service] = ()
+    replication_controllers: Sequence[ReplicationController] = ()
+    replica_sets: Sequence[ReplicaSet] = ()
+    stateful_sets: Sequence[StatefulSet] = ()
+    disruption_budgets: Sequence[PodDisruptionBudget] = ()
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    pod_groups: Mapping[str, PodGroup] = field(default_factory=dict)
+    """`namespace/name` to pod group."""
+    workloads: Mapping[tuple[str, str, str], bytes] = field(default_factory=dict)
+    """(kind, namespace, name) to the manifest of an object that makes pods from a template."""
+    devices: Devices = field(default_factory=Devices)
+    storage: Storage = field(default_factory=Storage)
+    namespace_annotations: Mapping[str, Labels] = field(default_factory=dict)
+    """Namespace to those of its annotations that admission reads."""
+    limit_ranges: Mapping[str, Sequence[LimitRange]] = field(default_factory=dict)
+    """Namespace to its LimitRanges, defaulted."""
+    runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
+    failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
+    failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
+    """(kind, namespace, name) of a pods' owner to what its controller's newest event says of a pod that it could not
+    make."""
+    objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
+    """Record of a kind to its objects, for kinds that no other field holds."""
+    manifests: Manifests | None = None
+    """Pods and nodes as they were read, where somebody asked for them to be kept."""
+    autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
+    """`namespace/name` of a pending pod to what cluster-autoscaler said of it last."""
+    karpenter_events: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    """`namespace/name` of a pending pod to what Karpenter said of it last."""
+
+
+def of_objects(others: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """The fields of a snapshot that are made of objects other than nodes and pods: those of each kind, by its key."""
+    return {
+        "namespaces": {n.metadata.name: default_namespace(n).metadata.labels for n in others["Namespace"]},
+        "namespace_annotations": {n.metadata.name: _read_by_admission(n) for n in others["Namespace"]},
+        "limit_ranges": _by_namespace(others["LimitRange"]),
+        "runtime_classes": {c.metadata.name: c for c in others["RuntimeClass"]},
+        "services": others["Service"],
+        "replication_controllers": others["ReplicationController"],
+        "replica_sets": others["ReplicaSet"],
+        "stateful_sets": others["StatefulSet"],
+        "disruption_budgets": others["PodDisruptionBudget"],
+        "priority_classes": priority_classes(others),
+        "pod_groups": {f"{g.metadata.namespace}/{g.metadata.name}": g for g in others["PodGroup"]},
+        "devices": Devices.of(others),
+        "storage": Storage.of(others),
+        "objects": {kind.record: tuple(others[key]) for key, kind in KINDS.items() if kind.record is not None},
+    }
+
+
+def priority_classes(others: Mapping[str, Sequence[Any]]) -> dict[str, PriorityClass]:
+    return {c.metadata.name: default_priority_class(c) for c in others["PriorityClass"]}
+
+
+def _read_by_admission(namespace: Namespace) -> Labels:
+    """Its annotations, without those that say nothing about pods."""
+    return {key: text for key, text in namespace.metadata.annotations.items() if key in PLUGIN_OF_ANNOTATION}
+
+
+def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRange]]:
+    """In order of their names; the API server takes them in any order."""
+    found: dict[str, list[LimitRange]] = {}
+    for one in sorted(limit_ranges, key=lambda one: one.metadata.name):
+        found.setdefault(one.metadata.namespace, []).append(one)
+    return found
+
+
+# A cluster at one moment, and the same cluster with something changed.
 
 
 class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
@@ -53,7 +305,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
     @classmethod
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Self:
         """A snapshot of Kubernetes manifests as dicts. Raises `InputError` where one cannot be read."""
-        from kschedx.api.given import mappings
+        from kschedx.kube.decoding import mappings
         from kschedx.snapshot.build import SnapshotBuilder  # whoever has a snapshot has no need of it
 
         builder = SnapshotBuilder(whole=True)

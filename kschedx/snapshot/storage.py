@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import Struct, field
 
-from kschedx.api.storage import (
+from kschedx.kube.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,

@@ -7,13 +7,26 @@ JSON encoding holds exactly what scheduling reads, and is the key under which a 
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_type_hints
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NoReturn, Protocol, get_args, get_type_hints
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from kschedx.api import pod_volumes, storage, types
-from kschedx.api.quantity import ResourceList
+from kschedx.apiserver.defaulting import default_pod_spec, default_pod_status, merge_label_keys, uses_label_keys
+from kschedx.apiserver.pod_classes import global_default, names_no_priority, resolve_priority
+from kschedx.errors import InputError, Place
+from kschedx.kube import storage, types
+from kschedx.kube import types as pod_volumes
+from kschedx.kube.autoscalers import ANNOTATION_MARKS, is_read
+from kschedx.kube.decoding import decode
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.types import PriorityClass
+from kschedx.snapshot.columns import Column
+from kschedx.snapshot.pods import PodTable
 
 MaybeRaw = Raw | UnsetType
 
@@ -124,3 +137,287 @@ class OtherItem(Struct, kw_only=True, rename="camel"):
     @property
     def group(self) -> str:
         return (self.api_version or "").rpartition("/")[0]
+
+
+# The pods of a snapshot while they are read: what pods share is decoded once.
+
+_UNREAD = SlimVolume()
+_ENCODER = msgspec.json.Encoder()
+
+
+class NameTakenError(InputError):
+    """Two pods of one name; `row` is the first's."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__("there is already one of this name")
+        self.row = row
+
+
+class Fail(Protocol):
+    """Tells which of the items that are being added an error is about."""
+
+    def __call__(self, item: int, error: InputError) -> NoReturn: ...
+
+
+class _Interner:
+    """Raw JSON to a code; each distinct text is decoded once."""
+
+    __slots__ = ("codes", "index", "values")
+
+    def __init__(self, empty: object) -> None:
+        self.codes: list[int] = []
+        self.index: dict[bytes, int] = {b"": 0}
+        self.values: list[Any] = [empty]
+
+    def code(self, key: bytes, make: Callable[[bytes], object]) -> int:
+        """Raises what `make` does."""
+        code = self.index.get(key)
+        if code is None:
+            value = make(key)
+            code = self.index[key] = len(self.values)
+            self.values.append(value)
+        return code
+
+    def codes_of(self, keys: Sequence[bytes], make: Callable[[bytes], object], fail: Fail) -> list[int]:
+        """The codes of many keys, nearly all of which are known."""
+        with contextlib.suppress(KeyError):
+            return list(map(self.index.__getitem__, keys))
+        codes = []
+        for item, (key, code) in enumerate(zip(keys, map(self.index.get, keys), strict=True)):
+            try:
+                codes.append(self.code(key, make) if code is None else code)
+            except InputError as error:
+                fail(item, error)
+        return codes
+
+    def column(self) -> Column[Any]:
+        return Column(np.array(self.codes, dtype=np.int64), self.values)
+
+
+_NO_STATUS = SlimPodStatus()
+
+
+class PodColumns:
+    """The columns of a PodTable while they grow.
+
+    Pods come by the thousand, so that each step is one loop over all of them: a call for each pod would take longer
+    than its decoding.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        self.names: list[str] = []
+        self.namespaces: list[str] = []
+        self.uids: list[str] = []
+        self.labels = _Interner({})
+        self.annotations = _Interner({})
+        self.owners = _Interner(())
+        self.specs = _Interner(types.PodSpec())
+        self.statuses = _Interner(types.PodStatus())
+        self.phases: list[str] = []
+        self.start_times: list[str | None] = []
+        self.creation_timestamps: list[str | None] = []
+        self.deletion_timestamps: list[str | None] = []
+        self.nominated: list[str] = []
+        self.node_names: list[str] = []
+        self._with_label_keys: set[int] = set()
+        """Codes of specs that differ between pods of one template with other labels."""
+        self._seen_specs = 0
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, items: Sequence[PodItem], fail: Fail) -> None:
+        """Append pods. Where something of the i-th cannot be read, or its name is taken, `fail(i, error)` raises."""
+        metas = [item.metadata for item in items]
+        specs = [item.spec for item in items]
+        statuses = [item.status or _NO_STATUS for item in items]
+        names = [meta.name or "" for meta in metas]
+        namespaces = [meta.namespace or "default" for meta in metas]
+        self._add_rows([f"{space}/{name}" for space, name in zip(namespaces, names, strict=True)], fail)
+
+        label_keys = [_bytes(meta.labels) for meta in metas]
+        self.labels.codes += self.labels.codes_of(label_keys, _labels, fail)
+        self.owners.codes += self.owners.codes_of([_bytes(meta.owner_references) for meta in metas], _owners, fail)
+        annotation_keys = [read_annotations(_bytes(meta.annotations)) for meta in metas]
+        self.annotations.codes += self.annotations.codes_of(annotation_keys, _annotations, fail)
+        self.node_names += [spec.node_name or "" for spec in specs]
+        for spec in specs:
+            spec.node_name = UNSET
+            if spec.volumes:
+                # volumes that no plugin reads differ from pod to pod by their generated names; others keep their place
+                known = [_UNREAD if v == SlimVolume(name=v.name) else v for v in spec.volumes]
+                while known and known[-1] is _UNREAD:
+                    known.pop()
+                spec.volumes = known or UNSET
+        self.specs.codes += self._spec_codes(list(map(_ENCODER.encode, specs)), label_keys, fail)
+        self.statuses.codes += self.statuses.codes_of(list(map(slim_status, statuses)), _pod_status, fail)
+
+        self.names += names
+        self.namespaces += namespaces
+        self.uids += [meta.uid or "" for meta in metas]
+        self.creation_timestamps += [meta.creation_timestamp for meta in metas]
+        self.deletion_timestamps += [meta.deletion_timestamp for meta in metas]
+        self.phases += [status.phase or "" for status in statuses]
+        self.start_times += [status.start_time for status in statuses]
+        self.nominated += [status.nominated_node_name or "" for status in statuses]
+
+    def cut(self, size: int) -> None:
+        """Keep the first rows alone, also after `add` has raised."""
+        for column in vars(self).values():
+            codes = column.codes if isinstance(column, _Interner) else column
+            if isinstance(codes, list):
+                del codes[size:]
+        while len(self.rows) > size:
+            self.rows.popitem()
+
+    def _add_rows(self, keys: Sequence[str], fail: Fail) -> None:
+        first = len(self)
+        for item, key in enumerate(keys):
+            if self.rows.setdefault(key, first + item) != first + item:
+                fail(item, NameTakenError(self.rows[key]))
+
+    def _spec_codes(self, keys: Sequence[bytes], label_keys: Sequence[bytes], fail: Fail) -> list[int]:
+        codes = self.specs.codes_of(keys, _pod_spec, fail)
+        values = self.specs.values
+        self._with_label_keys.update(
+            code for code in range(self._seen_specs, len(values)) if uses_label_keys(values[code])
+        )
+        if self._with_label_keys:
+            for item, code in enumerate(codes):
+                if code in self._with_label_keys:
+                    # the keys stand for the pod's own labels
+                    labels = self.labels.values[self.labels.index[label_keys[item]]]
+                    merge = partial(_merged, values[code], labels)
+                    codes[item] = self.specs.code(keys[item] + label_keys[item], merge)
+        self._seen_specs = len(values)
+        return codes
+
+    def table(self, nodes: Mapping[str, int], classes: Mapping[str, PriorityClass]) -> PodTable:
+        specs = self.specs.column()
+        without_priority = (
+            frozenset(code for code, spec in enumerate(specs.values) if names_no_priority(spec))
+            if global_default(classes) is None
+            else frozenset[int]()
+        )
+        specs.values = [resolve_priority(spec, classes) for spec in specs.values]
+        phases, node_names = Column.of(self.phases), Column.of(self.node_names)
+        finished = phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        return PodTable(
+            rows=self.rows,
+            names=self.names,
+            namespaces=Column.of(self.namespaces),
+            uids=self.uids,
+            labels=self.labels.column(),
+            annotations=self.annotations.column(),
+            owners=self.owners.column(),
+            specs=specs,
+            without_priority=without_priority,
+            statuses=self.statuses.column(),
+            phases=phases,
+            start_times=self.start_times,
+            creation_timestamps=self.creation_timestamps,
+            deletion_timestamps=self.deletion_timestamps,
+            nominated_node_names=self.nominated,
+            node_names=node_names,
+            node=np.where(finished, -1, node_names.map(lambda name: nodes.get(name, -1))),
+            node_count=len(nodes),
+        )
+
+
+def _merged(template: types.PodSpec, labels: types.Labels, _: bytes) -> types.PodSpec:
+    return merge_label_keys(template, labels)
+
+
+def _bytes(raw: MaybeRaw) -> bytes:
+    return b"" if raw is UNSET else bytes(raw)
+
+
+_TELLING = (b"DisruptionTarget", b"PodResizePending", b"Unschedulable", b"SchedulingGated", b"SchedulerError")
+"""Types and reasons of the conditions that are kept."""
+
+_UNREADY = ({"type": "Ready", "status": "False"},)
+_CONDITIONS = msgspec.json.Decoder(tuple[types.PodCondition, ...])
+
+
+def _is_unready(text: bytes) -> bool:
+    try:
+        return any((one.type, one.status) == ("Ready", "False") for one in _CONDITIONS.decode(text))
+    except msgspec.ValidationError:
+        return False  # whoever reads conditions refuses it
+
+
+def slim_status(status: SlimPodStatus) -> bytes:
+    """The part of a pod's status that is neither phase, start time nor nomination; empty for nearly every pod."""
+    part: dict[str, object] = {}
+    if isinstance(status.conditions, Raw):
+        text = bytes(status.conditions)
+        # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
+        # timestamps of their own, without which budgets are told that a pod is not ready
+        if any(word in text for word in _TELLING):
+            part["conditions"] = status.conditions
+        elif b'"False"' in text and _is_unready(text):
+            part["conditions"] = _UNREADY
+    for name, statuses in (
+        ("containerStatuses", status.container_statuses),
+        ("initContainerStatuses", status.init_container_statuses),
+    ):
+        resized = [s for s in statuses or () if isinstance(s.resources, Raw)] if statuses is not UNSET else []
+        if resized:
+            part[name] = resized
+    if isinstance(status.allocated_resources, Raw):
+        part["allocatedResources"] = status.allocated_resources
+    if isinstance(status.resources, Raw):
+        part["resources"] = status.resources
+    if isinstance(status.resource_claim_statuses, Raw):
+        part["resourceClaimStatuses"] = status.resource_claim_statuses
+    if isinstance(status.node_allocatable_resource_claim_statuses, Raw):
+        part["nodeAllocatableResourceClaimStatuses"] = status.node_allocatable_resource_claim_statuses
+    return _ENCODER.encode(part) if part else b""
+
+
+def _pod_spec(text: bytes) -> types.PodSpec:
+    try:
+        spec = decode(text, types.PodSpec)
+    except InputError as error:
+        raise error.at(Place(field="spec")) from None
+    return default_pod_spec(spec)
+
+
+def _pod_status(text: bytes) -> types.PodStatus:
+    try:
+        status = decode(text, types.PodStatus)
+    except InputError as error:
+        raise error.at(Place(field="status")) from None
+    return default_pod_status(status)
+
+
+def _labels(text: bytes) -> dict[str, str]:
+    try:
+        return decode(text, dict[str, str]) if text != b"null" else {}
+    except InputError as error:
+        raise error.at(Place(field="metadata.labels")) from None
+
+
+def read_annotations(text: bytes) -> bytes:
+    """The part that is read; empty for nearly every pod."""
+    if not any(mark in text for mark in ANNOTATION_MARKS):
+        return b""
+    every = msgspec.json.decode(text)
+    if not isinstance(every, dict):
+        return text
+    return _ENCODER.encode({key: every[key] for key in sorted(every) if is_read(key)})
+
+
+def _annotations(text: bytes) -> dict[str, str]:
+    try:
+        return decode(text, dict[str, str])
+    except InputError as error:
+        raise error.at(Place(field="metadata.annotations")) from None
+
+
+def _owners(text: bytes) -> tuple[types.OwnerReference, ...]:
+    try:
+        return decode(text, tuple[types.OwnerReference, ...]) if text != b"null" else ()
+    except InputError as error:
+        raise error.at(Place(field="metadata.ownerReferences")) from None

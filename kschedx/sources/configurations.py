@@ -10,10 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError
-from kschedx.sources import yaml_text
-from kschedx.sources.field_lines import line_of
-from kschedx.sources.files import STDIN
-from kschedx.sources.text import load_documents
+from kschedx.sources import yaml as yaml_text
+from kschedx.sources.files import STDIN, load_documents
+from kschedx.sources.line_numbers import line_of
 
 KIND = "KubeSchedulerConfiguration"
 POLICY = "Policy"

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import msgspec
+
 from kschedx.errors import InputError, Place, nearest
-from kschedx.sources import compressed, foreign
-from kschedx.sources.archives.tar import Tar, is_tar
-from kschedx.sources.archives.zip import Zip, is_zip
+from kschedx.sources import compression as compressed
+from kschedx.sources import manifests as foreign
 from kschedx.sources.batch import Batch
-from kschedx.sources.compressed import Budget, Counted
+from kschedx.sources.compression import CountedStream, Joined, Readable, SizeBudget
 from kschedx.sources.dumps import LeftOut, See, ignore
 from kschedx.sources.lists import ItemError
 from kschedx.sources.manifests import HEAD, Refuse, Text, holds_nothing
 from kschedx.sources.manifests import read as read_text
-from kschedx.sources.streams import Joined, Readable
-from kschedx.sources.tree import SUFFIXES, Folder, Tree, is_output, unreadable
+from kschedx.sources.tree import SUFFIXES, Folder, Tar, Tree, Zip, is_output, is_tar, is_zip, unreadable
 
 STDIN = "-"
 _MOST_KEPT = 512 << 20
@@ -91,7 +91,7 @@ def _checked(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
 
 def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse) -> Iterator[Batch]:
     """What is in a file, which may be an archive."""
-    budget = Budget(source)
+    budget = SizeBudget(source)
     again = _Again(file, budget)
     head, content = _unpacked(again, source, budget)
     packed = content is not again
@@ -100,7 +100,7 @@ def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Ref
     elif is_tar(head):
 
         def reopened() -> Readable:
-            start, whole = _unpacked(Counted(again.from_start(source), budget), source, budget)
+            start, whole = _unpacked(CountedStream(again.from_start(source), budget), source, budget)
             return Joined(start, whole)
 
         yield from _tree(Tar(reopened, source), source, see, refuse, budget)
@@ -110,9 +110,9 @@ def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Ref
         yield from read_text(text, see, _lenient(refuse))
 
 
-def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | None) -> Iterator[Batch]:
+def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget | None) -> Iterator[Batch]:
     """The manifests of a folder or an archive; `budget` is the archive's."""
-    from kschedx.sources.dumps.recognition import plan as plan_of
+    from kschedx.sources.dumps.layouts import plan as plan_of
 
     plan = plan_of(tree.names(), source)
     if not plan.wanted:
@@ -121,8 +121,8 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | No
     empty: list[str] = []
     left_out: list[tuple[str, InputError]] = []
     for member in tree.open(plan.wanted):
-        own = budget or Budget(member.source)
-        file: Readable = member.file if budget else Counted(member.file, own)
+        own = budget or SizeBudget(member.source)
+        file: Readable = member.file if budget else CountedStream(member.file, own)
         batch = None
         try:
             head, content = _unpacked(file, member.source, own)
@@ -158,7 +158,7 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: Budget | No
         see(dump)
 
 
-def _unpacked(file: Readable, source: str, budget: Budget) -> tuple[bytes, Readable]:
+def _unpacked(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Readable]:
     """The first bytes of a file's content, and the rest of it: the file itself, if it is not compressed."""
     head = _head(file)
     compression = compressed.format_of(head)
@@ -179,10 +179,10 @@ def _head(file: Readable) -> bytes:
     return head
 
 
-class _Again(Counted):
+class _Again(CountedStream):
     """A file that can be read from its beginning again; what comes through a pipe is kept in memory until `forget`."""
 
-    def __init__(self, file: BinaryIO, budget: Budget) -> None:
+    def __init__(self, file: BinaryIO, budget: SizeBudget) -> None:
         super().__init__(file, budget)
         self._raw = file
         self._start = file.tell() if file.seekable() else None
@@ -216,3 +216,20 @@ class _Again(Counted):
             self._kept = None
         self._whole.seek(0)
         return self._whole
+
+
+# Small inputs as plain dicts: the pod to explain, a scheduler configuration.
+
+_DECODER = msgspec.json.Decoder(list[dict[str, object]])
+
+
+def load_documents(path: str) -> list[tuple[dict[str, object], Place]]:
+    """The objects of a file, a folder or standard input ("-"), with their places. Raises InputError."""
+    documents = []
+    for batch in read(path):
+        try:
+            objects = batch.decode(_DECODER)
+        except msgspec.ValidationError as error:
+            raise batch.invalid(error) from None
+        documents += [(found, batch.origin.place(index)) for index, found in enumerate(objects)]
+    return documents

@@ -1,4 +1,4 @@
-"""The text of one file: what it is written in, and the objects in it."""
+"""Files of other tools: what they look like, so that the error can say so."""
 
 from __future__ import annotations
 
@@ -12,12 +12,82 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
-from kschedx.sources import foreign
 from kschedx.sources.batch import Batch
+from kschedx.sources.compression import Joined, Readable
 from kschedx.sources.dumps import See, cluster_info, simulator
 from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import is_nameless
-from kschedx.sources.streams import Joined, Readable
+
+_MAGIC = (
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x7fELF", "a program"),
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "an image"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"k8s\x00", "Kubernetes protobuf"),
+)
+_TEXT = (
+    (re.compile(rb"\A(?:\s*+#.*+\n)*+\s*+(?:FROM|ARG)\s+\S", re.ASCII), "a Dockerfile"),
+    (re.compile(rb"\A#!"), "a script"),
+    (re.compile(rb"\A\s*+<[!?a-zA-Z]"), "XML or HTML"),
+    (re.compile(rb"\A-----BEGIN "), "a key or certificate"),
+    (re.compile(rb"\A\s*+(?:(?:terraform|resource|provider|variable|module)\b[^\n:]*\{)"), "a Terraform file"),
+    (re.compile(rb"\A(?:NAME|NAMESPACE|LAST SEEN) {2,}[A-Z]"), "a table printed by kubectl without -o yaml"),
+    (
+        re.compile(rb"\AName: {2,}+.*+\n"),
+        "the output of `kubectl describe`, not of `get -o yaml`",
+    ),
+    (re.compile(rb"\A(?:error: |Error from server|Unable to connect to the server)"), "an error of kubectl"),
+    (re.compile(rb"^services:[ \t\r]*+$", re.MULTILINE), "a Docker Compose file"),
+    (re.compile(rb"\A(?:\s*+[#;].*+\n)*+\s*+\[[\w.\" -]++\][ \t\r]*+\n\s*+[\w.-]++ *="), "a TOML or INI file"),
+)
+_TEMPLATE = re.compile(rb"\{\{-?\s*(?:[.$(\"/]|(?:if|end|else|range|with|include|template|define|toYaml)\b)")
+
+_OTHER_TEMPLATE = re.compile(rb"\{\{-?\s*\w|\{%-?\s*\w")
+_VARIABLE = re.compile(r"\$\{\w")
+
+_HEAD = 64 << 10
+"""Bytes of a text that are looked at; the patterns take each of them once, whatever they are."""
+
+TEMPLATE = "looks like a template"
+HELM_TEMPLATE = "looks like a template of a Helm chart"
+FILL_IN = "fill in its variables first, as with `envsubst`"
+ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
+
+
+def binary(head: bytes) -> str:
+    """What data looks like that cannot be YAML or JSON; empty if it may be. `head`: the first 512 bytes or more."""
+    for magic, name in _MAGIC:
+        if head.startswith(magic):
+            return name
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    return "binary data" if b"\0" in head else ""
+
+
+def foreign_text(content: bytes) -> str:
+    """What a text looks like that is no manifest; empty if unknown."""
+    head = content[:_HEAD]
+    return next((name for pattern, name in _TEXT if pattern.search(head)), "")
+
+
+def foreign_template(content: bytes) -> tuple[str, str, int] | None:
+    """What to call a template, of a Helm chart or any other; what to do with it; the first line that makes it one."""
+    for pattern, message, hint in (
+        (_TEMPLATE, HELM_TEMPLATE, "render it first, with `helm template`"),
+        (_OTHER_TEMPLATE, TEMPLATE, "render it first"),
+    ):
+        if match := pattern.search(content):
+            return message, hint, content.count(b"\n", 0, match.start()) + 1
+    return None
+
+
+def variables_hint(found: str) -> str:
+    """What to do about a value that cannot be, where a variable in it was not filled in."""
+    return FILL_IN if _VARIABLE.search(found) and FILL_IN not in found else ""
+
+
+# The text of one file: what it is written in, and the objects in it.
 
 Refuse: TypeAlias = Callable[[InputError], None]
 HEAD = 64 << 10
@@ -57,7 +127,7 @@ def read(text: Text, see: See, refuse: Refuse | None = None) -> Iterator[Batch]:
         text = _from_utf16(text)
     start = text.start
     with_logs = cluster_info.is_stdout(start)  # and in those may be anything
-    if not with_logs and (looks := foreign.binary(text.head)):
+    if not with_logs and (looks := binary(text.head)):
         raise _foreign(looks, text.source)
     if text.kind and (start.startswith(b"[") or start.rstrip() == b"null"):
         listed = simulator.as_list(text.kind, _whole(text))
@@ -99,7 +169,7 @@ def _from_utf16(text: Text) -> Text:
 
 def holds_nothing(source: str) -> InputError:
     """No object in all of it."""
-    return InputError("holds no objects", place=Place(source=source), hint=foreign.ALLOWED)
+    return InputError("holds no objects", place=Place(source=source), hint=ALLOWED)
 
 
 def _whole(text: Text) -> bytes:
@@ -146,21 +216,21 @@ def _braces(text: Text, whole: bytes, refuse: Refuse | None) -> Iterator[Batch]:
 
 
 def _yaml(text: bytes, source: str, refuse: Refuse | None) -> Iterator[Batch]:
-    from kschedx.sources import yaml_bulk
+    from kschedx.sources import rapidyaml as yaml_bulk
 
     try:
         yield from yaml_bulk.read(text, source=source, refuse=refuse)
     except InputError as error:
-        if template := foreign.template(text):
+        if template := foreign_template(text):
             message, hint, line = template
             raise InputError(message, place=Place(source=source, line=line), hint=hint) from None
-        if looks := foreign.text(text):
+        if looks := foreign_text(text):
             raise _foreign(looks, source) from None
         rows, number = text.splitlines(), error.place.line or 0
         at = rows[number - 1].decode(errors="replace") if 0 < number <= len(rows) else ""
-        error.hint = foreign.variables_hint(at) or error.hint
+        error.hint = variables_hint(at) or error.hint
         raise error from None
 
 
 def _foreign(looks: str, source: str) -> InputError:
-    return InputError(f"looks like {looks}", place=Place(source=source), hint=foreign.ALLOWED)
+    return InputError(f"looks like {looks}", place=Place(source=source), hint=ALLOWED)

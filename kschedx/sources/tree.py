@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+import stat
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from msgspec import Struct
 
 from kschedx.errors import InputError, Place
-from kschedx.sources import compressed
-from kschedx.sources.streams import Readable
+from kschedx.sources import compression as compressed
+from kschedx.sources.compression import Readable, SizeBudget, Stream
+
+if TYPE_CHECKING:
+    import tarfile
+    import zipfile
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class TreeMember(Struct, frozen=True, kw_only=True):
     """A file of a tree, open."""
 
     name: str
@@ -39,7 +48,7 @@ class Tree(Protocol):
         """The files that may be manifests by their names, in order."""
         ...
 
-    def open(self, wanted: Collection[str]) -> Iterator[Member]:
+    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
         """The files of these names, each to be read before the next one is taken."""
         ...
 
@@ -90,7 +99,7 @@ class Folder:
             elif may_be_manifest(entry.name) and _is_file(entry):
                 yield prefix + entry.name
 
-    def open(self, wanted: Collection[str]) -> Iterator[Member]:
+    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
         root = self._path.resolve()
         for name in wanted:
             path = self._path / name
@@ -99,7 +108,7 @@ class Folder:
                 raise InputError("a link that leads out of the folder", place=place, hint="name what it leads to")
             try:
                 with path.open("rb", buffering=0) as file:
-                    yield Member(name=name, source=str(path), file=cast(Readable, file), path=path)
+                    yield TreeMember(name=name, source=str(path), file=cast(Readable, file), path=path)
             except OSError as error:
                 raise unreadable(str(path), error) from None
 
@@ -110,3 +119,309 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return entry.is_file()
     except OSError:  # a link in a circle
         return False
+
+
+# The names in an archive, and what is wrong with them.
+
+MAX_MEMBERS = 200_000
+FOLDER = "a folder"
+LINK = "a link, and no file"
+DEVICE = "a device, and no file"
+
+
+class Names:
+    """The names of an archive's members, as they are told."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._count = 0
+        self._manifests: dict[str, str] = {}
+        """Name to why it cannot be read; empty if it can."""
+
+    def add(self, written: str, kind: str) -> None:
+        """`kind` is empty for a file, else says what the member is. Raises InputError for a name that leads out."""
+        self._count += 1
+        if self._count > MAX_MEMBERS:
+            raise InputError(f"holds more than {MAX_MEMBERS:,} files", place=Place(source=self._source))
+        name = tidy(written)
+        if written.startswith(("/", "\\")) or ".." in name.split("/") or "\0" in written:
+            place = Place(source=f"{self._source}: {written}")
+            raise InputError("a name that leads out of the archive", place=place, hint="nothing of it is read")
+        if kind != FOLDER and may_be_manifest(name):
+            self._manifests[name] = "one of two files of this name" if name in self._manifests else kind
+
+    def manifests(self) -> Sequence[str]:
+        return sorted(self._manifests)
+
+    def check(self, wanted: Collection[str]) -> None:
+        """Raises InputError for a name that is not that of one file."""
+        for name in wanted:
+            if problem := self._manifests[name]:
+                hint = "pack it with --dereference" if problem == LINK else ""
+                raise InputError(problem, place=Place(source=f"{self._source}: {name}"), hint=hint)
+
+
+def tidy(name: str) -> str:
+    """A member's name without "./", and with slashes where it was written on Windows."""
+    return "/".join(part for part in name.replace("\\", "/").split("/") if part not in ("", "."))
+
+
+# Tar archives of any dialect, from the first byte to the last.
+
+_BLOCK = 512
+_LONGEST_TAR_READ = 1 << 20
+"""Bytes; of the names and attributes that are written before a member."""
+
+
+def is_tar(head: bytes) -> bool:
+    """`head` is the first block, or more."""
+    return head[257:262] == b"ustar" and b"\0" in head[:_BLOCK]
+
+
+class Tar:
+    """A tar archive, compressed or not. It is read twice: for the names, and for the content."""
+
+    what = "an archive"
+
+    def __init__(self, reopened: Callable[[], Readable], source: str) -> None:
+        self._reopened = reopened
+        """Makes a stream from the archive's first byte on."""
+        self._source = source
+        self._names = Names(source)
+
+    def names(self) -> Sequence[str]:
+        for info, _ in self._members():
+            self._names.add(info.name, _tar_kind(info))
+        return self._names.manifests()
+
+    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
+        self._names.check(wanted)
+        for info, archive in self._members():
+            name = tidy(info.name)
+            if name in wanted and not _tar_kind(info):
+                content = archive.extractfile(info)
+                assert content is not None
+                yield TreeMember(name=name, source=f"{self._source}: {name}", file=_TarContent(content, self._told))
+
+    def _members(self) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
+        import tarfile
+
+        forward = _Forward(self._reopened())
+        with self._told():
+            file = cast(IO[bytes], forward)
+            archive = tarfile.TarFile(fileobj=file, encoding="utf-8", errors="backslashreplace")
+        while True:
+            with self._told():
+                info = archive.next()
+                archive.members.clear()  # type: ignore[attr-defined] # it would keep them all
+            if info is None:
+                break
+            if info.issparse():
+                raise self._error("an archive with sparse files", hint="pack it without --sparse")
+            yield info, archive
+        if not forward.ends_with_zeros:
+            raise self._error("damaged or cut short: a tar archive ends with empty blocks")
+        while forward.read(_LONGEST_TAR_READ):  # so that a checksum at the end is looked at
+            pass
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Everything that the standard library has against a tar archive, as an InputError."""
+        import tarfile
+
+        try:
+            yield
+        except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError):
+            raise self._error("a tar archive that is damaged or cut short") from None
+
+    def _error(self, message: str, hint: str = "") -> InputError:
+        return InputError(message, place=Place(source=self._source), hint=hint)
+
+
+def _tar_kind(info: tarfile.TarInfo) -> str:
+    """What the member is; empty for a file."""
+    if info.isdir() or info.name.endswith("/"):
+        return FOLDER
+    if info.issym() or info.islnk():
+        return LINK
+    return "" if info.isreg() else DEVICE
+
+
+class _TarContent(Stream):
+    """A member of an archive."""
+
+    def __init__(self, content: IO[bytes], told: Callable[[], AbstractContextManager[None]]) -> None:
+        self._content = content
+        self._told = told
+
+    def _next(self, size: int) -> bytes:
+        with self._told():
+            return self._content.read(min(size, _LONGEST_TAR_READ))
+
+
+class _Forward(io.RawIOBase):
+    """A stream as a file in which one can go forward, and back by no more than the last byte that was read.
+
+    Little is read at once, whatever is written in the archive about sizes.
+    """
+
+    def __init__(self, stream: Readable) -> None:
+        super().__init__()
+        self._stream = stream
+        self._at = 0
+        self._last = b""
+        """The last block that was read, or its end."""
+        self._again = 0
+        """How many of its bytes come again."""
+
+    @property
+    def ends_with_zeros(self) -> bool:
+        """What was read last is an empty block."""
+        return len(self._last) == _BLOCK and not any(self._last)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if self._at - 1 == offset and self._last and not self._again:
+            self._at, self._again = offset, 1
+        while self._at < offset and self.read(min(offset - self._at, _LONGEST_TAR_READ)):
+            pass
+        if self._at > offset:
+            raise ValueError("a tar archive is read from the first byte to the last")
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _LONGEST_TAR_READ:
+            raise ValueError("more than a name takes")
+        blocks = []
+        if self._again and size:
+            blocks.append(self._last[-1:])
+            size, self._again = size - 1, 0
+        while size and (block := self._stream.read(size)):
+            blocks.append(block)
+            size -= len(block)
+        found = b"".join(blocks)
+        self._at += len(found)
+        if found:
+            self._last = found[-_BLOCK:]
+        return found
+
+
+# Zip archives, in files that can be sought in.
+
+_LONGEST_ZIP_READ = 32 << 20
+"""Bytes; of the table of contents, which is read at once."""
+
+
+def is_zip(head: bytes) -> bool:
+    """Also of an archive without members."""
+    return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+
+class Zip:
+    """A zip archive in a file that can be sought in."""
+
+    what = "an archive"
+
+    def __init__(self, file: BinaryIO, source: str, budget: SizeBudget) -> None:
+        self._file = file
+        self._source = source
+        self._budget = budget
+        self._names = Names(source)
+        self._members: dict[str, zipfile.ZipInfo] = {}
+
+    def names(self) -> Sequence[str]:
+        for member in self._archive.infolist():
+            self._names.add(member.orig_filename, _zip_kind(member))
+            self._members[tidy(member.orig_filename)] = member
+        return self._names.manifests()
+
+    def open(self, wanted: Collection[str]) -> Iterator[TreeMember]:
+        self._names.check(wanted)
+        self._budget.packed = self._file.seek(0, io.SEEK_END)
+        for name in wanted:
+            member, source = self._members[name], f"{self._source}: {name}"
+            if member.flag_bits & 1:
+                raise InputError("is encrypted", place=Place(source=source), hint="unpack the archive first")
+            with _damage_told(source):
+                content = self._archive.open(member)
+            yield TreeMember(name=name, source=source, file=_ZipContent(content, source, self._budget))
+
+    @cached_property
+    def _archive(self) -> zipfile.ZipFile:
+        import zipfile
+
+        with _damage_told(self._source):
+            return zipfile.ZipFile(cast(IO[bytes], _Careful(self._file)))
+
+
+@contextmanager
+def _damage_told(source: str) -> Iterator[None]:
+    """Everything that the standard library has against a zip archive, as an InputError."""
+    import struct
+    import zipfile
+
+    try:
+        yield
+    except NotImplementedError:
+        raise InputError("compressed in a way that is not known here", place=Place(source=source)) from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise InputError("a damaged zip archive", place=Place(source=source)) from None
+
+
+class _ZipContent(Stream):
+    """A member of a zip archive. What it unpacks to is counted, and at its end its checksum is compared."""
+
+    def __init__(self, content: IO[bytes], source: str, budget: SizeBudget) -> None:
+        self._content = content
+        self._source = source
+        self._budget = budget
+
+    def _next(self, size: int) -> bytes:
+        with _damage_told(self._source):
+            block = self._content.read(size)
+        self._budget.spend(len(block))
+        return block
+
+
+class _Careful(io.RawIOBase):
+    """A file of which little is read at once, whatever is written in it about sizes."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LONGEST_ZIP_READ:
+            raise ValueError("a table of contents that is too long")
+        return self._file.read(size)
+
+
+def _zip_kind(member: zipfile.ZipInfo) -> str:
+    if member.is_dir():
+        return FOLDER
+    mode = member.external_attr >> 16
+    if stat.S_ISLNK(mode):
+        return LINK
+    return "" if stat.S_IFMT(mode) in (0, stat.S_IFREG) else DEVICE

@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kschedx.api.decode import decode
-from kschedx.api.device_defaults import defaulted_claim
-from kschedx.api.devices import ResourceClaim
-from kschedx.api.resource_quota import ResourceQuota, quota_refusal
+from kschedx.apiserver.defaulting import defaulted_claim
+from kschedx.kube.decoding import decode
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.resource_quota import ResourceQuota, quota_refusal
 from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
 from tests.command import kschedx

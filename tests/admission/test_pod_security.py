@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from kschedx.api.pod_security.policy import PREFIX, Level, LevelVersion, policy_of
-from kschedx.api.types import Pod
-from kschedx.api.workloads import made_of
+from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion, policy_of
 from kschedx.errors import NotAdmittedError
-from kschedx.explain.admission import admission_notes, admitted_pod
-from kschedx.explain.notes.admission import PodSecurityWarning
-from kschedx.explain.pod_security import standards_of
+from kschedx.explain.admission import admission_notes, admitted_pod, standards_of
+from kschedx.explain.notes import PodSecurityWarning
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import made_of
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest

@@ -7,13 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.api.admission import AdmissionChange, AdmissionContext, admit, check_plugins
-from kschedx.api.limit_range import default_limit_range
-from kschedx.api.optional_admission import DEFAULT_TOLERATIONS, NODE_SELECTOR, OPTIONAL_PLUGINS
-from kschedx.api.scheduling import PriorityClass
-from kschedx.api.types import LimitRange, Pod, RuntimeClass, Toleration
-from kschedx.api.validation_parts import ValidationOptions
+from kschedx.apiserver.admission import AdmissionChange, AdmissionContext, admit, check_plugins
+from kschedx.apiserver.limit_range import default_limit_range
 from kschedx.errors import InputError
+from kschedx.kube.field_errors import ValidationOptions
+from kschedx.kube.optional_admission import DEFAULT_TOLERATIONS, NODE_SELECTOR, OPTIONAL_PLUGINS
+from kschedx.kube.types import LimitRange, Pod, PriorityClass, RuntimeClass, Toleration
 
 Json = dict[str, Any]
 

@@ -7,15 +7,8 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kschedx.api.csi_translation import (
-    TranslationError,
-    inline_handle,
-    plugin_named,
-    plugin_of,
-    translated,
-)
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.storage import PersistentVolume
+from kschedx.kube.storage import PersistentVolume, TranslationError, inline_handle, plugin_named, plugin_of, translated
+from kschedx.kube.types import Volume
 
 ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.decode import decode
-from kschedx.api.types import PodSpec
 from kschedx.errors import InputError
+from kschedx.kube.decoding import decode
+from kschedx.kube.types import PodSpec
 
 
 @pytest.mark.parametrize(

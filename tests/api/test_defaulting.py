@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.defaulting import (
+from kschedx.apiserver.defaulting import (
     default_namespace,
     default_node,
     default_pod,
@@ -16,10 +16,9 @@ from kschedx.api.defaulting import (
     merge_label_keys,
     uses_label_keys,
 )
-from kschedx.api.scheduling import PriorityClass
-from kschedx.api.selectors import LabelSelector, LabelSelectorRequirement
-from kschedx.api.types import Namespace, Node, ObjectMeta, Pod, PodSpec
 from kschedx.errors import InputError
+from kschedx.kube.selectors import LabelSelector, LabelSelectorRequirement
+from kschedx.kube.types import Namespace, Node, ObjectMeta, Pod, PodSpec, PriorityClass
 
 Json = dict[str, object]
 

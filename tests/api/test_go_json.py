@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.go_json import BOOL, INT64, STRING, GoJSONError, Map, Record, Slice, Text, decode_first
+from kschedx.kube.go_json import BOOL, INT64, STRING, GoJSONError, Map, Record, Slice, Text, decode_first
 
 INNER = Record("v1.Inner", {"count": INT64, "flag": BOOL, "kind": Text("v1.Kind")})
 OUTER = Record(

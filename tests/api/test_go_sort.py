@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.go_sort import sort_slice
+from kschedx.kube.go_sort import sort_slice
 
 
 @given(st.lists(st.integers(min_value=0, max_value=6), max_size=400))

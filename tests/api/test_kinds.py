@@ -7,9 +7,9 @@ import re
 import pytest
 import yaml
 
-from kschedx.api.kinds import KINDS, Kind, key_of, kind_of
-from kschedx.explain.missing import MATTERS
+from kschedx.explain.missing_kinds import MATTERS
 from kschedx.framework.registry import IN_TREE
+from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of
 from tests.command import ROOT
 
 
@@ -35,7 +35,7 @@ def test_the_kind_of_another_group_has_another_key(name: str, group: str, key: s
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.read_by], ids=lambda kind: kind.key)
-def test_what_a_plugin_reads_may_matter(kind: Kind) -> None:
+def test_what_a_plugin_reads_may_matter(kind: ResourceKind) -> None:
     assert set(kind.read_by) <= set(IN_TREE)
     assert kind.leaves
     assert kind.key in MATTERS

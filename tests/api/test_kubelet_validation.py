@@ -8,11 +8,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kschedx.api.claim_validation import validate_claim_spec
-from kschedx.api.kubelet_fields import KubeletFields
-from kschedx.api.pod_volumes import PersistentVolumeClaimSpec
-from kschedx.api.types import Pod
-from kschedx.api.validation import validate_pod
+from kschedx.apiserver.security_context import KubeletFields
+from kschedx.apiserver.validation import validate_claim_spec, validate_pod
+from kschedx.kube.types import PersistentVolumeClaimSpec, Pod
 
 Json = dict[str, object]
 

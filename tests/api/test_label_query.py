@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.label_query import parse_label_query
 from kschedx.errors import InputError
+from kschedx.kube.selectors import parse_label_query
 
 LABELS = {"app": "web", "tier": "front", "cores": "8", "acme.io/team": "shop", "empty": ""}
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.limit_range import apply_limit_range, default_limit_range, limit_range_refusal
-from kschedx.api.types import LimitRange, PodSpec
+from kschedx.apiserver.limit_range import apply_limit_range, default_limit_range, limit_range_refusal
 from kschedx.errors import InputError
+from kschedx.kube.types import LimitRange, PodSpec
 
 Json = dict[str, Any]
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.api.optional_admission import (
+from kschedx.errors import InputError
+from kschedx.kube.optional_admission import (
     DEFAULT_TOLERATIONS,
     NODE_SELECTOR,
     TOLERATIONS_WHITELIST,
@@ -16,8 +17,7 @@ from kschedx.api.optional_admission import (
     apply_node_selector,
     tolerate_extended_resources,
 )
-from kschedx.api.types import PodSpec
-from kschedx.errors import InputError
+from kschedx.kube.types import PodSpec
 
 Json = dict[str, Any]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.priority import priority_conflicts, resolve_priority
-from kschedx.api.scheduling import PriorityClass
-from kschedx.api.types import ObjectMeta, PodSpec
+from kschedx.apiserver.pod_classes import priority_conflicts, resolve_priority
 from kschedx.errors import InputError
+from kschedx.kube.types import ObjectMeta, PodSpec, PriorityClass
 
 
 def priority_class(name: str, value: int, policy: str | None = None, *, default: bool = False) -> PriorityClass:

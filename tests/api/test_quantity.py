@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.integers import MAX_INT64, MIN_INT64, parse_int64, truncated_quotient, wrap_int32, wrap_int64
-from kschedx.api.quantity import (
+from kschedx.errors import InputError
+from kschedx.kube.quantity import (
     Format,
     Unit,
     Written,
@@ -20,7 +20,7 @@ from kschedx.api.quantity import (
     parse_quantity,
     value,
 )
-from kschedx.errors import InputError
+from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, truncated_quotient, wrap_int32, wrap_int64
 
 FACTORS = {
     "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1),

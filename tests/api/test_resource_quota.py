@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kschedx.api.resource_quota import ResourceQuota, charged, quota_refusal, with_status
-from kschedx.api.storage import PersistentVolumeClaim
-from kschedx.api.types import Pod
+from kschedx.kube.resource_quota import ResourceQuota, charged, quota_refusal, with_status
+from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.types import Pod
 from tests.builders import Manifest
 
 

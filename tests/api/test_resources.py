@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kschedx.api.quantity import milli_value, value
-from kschedx.api.resource_names import is_extended_resource, is_scalar_resource
-from kschedx.api.resources import (
+from kschedx.errors import InputError
+from kschedx.kube.names import is_extended_resource, is_scalar_resource
+from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.resources import (
     DEFAULT_MEMORY,
     DEFAULT_MILLI_CPU,
     PodRequest,
@@ -23,8 +24,7 @@ from kschedx.api.resources import (
     pod_request,
     request_parts,
 )
-from kschedx.api.types import PodSpec, PodStatus
-from kschedx.errors import InputError
+from kschedx.kube.types import PodSpec, PodStatus
 
 Json = dict[str, object]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.runtime_class import apply_runtime_class, check_overhead, check_runtime_class, find_runtime_class
-from kschedx.api.tolerations import covers, merge_tolerations, tolerates
-from kschedx.api.types import PodSpec, RuntimeClass, Taint, Toleration
+from kschedx.apiserver.pod_classes import apply_runtime_class, check_overhead, check_runtime_class, find_runtime_class
 from kschedx.errors import InputError
+from kschedx.kube.tolerations import covers, merge_tolerations, tolerates
+from kschedx.kube.types import PodSpec, RuntimeClass, Taint, Toleration
 
 Json = dict[str, Any]
 

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
-from kschedx.api.selector_validation import (
+from kschedx.apiserver.placement_validation import (
     validate_label_selector,
     validate_labels,
     validate_node_selector,
     validate_preferred_terms,
 )
-from kschedx.api.selectors import (
+from kschedx.errors import InputError
+from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
+from kschedx.kube.selectors import (
     EVERYTHING,
     NOTHING,
     LabelSelector,
@@ -33,7 +34,6 @@ from kschedx.api.selectors import (
     required_node_affinity,
     selector_from_set,
 )
-from kschedx.errors import InputError
 
 LABEL_KEY_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "

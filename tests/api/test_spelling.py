@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.spelling import meant_by
+from kschedx.kube.typos import meant_by
 
 
 @pytest.mark.parametrize(

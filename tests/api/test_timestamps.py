@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.timestamps import LATEST, nanoseconds
 from kschedx.errors import InputError
+from kschedx.kube.scalars import LATEST, nanoseconds
 
 
 @pytest.mark.parametrize(

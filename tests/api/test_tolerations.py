@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.tolerations import Tolerations, tolerates, untolerated
-from kschedx.api.types import Taint, Toleration
+from kschedx.kube.tolerations import Tolerations, tolerates, untolerated
+from kschedx.kube.types import Taint, Toleration
 
 KEYS, EFFECTS, VALUES = ("", "a", "b"), ("", "NoSchedule", "NoExecute"), ("", "1", "2")
 OPERATORS = ("", "Equal", "Exists", "Lt", "Gt", "Odd")

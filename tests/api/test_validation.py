@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kschedx.api.defaulting import default_pod, merge_spread_label_keys
-from kschedx.api.types import Pod
-from kschedx.api.validation import validate_pod
-from kschedx.api.validation_parts import ValidationOptions
+from kschedx.apiserver.defaulting import default_pod, merge_spread_label_keys
+from kschedx.apiserver.validation import validate_pod
+from kschedx.kube.field_errors import ValidationOptions
+from kschedx.kube.types import Pod
 
 Json = dict[str, object]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.apiserver.budget_validation import validate_budget
+from kschedx.apiserver.workload_validation import validate_budget
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedx.apiserver import strict
+from kschedx.apiserver import unknown_fields as strict
 from tests.builders import Manifest
 from tests.cli.manifests import POD, changed
 
@@ -72,7 +72,7 @@ CONTAINER = f"{POD_SPEC}.containers[0]"
     ],
 )
 def test_a_fault_has_its_place_and_what_was_meant(path: str, value: object, told: str) -> None:
-    (fault,) = strict.faults(changed(DEPLOYMENT, path, value))
+    (fault,) = strict.unknown_fields(changed(DEPLOYMENT, path, value))
     assert str(fault) == told
 
 
@@ -88,14 +88,14 @@ def test_a_fault_has_its_place_and_what_was_meant(path: str, value: object, told
     ],
 )
 def test_what_an_api_server_takes_is_no_fault(path: str, value: object) -> None:
-    assert strict.faults(changed(DEPLOYMENT, path, value)) == []
+    assert strict.unknown_fields(changed(DEPLOYMENT, path, value)) == []
 
 
 def test_what_is_stored_or_of_another_kind_is_not_held_against_the_fields() -> None:
     wrong = changed(DEPLOYMENT, "spec.later", 1)
-    assert strict.faults(wrong)
-    assert strict.faults(changed(wrong, "metadata.uid", "1")) == []
-    assert strict.faults({**wrong, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}) == []
+    assert strict.unknown_fields(wrong)
+    assert strict.unknown_fields(changed(wrong, "metadata.uid", "1")) == []
+    assert strict.unknown_fields({**wrong, "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}) == []
 
 
 def test_every_type_that_a_field_names_is_there() -> None:

@@ -13,12 +13,16 @@ from typing import Any
 
 import pytest
 
-from kschedx.api.workloads import MAKING_PODS, made_of
-from kschedx.apiserver.budget_validation import validate_budget
-from kschedx.apiserver.workload_specs import priority_class, workload_spec
-from kschedx.apiserver.workload_validation import validate_claims, validate_workload
+from kschedx.apiserver.workload_validation import (
+    priority_class,
+    validate_budget,
+    validate_claims,
+    validate_workload,
+    workload_spec,
+)
 from kschedx.errors import InputError
 from kschedx.explain.admission import admitted_pod
+from kschedx.kube.workloads import MAKING_PODS, made_of
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kschedx.api.quantity import milli_value
+from kschedx.kube.quantity import milli_value
 
 Json = Mapping[str, Any]
 

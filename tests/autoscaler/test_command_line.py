@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from kschedx.api.autoscaler_command import parsed
-from kschedx.autoscaler.command_line import of_deployments, typed
-from kschedx.autoscaler.flags import Flags, check_known
-from kschedx.autoscaler.groups_file import read_groups
+from kschedx.autoscaler.flags import Flags, check_known, of_deployments, typed
+from kschedx.autoscaler.templates import read_groups
 from kschedx.errors import ConfigError, InputError
-from kschedx.framework.duration import Duration
+from kschedx.kube.autoscalers import parsed
+from kschedx.kube.duration import Duration
 from kschedx.releases.autoscaler import autoscaler_behaviour
 
 NEW, OLD = autoscaler_behaviour("1.36"), autoscaler_behaviour("1.32")

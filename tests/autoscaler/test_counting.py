@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kschedx.autoscaler.document import document
 from kschedx.autoscaler.loop import Loop
-from kschedx.autoscaler.run import setup_of
+from kschedx.autoscaler.run import loop_document, setup_of
 from kschedx.snapshot.snapshot import Snapshot
 from tests.autoscaler.loops import Json, cases
 
@@ -26,5 +25,5 @@ def test_counting_comes_to_the_same_as_placing(case: Json) -> None:
         now=case["now"],
     )
     pods = setup.framework.snapshot.pods
-    counted, placed = (document(Loop(replace(setup, counts=way)).run(), pods) for way in (True, False))
+    counted, placed = (loop_document(Loop(replace(setup, counts=way)).run(), pods) for way in (True, False))
     assert counted == placed

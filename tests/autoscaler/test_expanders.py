@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.types import ConfigMap
 from kschedx.autoscaler.expanders import Option, by_priority
+from kschedx.kube.types import ConfigMap
 
 GROUPS = ("spot-a", "spot-b", "demand-a")
 INVALID = "Warning PriorityConfigMapInvalid: Wrong configuration for priority expander: "

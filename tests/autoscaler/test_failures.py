@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from kschedx.answer.explanation import Explanation
+from kschedx.inquiry.explanation import Explanation
 from tests.autoscaler.small import autoscale, group, node, pod, status
 
 Json = Mapping[str, Any]

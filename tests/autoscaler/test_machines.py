@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from kschedx.autoscaler.machines import machine_templates
+from kschedx.autoscaler.templates import machine_templates
 from tests.builders import Manifest
 from tests.command import ROOT
 from tests.command import kschedx as command

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.types import Node, NodeSpec, ObjectMeta
-from kschedx.autoscaler.membership import membership
+from kschedx.autoscaler.node_groups import membership
+from kschedx.kube.types import Node, NodeSpec, ObjectMeta
 
 MIG = "https://www.googleapis.com/compute/v1/projects/p/zones/europe-west1-{}/instanceGroups/gke-prod-pool-1-{}-grp"
 

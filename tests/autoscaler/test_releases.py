@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kschedx.api.resources import RequestOptions
-from kschedx.api.types import Node, ObjectMeta
 from kschedx.autoscaler.flags import Flags
+from kschedx.autoscaler.node_groups import TaintRules
 from kschedx.autoscaler.sizes import Similarity
-from kschedx.autoscaler.taints import TaintRules
 from kschedx.autoscaler.templates import Template
+from kschedx.kube.resources import RequestOptions
+from kschedx.kube.types import Node, ObjectMeta
 from kschedx.releases.autoscaler import autoscaler_behaviour
 from tests.autoscaler.small import autoscale, group, node, outcome, pod, status
 

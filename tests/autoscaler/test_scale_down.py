@@ -9,9 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 import kschedx
-from kschedx.autoscaler.cluster import Options
-from kschedx.autoscaler.scale_down.decision import Removal, ScaleDown, Unremovable
-from kschedx.autoscaler.scale_down.pods import Blocker, Fate
+from kschedx.autoscaler.cluster import AutoscalerOptions
+from kschedx.autoscaler.scale_down import Removal, RemovalBlocker, RemovalFate, ScaleDown, Unremovable
 from kschedx.explain.setup import Setup
 from tests.builders import Manifest, node, pod
 
@@ -58,7 +57,7 @@ def cluster(*objects: Manifest, target: int = 2) -> kschedx.Snapshot:
 def about(
     snapshot: kschedx.Snapshot, name: str = "a", flags: Mapping[str, Sequence[str]] | None = None, version: str = "1.36"
 ) -> Removal:
-    options = Options(group_label="group", flags=flags or {})
+    options = AutoscalerOptions(group_label="group", flags=flags or {})
     setup = Setup.for_cluster(snapshot, kube_version=version)
     return ScaleDown.of(snapshot, options, setup.scheduler_on(snapshot)).about(name)
 
@@ -102,7 +101,7 @@ def test_pods_of_daemon_sets_count_unless_they_are_ignored(flags: Mapping[str, l
     found = about(cluster(*ROOMY, agent, running("web")), flags=flags)
     assert found.utilization is not None
     assert found.utilization.share == share
-    assert [one.fate for one in found.pods] == [Fate.DAEMON_SET, Fate.MOVES]
+    assert [one.fate for one in found.pods] == [RemovalFate.DAEMON_SET, RemovalFate.MOVES]
 
 
 BUDGET: Manifest = {
@@ -118,26 +117,34 @@ LOCAL: dict[str, Any] = {"volumes": [{"name": "cache", "emptyDir": {}}]}
 @pytest.mark.parametrize(
     ("one", "flags", "blocker"),
     [
-        (running("web", metadata={"ownerReferences": []}), {}, Blocker.NOT_REPLICATED),
+        (running("web", metadata={"ownerReferences": []}), {}, RemovalBlocker.NOT_REPLICATED),
         (running("web", metadata={"ownerReferences": [], "annotations": {SAFE: "true"}}), {}, None),
-        (running("web", metadata={"ownerReferences": [{**REPLICA_SET[0], "kind": "Foo"}]}), {}, Blocker.NOT_REPLICATED),
+        (
+            running("web", metadata={"ownerReferences": [{**REPLICA_SET[0], "kind": "Foo"}]}),
+            {},
+            RemovalBlocker.NOT_REPLICATED,
+        ),
         (
             running("web", metadata={"ownerReferences": [{**REPLICA_SET[0], "kind": "Foo"}]}),
             {"skip-nodes-with-custom-controller-pods": ["false"]},
             None,
         ),
-        (running("web", metadata={"annotations": {SAFE: "false"}}), {}, Blocker.NOT_SAFE_TO_EVICT_ANNOTATION),
-        (running("web", **LOCAL), {}, Blocker.LOCAL_STORAGE_REQUESTED),
-        (running("web", volumes=[{"name": "cache", "hostPath": {"path": "/"}}]), {}, Blocker.LOCAL_STORAGE_REQUESTED),
+        (running("web", metadata={"annotations": {SAFE: "false"}}), {}, RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION),
+        (running("web", **LOCAL), {}, RemovalBlocker.LOCAL_STORAGE_REQUESTED),
+        (
+            running("web", volumes=[{"name": "cache", "hostPath": {"path": "/"}}]),
+            {},
+            RemovalBlocker.LOCAL_STORAGE_REQUESTED,
+        ),
         (running("web", volumes=[{"name": "cache", "emptyDir": {"medium": "Memory"}}]), {}, None),
         (running("web", metadata={"annotations": {f"{SAFE}-local-volumes": "x,cache"}}, **LOCAL), {}, None),
         (running("web", **LOCAL), {"skip-nodes-with-local-storage": ["false"]}, None),
-        (running("web", labels={"app": "web"}), {}, Blocker.NOT_ENOUGH_PDB),
+        (running("web", labels={"app": "web"}), {}, RemovalBlocker.NOT_ENOUGH_PDB),
         (running("web", namespace="kube-system"), {}, None),
         (
             running("web", namespace="kube-system", metadata={"creationTimestamp": "2999-01-01T00:00:00Z"}),
             {},
-            Blocker.UNMOVABLE_KUBE_SYSTEM_POD,
+            RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD,
         ),
         (running("web", status={"phase": "Running"}, metadata={"deletionTimestamp": OLD}, **LOCAL), {}, None),
     ],
@@ -147,7 +154,7 @@ LOCAL: dict[str, Any] = {"volumes": [{"name": "cache", "emptyDir": {}}]}
         "system pod, old", "system pod, new", "should have ended",
     ],
 )  # fmt: skip
-def test_what_a_pod_means(one: Manifest, flags: Mapping[str, list[str]], blocker: Blocker | None) -> None:
+def test_what_a_pod_means(one: Manifest, flags: Mapping[str, list[str]], blocker: RemovalBlocker | None) -> None:
     found = about(cluster(*ROOMY, one, BUDGET), flags=flags)
     (fate,) = found.pods
     assert fate.blocker is blocker
@@ -158,10 +165,10 @@ def test_a_controller_that_is_gone_is_told_where_its_kind_is_known() -> None:
     other: Manifest = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "api", "namespace": "shop"}}
     web = {**other, "metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 1}}
     assert about(cluster(*ROOMY, running("web"))).pods[0].blocker is None
-    assert about(cluster(*ROOMY, running("web"), other)).pods[0].blocker is Blocker.CONTROLLER_NOT_FOUND
+    assert about(cluster(*ROOMY, running("web"), other)).pods[0].blocker is RemovalBlocker.CONTROLLER_NOT_FOUND
     assert about(cluster(*ROOMY, running("web"), web)).pods[0].blocker is None
     few = about(cluster(*ROOMY, running("web"), web), flags={"min-replica-count": ["2"]}).pods[0]
-    assert (few.blocker, few.replicas) == (Blocker.MIN_REPLICAS_REACHED, 1)
+    assert (few.blocker, few.replicas) == (RemovalBlocker.MIN_REPLICAS_REACHED, 1)
 
 
 def test_every_reason_is_told_in_the_autoscalers_order() -> None:
@@ -214,21 +221,21 @@ def test_the_node_stays_a_domain_while_places_are_looked_for() -> None:
 @pytest.mark.parametrize(
     ("grace", "deleted", "fate"),
     [
-        (None, "2026-06-20T11:58:30Z", Fate.SKIPPED),
-        (None, "2026-06-20T11:59:30Z", Fate.MOVES),
-        (600, "2026-06-20T11:58:30Z", Fate.MOVES),
-        (0, "2026-06-20T11:59:20Z", Fate.SKIPPED),
+        (None, "2026-06-20T11:58:30Z", RemovalFate.SKIPPED),
+        (None, "2026-06-20T11:59:30Z", RemovalFate.MOVES),
+        (600, "2026-06-20T11:58:30Z", RemovalFate.MOVES),
+        (0, "2026-06-20T11:59:20Z", RemovalFate.SKIPPED),
     ],
 )
 def test_a_pod_that_goes_counts_until_its_grace_period_is_over_twice(
-    grace: int | None, deleted: str, fate: Fate
+    grace: int | None, deleted: str, fate: RemovalFate
 ) -> None:
     more: dict[str, Any] = {} if grace is None else {"terminationGracePeriodSeconds": grace}
     going = running("web", metadata={"deletionTimestamp": deleted}, **more)
     found = about(replace_time(cluster(*ROOMY, going)))
     assert [one.fate for one in found.pods] == [fate]
     assert found.utilization is not None
-    assert (found.utilization.requested > 0) == (fate is Fate.MOVES)
+    assert (found.utilization.requested > 0) == (fate is RemovalFate.MOVES)
 
 
 def test_a_node_that_counts_as_upcoming_is_not_asked_about() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.autoscaler.status import GroupStatus, Health, ScaleUp, read_status
+from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp, read_status
 from kschedx.errors import InputError
 
 STRUCTURED = """
@@ -55,18 +55,18 @@ def test_the_structured_form() -> None:
     status = read_status(STRUCTURED)
     assert (status.state, status.health, status.time) == ("Running", Health.HEALTHY, "2026-07-01 03:41:12 +0000 UTC")
     assert status.groups == (
-        GroupStatus(
+        NodeGroupStatus(
             name="gpu-b", target=3, min_size=1, max_size=8, health=Health.HEALTHY, scale_up=ScaleUp.BACKOFF,
             backoff_code="QUOTA_EXCEEDED", backoff_message="no more GPUs",
             ready=2, not_started=1, registered=3, long_unregistered=1,
         ),
-        GroupStatus(name="empty", target=0, max_size=5, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY),
+        NodeGroupStatus(name="empty", target=0, max_size=5, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY),
     )  # fmt: skip
 
 
 def test_the_text_before_1_30() -> None:
     web, gpu = read_status(TEXT).groups
-    assert web == GroupStatus(
+    assert web == NodeGroupStatus(
         name="eks-web-4cc1", target=3, min_size=1, max_size=4, health=Health.HEALTHY, scale_up=ScaleUp.IN_PROGRESS,
         ready=3, registered=3, scale_down_candidates=2,
     )  # fmt: skip

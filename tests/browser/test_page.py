@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 import kschedx
-from kschedx.answer.explanation import Explanation
-from kschedx.render.page.explanation import page_of
+from kschedx.inquiry.explanation import Explanation
+from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
-from kschedx.render.page.simulation import page_of as simulation_page
+from kschedx.render.page.reports import simulation_page
 from tests.browser.chromium import Page, chromium
 from tests.command import ROOT
 
@@ -36,7 +36,7 @@ def page(browser: Page) -> Page:
 
 def written(folder: Path, explanation: Explanation) -> Path:
     path = folder / "answer.html"
-    path.write_text(html(page_of(explanation)), encoding="utf-8")
+    path.write_text(html(explanation_page(explanation)), encoding="utf-8")
     return path
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from kschedx.api.hidden import is_hidden
 from kschedx.cli.app import app
+from kschedx.kube.escaping import is_hidden
 from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
 from tests.command import ROOT, Ran, kschedx

@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static, TabbedContent
 
 import kschedx as library
-from kschedx.answer import trying
-from kschedx.answer.explanation import Explanation
 from kschedx.cli.interactive import Why
+from kschedx.inquiry import manifest_edit as trying
+from kschedx.inquiry.explanation import Explanation
 from tests.command import ROOT, kschedx
 
 

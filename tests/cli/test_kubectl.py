@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kschedx.cli.kubectl import COMPLETER, PLUGIN, program_name
+from kschedx.cli.completion import COMPLETER, PLUGIN, program_name
 from tests.command import ROOT
 from tests.test_project import PYPROJECT
 

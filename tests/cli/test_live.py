@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.api.kinds import KINDS
+from kschedx.kube.kinds import KINDS
 from kschedx.sources.live import client, credentials, lists
 from kschedx.sources.live.lists import path_of
 from tests.api_server import (

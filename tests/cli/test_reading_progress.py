@@ -7,7 +7,7 @@ import io
 import pytest
 
 from kschedx.cli.connection import ReadingProgress
-from kschedx.sources.live.reading import Tick
+from kschedx.sources.live.cluster import Tick
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.answer.shards import Shard
+from kschedx.inquiry.profile_difference import Shard
 from tests.cli.manifests import NODE, changed, small_pod, write
 from tests.command import kschedx
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 import zstandard
 
-from kschedx.api.kinds import KINDS
-from kschedx.api.snapshot_header import SnapshotHeader, merged, of_annotations
 from kschedx.errors import InputError
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.snapshot_header import SnapshotHeader, merged, of_annotations
 from tests.api_server import FakeApiServer, failure, kubeconfig, served
 from tests.builders import Manifest, node
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
@@ -266,7 +266,7 @@ def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path: Path, monkeyp
         yield b"new"
         raise InputError("midway")
 
-    monkeypatch.setattr("kschedx.cli.snapshot_file.json_parts", fails)
+    monkeypatch.setattr("kschedx.cli.files.json_parts", fails)
     assert kschedx("snapshot", "-s", cluster, "-o", old).code == 2
     assert (old.read_text(), sorted(tmp_path.iterdir())) == ("old", before)
 

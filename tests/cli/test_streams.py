@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.render.document import to_json
-from kschedx.sources import output
+from kschedx.render.manifests import to_json
+from kschedx.sources import compression as output
 from tests.cli.manifests import NODE, POD, changed, write
 from tests.command import ROOT, kschedx
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.answer.run import explain_pod
 from kschedx.cli import watch
+from kschedx.inquiry.pod import explain_pod
 from kschedx.loading import load
 from tests.api_server import FakeApiServer, kubeconfig, served
 from tests.builders import Manifest, node

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from kschedx.api.annotations import SAFE_TO_EVICT
+from kschedx.kube.autoscalers import SAFE_TO_EVICT
 from tests.builders import Manifest, node, pod
 from tests.command import kschedx
 from tests.device_builders import claim as device_claim

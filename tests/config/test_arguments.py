@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from kschedx.api.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kschedx.api.types import NodeAffinity, TopologySpreadConstraint
 from kschedx.errors import ConfigError
 from kschedx.framework.args import (
     ARGS_TYPES,
@@ -26,7 +24,9 @@ from kschedx.framework.args import (
     VolumeBindingArgs,
 )
 from kschedx.framework.config import Profile, load_profiles
-from kschedx.framework.duration import Duration
+from kschedx.kube.duration import Duration
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.types import NodeAffinity, TopologySpreadConstraint
 from kschedx.releases import resolve
 
 VERSION = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

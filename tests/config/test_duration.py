@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.framework.duration import Duration
+from kschedx.kube.duration import Duration
 
 SECOND = 10**9
 

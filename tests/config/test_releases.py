@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from kschedx.errors import ConfigError
 from kschedx.releases import EMULATED, PLACEMENT_POINTS, POINTS, VERSIONS, resolve
-from kschedx.releases.feature_gates import DEPENDENCIES, HISTORY
-from kschedx.releases.gates import specs
+from kschedx.releases.gates import DEPENDENCIES, HISTORY, specs
 
 SPECS = specs("1.36")
 

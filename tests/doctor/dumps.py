@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kschedx.api.snapshot_header import SnapshotHeader
+from kschedx.kube.snapshot_header import SnapshotHeader
 from tests.builders import Manifest
 
 TAKEN = "2026-11-20T08:00:00Z"

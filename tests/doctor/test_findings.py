@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kschedx.api.kinds import KINDS
-from kschedx.api.snapshot_header import SnapshotHeader
+from kschedx.doctor.contents import contents_of
 from kschedx.doctor.diagnosis import Diagnosis, diagnose
-from kschedx.doctor.reading import contents_of
-from kschedx.render.document import to_json
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.snapshot_header import SnapshotHeader
+from kschedx.render.manifests import to_json
 from kschedx.sources.dumps import Dump, lack
 from tests.builders import Manifest
 from tests.doctor.dumps import TAKEN, Cluster, add_node, add_pod, save, whole

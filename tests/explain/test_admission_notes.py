@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 import kschedx as library
-from kschedx.answer.explanation import Explanation
+from kschedx.inquiry.explanation import Explanation
 from tests.builders import Manifest, node
 
 LIMITS: Manifest = {

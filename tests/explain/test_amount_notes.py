@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.explain.amount_notes import amount_notes
+from kschedx.explain.cycle_notes import amount_notes
 from kschedx.render.words.notes import note_text
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import pod

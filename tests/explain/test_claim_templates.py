@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 import kschedx
-from kschedx.answer.explanation import Explanation
+from kschedx.inquiry.explanation import Explanation
 from tests.builders import Manifest, node, pod
 from tests.device_builders import device, device_class, request, resource_slice
 

@@ -7,14 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedx.explain.blockers import account
-from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.grouping import node_groups
-from kschedx.explain.holders import Answer, eviction, holders
-from kschedx.explain.label_hints import label_hint
+from kschedx.explain.diagnosis import Diagnosis, EvictionVerdict, eviction, holders, label_hint
+from kschedx.explain.node_groups import account, node_groups
 from kschedx.explain.ranking import Rule, deciding_rule, ranking
 from kschedx.framework.cycle import Cycle
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, evaluate, node, pod
 
 SMALL = {"cpu": "4", "memory": "8Gi", "pods": "10"}
@@ -139,24 +136,30 @@ def test_holders_are_the_largest_first() -> None:
 @pytest.mark.parametrize(
     ("objects", "new", "answer"),
     [
-        pytest.param([running("a", "n", "3")], asking("2", priority=10), Answer.HELPS, id="a lower priority gives way"),
-        pytest.param([running("a", "n", "3")], asking("2"), Answer.NO_LOWER_PRIORITY, id="equal priority stays"),
-        pytest.param([running("a", "n", "3")], asking("9", priority=10), Answer.UNRESOLVABLE, id="more than the node"),
+        pytest.param(
+            [running("a", "n", "3")], asking("2", priority=10), EvictionVerdict.HELPS, id="a lower priority gives way"
+        ),
+        pytest.param(
+            [running("a", "n", "3")], asking("2"), EvictionVerdict.NO_LOWER_PRIORITY, id="equal priority stays"
+        ),
+        pytest.param(
+            [running("a", "n", "3")], asking("9", priority=10), EvictionVerdict.UNRESOLVABLE, id="more than the node"
+        ),
         pytest.param(
             [running("a", "n", "1"), running("b", "n", "3", priority=99)],
             asking("2", priority=10),
-            Answer.NOT_ENOUGH,
+            EvictionVerdict.NOT_ENOUGH,
             id="too little is of lower priority",
         ),
         pytest.param(
             [running("a", "n", "3")],
             asking("2", priority=10, preemptionPolicy="Never"),
-            Answer.NOT_ALLOWED,
+            EvictionVerdict.NOT_ALLOWED,
             id="it may not",
         ),
     ],
 )
-def test_eviction(objects: list[Manifest], new: Manifest, answer: Answer) -> None:
+def test_eviction(objects: list[Manifest], new: Manifest, answer: EvictionVerdict) -> None:
     cycle = cycle_of(node("n", allocatable=SMALL), *objects, new)
     assert eviction(cycle, account(cycle, TableRow(0))).answer is answer
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.explain.blockers import account
-from kschedx.explain.grouping import node_groups
+from kschedx.explain.node_groups import account, node_groups
 from kschedx.findings import HostPortConflict, InsufficientResource
 from kschedx.findings.topology import HOSTNAME
 from tests.builders import Manifest, at, evaluate, node, pod

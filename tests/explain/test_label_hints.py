@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx import Snapshot
-from kschedx.explain.label_hints import label_hint, label_hints
+from kschedx.explain.diagnosis import label_hint, label_hints
 from tests.builders import node
 
 CLUSTER = Snapshot.from_objects(

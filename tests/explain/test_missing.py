@@ -8,11 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 import kschedx
-from kschedx.answer.run import explain_pod
-from kschedx.api.kinds import KINDS
 from kschedx.errors import UndecidableError
-from kschedx.snapshot.snapshot import Snapshot
-from kschedx.snapshot.source import Missing
+from kschedx.inquiry.pod import explain_pod
+from kschedx.kube.kinds import KINDS
+from kschedx.snapshot.snapshot import Missing, Snapshot
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
 from tests.device_builders import allocated, device_class

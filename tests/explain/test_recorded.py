@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.answer.note import Note
-from kschedx.explain.recorded import contrasts
-from kschedx.render.screen import why
-from kschedx.render.words.notes.recorded import clause
+from kschedx.explain.events import contrasts
+from kschedx.inquiry.explanation import Note
+from kschedx.render.screen import why_lines
+from kschedx.render.words.notes import contrast_text
 from kschedx.snapshot.events import CUT, NOTE_LENGTH, FailedScheduling
 from tests.builders import Manifest, node, pod
 
@@ -60,7 +60,7 @@ def note(*objects: Manifest) -> Note | None:
 
 def differences(theirs: str, ours: str, *, nominated: bool = False) -> list[str]:
     found = contrasts(FailedScheduling(message=theirs), ours, nominated=nominated)
-    return list(map(clause, found))
+    return list(map(contrast_text, found))
 
 
 def message(*objects: Manifest) -> object:
@@ -222,7 +222,7 @@ def test_a_long_event_makes_no_long_note() -> None:
 
 def test_the_first_screen_shows_it() -> None:
     snapshot = kschedx.Snapshot.from_objects([*FULL, pending(), event(OLDER)])
-    lines = [line.plain for line in why(kschedx.explain(snapshot, "default/new"), width=100)]
+    lines = [line.plain for line in why_lines(kschedx.explain(snapshot, "default/new"), width=100)]
     first = next(number for number, line in enumerate(lines) if line.startswith("  note"))
     assert lines[first : first + 4] == [
         "  note      the cluster's own event (last seen 2026-01-31T12:00:00Z) differs: it counts 9 nodes, the",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kschedx.explain.storage_notes import storage_notes
+from kschedx.explain.cycle_notes import storage_notes
 from kschedx.render.words.notes import note_text
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod

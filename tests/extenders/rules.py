@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kschedx.framework.extenders import Answer, Failure, Question, Reply
+from kschedx.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
 
 Json = dict[str, Any]
 
@@ -25,10 +25,10 @@ class Extenders:
         self._names = {one["metadata"].get("uid"): name for name, one in self._pods.items()}
         self.requests: list[Json] = []
 
-    def __call__(self, questions: tuple[Question, ...], /) -> tuple[Reply, ...]:
+    def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
         return tuple(map(self._one, questions))
 
-    def _one(self, question: Question) -> Reply:
+    def _one(self, question: ExtenderRequest) -> Reply:
         asked: Json = json.loads(question.body())
         rules = self._answers[question.index] if question.index < len(self._answers) else {}
         named = self._named(question, asked)
@@ -42,14 +42,14 @@ class Extenders:
         if rule.get("close"):
             return self._failure(question, "EOF")
         if rule.get("status", 200) != 200:
-            return Answer(status=rule["status"])
+            return ExtenderAnswer(status=rule["status"])
         if "garbage" in rule:
-            return Answer(status=200, body=rule["garbage"].encode())
+            return ExtenderAnswer(status=200, body=rule["garbage"].encode())
         made = rule["body"] if "body" in rule else getattr(self, f"_{question.verb.value}")(rule, asked)
-        return Answer(status=200, body=json.dumps(_cased(made, rule)).encode())
+        return ExtenderAnswer(status=200, body=json.dumps(_cased(made, rule)).encode())
 
-    def _failure(self, question: Question, words: str) -> Failure:
-        return Failure(text=f'Post "{question.url}": {words}')
+    def _failure(self, question: ExtenderRequest, words: str) -> ExtenderFailure:
+        return ExtenderFailure(text=f'Post "{question.url}": {words}')
 
     # --- answers
 
@@ -96,7 +96,7 @@ class Extenders:
     def _victims(self, victims: Json) -> list[str]:
         return [key(one) if "metadata" in one else self._names[one["UID"]] for one in victims["Pods"]]
 
-    def _named(self, question: Question, asked: Json) -> Json:
+    def _named(self, question: ExtenderRequest, asked: Json) -> Json:
         """A request with names in place of objects, which must be whole."""
         made: Json = {"extender": question.index, "verb": question.verb.value, "pod": key(asked["Pod"])}
         self._check(self._pods[made["pod"]], asked["Pod"])
@@ -122,7 +122,7 @@ class Extenders:
         assert not {field for field, value in spec.items() if value} - set(sent.get("spec") or {})
 
 
-def _host(question: Question) -> str:
+def _host(question: ExtenderRequest) -> str:
     return question.url.split("/")[2]
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kschedx.errors import InputError, UndecidableError
-from kschedx.sources.extenders import client
-from kschedx.sources.extenders.client import Request, Response, post
-from kschedx.sources.extenders.tls import Identity
+from kschedx.extenders import client
+from kschedx.extenders.client import Request, Response, post
+from kschedx.extenders.tls import Identity
 
 CERTIFICATE = Path(__file__).parent.parent / "certificates" / "server.pem"
 """Of 127.0.0.1, signed by itself, with its key."""

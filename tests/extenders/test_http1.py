@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-from kschedx.sources.extenders.gzip_body import unpacked
-from kschedx.sources.extenders.http1 import CutOffError, MalformedError, Wire, body_of, read_head
+from kschedx.extenders.gzip_body import unpacked
+from kschedx.extenders.http1 import CutOffError, MalformedError, Wire, body_of, read_head
 
 BROKEN = "net/http: HTTP/1.x transport connection broken: "
 

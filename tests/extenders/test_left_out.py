@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.answer.run import explain_pod
-from kschedx.framework.extenders import Answer, Question
+from kschedx.extenders import ExtenderAnswer, ExtenderRequest
+from kschedx.inquiry.pod import explain_pod
 from tests.builders import node, pod
 
 CONFIG = {
@@ -16,9 +16,9 @@ CONFIG = {
 }
 
 
-def nobody(questions: tuple[Question, ...]) -> tuple[Answer, ...]:
+def nobody(questions: tuple[ExtenderRequest, ...]) -> tuple[ExtenderAnswer, ...]:
     """No node is left, and none is said to have failed."""
-    return tuple(Answer(status=200, body=b'{"NodeNames": []}') for _ in questions)
+    return tuple(ExtenderAnswer(status=200, body=b'{"NodeNames": []}') for _ in questions)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.sources.extenders.urls import URLError, joined, parsed
+from kschedx.extenders.urls import URLError, joined, parsed
 
 BASE = "http://me:secret@gpu.example:8080/a/filter?x=y"
 LOCATIONS = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.answer.explanation import Explanation
-from kschedx.fixes import Certainty
+from kschedx.fixes import FixCertainty
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
 from tests.golden.stories import STORIES, Story
 
 
@@ -21,7 +21,7 @@ def asked(story: Story) -> Explanation:
 def test_a_verified_fix_puts_the_pod_on_a_node_that_it_names(story: Story) -> None:
     answer = asked(story)
     for fix in answer.fixes:
-        if fix.certainty is Certainty.VERIFIED:
+        if fix.certainty is FixCertainty.VERIFIED:
             after = answer.after(fix)
             assert after.outcome is Outcome.SCHEDULED, fix.title
             assert set(after.chosen_nodes) <= set(fix.feasible_nodes), fix.title

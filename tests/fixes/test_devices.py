@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.fixes.model import Certainty
+from kschedx.fixes.ranking import FixCertainty
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, allocated, claim, claiming, device, device_class, request, resource_slice
 
@@ -22,7 +22,7 @@ def held(name: str, *devices: str, priority: int = 0) -> list[Manifest]:
     ]
 
 
-def titles(*objects: Manifest, certainty: Certainty = Certainty.VERIFIED, of: str = "delete") -> list[str]:
+def titles(*objects: Manifest, certainty: FixCertainty = FixCertainty.VERIFIED, of: str = "delete") -> list[str]:
     """Of the fixes that begin with a word."""
     snapshot = kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, claiming("mine"), *objects])
     fixes = kschedx.explain(snapshot, "default/me").fixes
@@ -84,7 +84,7 @@ def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
         ]
     )
     (fix,) = kschedx.explain(apart, "default/me").fixes
-    assert fix.certainty is Certainty.VERIFIED
+    assert fix.certainty is FixCertainty.VERIFIED
     assert fix.feasible_nodes == ("b",)
     (change,) = fix.changes
     assert (change.by, change.target.name) == ("kube-scheduler", "mine")
@@ -99,5 +99,5 @@ def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
     wanting = claiming("mine", nodeSelector={"disk": "ssd"})
     snapshot = kschedx.Snapshot.from_objects([*nodes, device_class(), *slices, mine, wanting])
     told = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
-    assert told["label a disk=ssd"] is Certainty.VERIFIED
-    assert told.get("drop disk=ssd") is not Certainty.VERIFIED
+    assert told["label a disk=ssd"] is FixCertainty.VERIFIED
+    assert told.get("drop disk=ssd") is not FixCertainty.VERIFIED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.fixes import Certainty
+from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import LabelNode, RemoveTaints, Uncordon
 from tests.builders import Manifest, node, pod
 
@@ -34,7 +34,7 @@ def test_a_remedy_names_the_node_that_it_was_tried_on(
     snapshot = kschedx.Snapshot.from_objects([*OTHERS, *nodes, wanted])
     fixes = kschedx.explain(snapshot, "default/me").fixes
     found = next(fix for fix in fixes if isinstance(fix.steps[0], step))
-    assert (found.title, found.certainty) == (title, Certainty.VERIFIED)
+    assert (found.title, found.certainty) == (title, FixCertainty.VERIFIED)
     assert [change.target.name for change in found.changes] == ["m"]
     assert found.feasible_nodes == ("m",)
     assert [snapshot.cluster.names[one.row] for one in found.steps if isinstance(one, step)] == ["m"]

@@ -6,7 +6,7 @@ import pytest
 
 import kschedx
 from kschedx.fixes.changes import Change
-from kschedx.render.apply import commands
+from kschedx.render.manifests import kubectl_commands
 from tests.builders import Manifest, node, pod
 
 NODES = [node("a"), node("b")]
@@ -60,7 +60,7 @@ def test_an_old_pod_goes_before_a_new_one_comes() -> None:
     title = "let Deployment web take an old pod away before it makes a new one (maxSurge: 0), such as default/old-a"
     assert told[0][0] == title
     assert not [other for other, _ in told[1:] if other.startswith("let Deployment")]
-    assert commands(told[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
+    assert kubectl_commands(told[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
 
 
 @pytest.mark.parametrize(

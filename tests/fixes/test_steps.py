@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kschedx.api.types import PodAffinityTerm, PodResourceClaimStatus, Taint
 from kschedx.findings import RequirementMatch
 from kschedx.fixes import steps as s
-from kschedx.fixes.making import Ground, made
 from kschedx.fixes.pod_edits import required_term, with_claim_status
-from kschedx.fixes.proposal import Proposal
+from kschedx.fixes.proposal import Ground, Proposal, apply_step
 from kschedx.framework.runtime import request_options
+from kschedx.kube.types import PodAffinityTerm, PodResourceClaimStatus, Taint
 from kschedx.releases import resolve
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -204,7 +203,7 @@ def test_a_required_term_becomes_a_preference_of_the_highest_weight(kind: str) -
 
 def changed(spec: Any, step: s.Step) -> object:
     snapshot = Snapshot.from_objects([pod("p", spec=spec)])
-    return made(step, Proposal(pod=snapshot.pods[0]), Ground(snapshot, request_options(resolve()))).pod.spec
+    return apply_step(step, Proposal(pod=snapshot.pods[0]), Ground(snapshot, request_options(resolve()))).pod.spec
 
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
@@ -237,9 +236,9 @@ ROW = ClusterRow(0)
 def test_the_node(before: Any, step: s.Step, after: Any) -> None:
     snapshot = Snapshot.from_objects([before, pod("p")])
     ground = Ground(snapshot, request_options(resolve()))
-    found = made(step, Proposal(pod=snapshot.pods[0]), ground)
+    found = apply_step(step, Proposal(pod=snapshot.pods[0]), ground)
     assert found.nodes == {ROW: Snapshot.from_objects([after]).cluster.nodes[0]}
-    assert made(step, found, ground) == found, "a step is made once"
+    assert apply_step(step, found, ground) == found, "a step is made once"
 
 
 def test_the_status_of_a_claim_takes_the_place_of_the_one_before() -> None:

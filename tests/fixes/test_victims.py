@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.answer.explanation import Explanation
+from kschedx.inquiry.explanation import Explanation
 from tests.builders import Manifest, at, node, pod
 
 SMALL = {"cpu": "2", "memory": "4Gi", "pods": "10"}

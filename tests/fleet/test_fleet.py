@@ -56,7 +56,7 @@ def test_a_second_run_asks_only_those_without_an_answer(fleet: Path, tmp_path: P
 
 
 def test_a_time_limit_ends_one_cluster_alone(fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kschedx.cli.captured import Worker
+    from kschedx.cli.worker import Worker
 
     asked = Worker.ask
     monkeypatch.setattr(

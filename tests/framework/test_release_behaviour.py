@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kschedx
-from kschedx.answer.explanation import Explanation
+from kschedx.inquiry.explanation import Explanation
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import changed
 

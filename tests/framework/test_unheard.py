@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import kschedx
-from kschedx.framework.cycle import Outcome
-from kschedx.framework.unheard import Stake, open_stake
+from kschedx.framework.cycle import Outcome, Stake, open_stake
 from tests.builders import Manifest, node, pod
 
 SMALL, ROOMY = node("small", allocatable={"cpu": "1", "pods": "10"}), node("roomy")

@@ -7,16 +7,18 @@ import json
 from collections.abc import Iterator
 
 import kschedx
-from kschedx.api import label_query, quantity, timestamps, types
-from kschedx.api.decode import decode
-from kschedx.api.devices import Device
 from kschedx.cel import CompileError, EvaluationError, Features, refusal
 from kschedx.errors import InputError, KschedxError, UndecidableError
 from kschedx.explain import events
 from kschedx.export.anonymous import anonymize
-from kschedx.framework.duration import Duration
-from kschedx.plugins.dynamic_resources.selectors import Selector
-from kschedx.sources import yaml_scalars
+from kschedx.kube import quantity, types
+from kschedx.kube import scalars as timestamps
+from kschedx.kube import selectors as label_query
+from kschedx.kube.decoding import decode
+from kschedx.kube.devices import Device
+from kschedx.kube.duration import Duration
+from kschedx.plugins.dynamic_resources.selectors import DeviceExpression
+from kschedx.sources import yaml as yaml_scalars
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
 from tests.fuzz import hostile
@@ -73,7 +75,7 @@ def selectors(data: bytes) -> None:
     for features in FEATURES:
         with contextlib.suppress(CompileError, EvaluationError, UndecidableError):
             refusal(text, features)
-            Selector(text, features).matches(DEVICE, "gpu.example.com")
+            DeviceExpression(text, features).matches(DEVICE, "gpu.example.com")
 
 
 def selector_seeds() -> Iterator[bytes]:

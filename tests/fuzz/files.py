@@ -23,23 +23,24 @@ import msgspec
 import yaml
 
 import kschedx
-from kschedx.answer.run import explain_pod
-from kschedx.api.hidden import is_hidden, json_escaped, yaml_escaped
-from kschedx.api.types import ConfigMap
 from kschedx.autoscaler.expanders import Option, by_priority
 from kschedx.autoscaler.status import read_status
 from kschedx.errors import InputError, KschedxError, Place
 from kschedx.export.anonymous import anonymize
 from kschedx.framework.config import load_profiles
+from kschedx.inquiry.pod import explain_pod
+from kschedx.kube.escaping import is_hidden, json_escaped, yaml_escaped
+from kschedx.kube.types import ConfigMap
 from kschedx.loading import load
 from kschedx.releases import resolve
-from kschedx.render.document import to_json, to_yaml
-from kschedx.render.safe import visible
+from kschedx.render.manifests import to_json, to_yaml
+from kschedx.render.wording import visible
 from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
-from kschedx.sources import files, yaml_bulk
+from kschedx.sources import files
+from kschedx.sources import rapidyaml as yaml_bulk
+from kschedx.sources.files import load_documents
 from kschedx.sources.json_stream import JsonStream
-from kschedx.sources.text import load_documents
 from tests.autoscaler.test_status import STRUCTURED, TEXT
 from tests.command import kschedx as command
 from tests.fuzz import hostile

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 from msgspec import inspect
 
-from kschedx.api.kinds import KINDS
+from kschedx.kube.kinds import KINDS
 
 Json = Any
 

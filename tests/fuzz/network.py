@@ -15,16 +15,16 @@ import urllib3
 import yaml
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from kschedx.api.kinds import KINDS
 from kschedx.errors import InputError, KschedxError, Place
+from kschedx.kube.kinds import KINDS
 from kschedx.loading import load_live
 from kschedx.snapshot.build import SnapshotBuilder
-from kschedx.sources.live import credentials, exec_plugins, kubeconfig
+from kschedx.sources.live import credentials, kubeconfig
+from kschedx.sources.live import logins as exec_plugins
 from kschedx.sources.live.client import ApiServer
-from kschedx.sources.live.discovery import discover
-from kschedx.sources.live.kubeconfig import Cluster, ExecPlugin, Named
+from kschedx.sources.live.cluster import discover, server_version
+from kschedx.sources.live.kubeconfig import ExecPlugin, KubeconfigCluster, Named
 from kschedx.sources.live.lists import ListPage, pages
-from kschedx.sources.live.reading import server_version
 from tests.api_server import FakeApiServer, Request
 from tests.builders import node, pod
 
@@ -136,17 +136,17 @@ PLACE = Place(source="kubeconfig")
 
 def plugin_answers(data: bytes) -> None:
     """What a login plugin prints."""
-    choice = _choice(kubeconfig.User(exec=PLUGIN))
+    choice = _choice(kubeconfig.KubeconfigUser(exec=PLUGIN))
     with patch.object(exec_plugins, "_printed", return_value=data), _answering(lambda _: b""):
         _, told = _said(lambda: credentials.access(choice, {}).authorization())
     assert SECRET not in told, told
 
 
-def _choice(user: kubeconfig.User | None, server: str = "https://h") -> kubeconfig.Choice:
-    return kubeconfig.Choice(
+def _choice(user: kubeconfig.KubeconfigUser | None, server: str = "https://h") -> kubeconfig.ContextChoice:
+    return kubeconfig.ContextChoice(
         context="c",
         namespace="",
-        cluster=Named(name="k", entry=Cluster(server=server), source="kubeconfig"),
+        cluster=Named(name="k", entry=KubeconfigCluster(server=server), source="kubeconfig"),
         user=None if user is None else Named(name="u", entry=user, source="kubeconfig"),
     )
 
@@ -177,7 +177,7 @@ def provider_answers(data: bytes) -> None:
     left = [_response(answer) for answer in answers]
     with _answering(lambda _: left.pop(0) if left else b""):
         _, told = _said(
-            lambda: credentials.access(_choice(kubeconfig.User(auth_provider=provider)), {}).authorization()
+            lambda: credentials.access(_choice(kubeconfig.KubeconfigUser(auth_provider=provider)), {}).authorization()
         )
     assert SECRET not in told, told
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kschedx.karpenter.catalogue import read_catalogue
-from kschedx.karpenter.cluster import Karpenter, Options
-from kschedx.karpenter.pods import Outcome
-from kschedx.karpenter.scheduler import Result
-from kschedx.karpenter.settings import Settings
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+from kschedx.karpenter.pods import PodEligibility
+from kschedx.karpenter.scheduler import RoundResult, Settings
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]
@@ -37,7 +36,7 @@ def karpenter_of(case: Json) -> Karpenter:
         {"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": case["instanceTypes"]}
     )
     snapshot = Snapshot.from_objects(case["objects"])
-    karpenter = Karpenter.of(snapshot, Options(catalogue=catalogue, settings=settings))
+    karpenter = Karpenter.of(snapshot, KarpenterOptions(catalogue=catalogue, settings=settings))
     assert karpenter is not None
     return karpenter
 
@@ -49,10 +48,10 @@ def decided(case: Json) -> Json:
     refused = {
         key: f"Failed to schedule pod, {looked.reason}"
         for key, looked in waiting.items()
-        if looked.outcome is Outcome.REFUSED
+        if looked.outcome is PodEligibility.REFUSED
     }
-    is_run = any(looked.outcome is Outcome.CONSIDERED for looked in waiting.values())
-    result = karpenter.own if is_run else Result()
+    is_run = any(looked.outcome is PodEligibility.CONSIDERED for looked in waiting.values())
+    result = karpenter.own if is_run else RoundResult()
     return {
         "new": sorted(
             [one.template.name, sorted(one.pods), sorted(kind.name for kind in one.types), plain(str(one.requirements))]

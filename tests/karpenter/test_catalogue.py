@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.karpenter.catalogue import instance_types, read_catalogue
-from kschedx.karpenter.labels import FLEX
-from kschedx.karpenter.published import any_catalogue
+from kschedx.karpenter.catalogue import any_catalogue, read_catalogue, read_instance_types
+from kschedx.karpenter.requirements import FLEX
 
 HEAD = {"apiVersion": "kschedx/v1", "kind": "InstanceTypes"}
 M6I = {"name": "m6i.large", "capacity": {"cpu": "2", "memory": "7577Mi"}}
@@ -66,7 +65,7 @@ def test_what_kwok_publishes_keeps_its_offerings() -> None:
 
 
 def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
-    (one,) = instance_types(
+    (one,) = read_instance_types(
         read_catalogue({**HEAD, "instanceTypes": [M6I]}), "any", ("a", "b"), frozenset({"x/gpu"}), {}
     )
     assert {(at.zone, at.capacity_type) for at in one.offerings} == {
@@ -106,5 +105,5 @@ def test_what_is_wrong_is_told_with_its_place(document: object, told: str) -> No
 @pytest.mark.parametrize(("name", "flex"), [("m7i-flex.large", "true"), ("m7i.large", "false")])
 def test_a_type_says_by_its_name_whether_it_is_flexible(name: str, flex: str) -> None:
     catalogue = read_catalogue({**HEAD, "instanceTypes": [{**M6I, "name": name}]})
-    (one,) = instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
+    (one,) = read_instance_types(catalogue, "general", ("eu-1a",), frozenset({FLEX}), {})
     assert one.requirements.about(FLEX).values == {flex}

@@ -10,9 +10,9 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
-from kschedx.karpenter.cluster import Certainty, Karpenter, Options
-from kschedx.karpenter.pods import Outcome
-from kschedx.karpenter.texts import is_same_event
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, LaunchCertainty
+from kschedx.karpenter.pods import PodEligibility
+from kschedx.karpenter.rejections import is_same_karpenter_event
 from kschedx.snapshot.snapshot import Snapshot
 
 READY = [{"type": kind, "status": "True"} for kind in ("ValidationSucceeded", "NodeClassReady", "Ready")]
@@ -75,12 +75,12 @@ def node_class(*zones: str) -> Json:
 
 
 def karpenter(*objects: Json) -> Karpenter:
-    made = Karpenter.of(Snapshot.from_objects(deepcopy(objects)), Options())
+    made = Karpenter.of(Snapshot.from_objects(deepcopy(objects)), KarpenterOptions())
     assert made is not None
     return made
 
 
-def about(*objects: Json) -> tuple[Outcome, str, tuple[Certainty, ...]]:
+def about(*objects: Json) -> tuple[PodEligibility, str, tuple[LaunchCertainty, ...]]:
     made = karpenter(*objects)
     found = made.about(made.snapshot.pods[made.snapshot.pods.rows["default/web"]])
     assert found is not None
@@ -88,23 +88,23 @@ def about(*objects: Json) -> tuple[Outcome, str, tuple[Certainty, ...]]:
 
 
 def test_a_type_that_was_seen_can_be_added() -> None:
-    assert about(pool(), node(), node_class("eu-1a"), pod()) == (Outcome.CONSIDERED, "general", ())
+    assert about(pool(), node(), node_class("eu-1a"), pod()) == (PodEligibility.CONSIDERED, "general", ())
 
 
 def test_what_no_type_that_was_seen_has_is_not_known() -> None:
-    assert about(pool(), node(), node_class("eu-1a"), pod("8"))[2] == (Certainty.UNKNOWN,)
-    assert about(pool(), pod())[2] == (Certainty.UNKNOWN,)
+    assert about(pool(), node(), node_class("eu-1a"), pod("8"))[2] == (LaunchCertainty.UNKNOWN,)
+    assert about(pool(), pod())[2] == (LaunchCertainty.UNKNOWN,)
 
 
 def test_a_pool_that_names_its_types_has_no_others() -> None:
     only = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m6i.xlarge"]}
-    assert about(pool("general", only), node(), node_class("eu-1a"), pod("8"))[2] == (Certainty.REJECTS,)
+    assert about(pool("general", only), node(), node_class("eu-1a"), pod("8"))[2] == (LaunchCertainty.REJECTS,)
 
 
 def test_a_zone_without_subnets_is_none_for_any_type() -> None:
     wanting = pod(nodeSelector={ZONE: "eu-1c"})
-    assert about(pool(), node(), node_class("eu-1a"), wanting)[2] == (Certainty.REJECTS,)
-    assert about(pool(), node(), wanting)[2] == (Certainty.UNKNOWN,)
+    assert about(pool(), node(), node_class("eu-1a"), wanting)[2] == (LaunchCertainty.REJECTS,)
+    assert about(pool(), node(), wanting)[2] == (LaunchCertainty.UNKNOWN,)
 
 
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -122,22 +122,22 @@ def reservation(zone: str = "eu-1a", instance_type: str = "m6i.xlarge", **more: 
 @pytest.mark.parametrize(
     ("selector", "of_class", "told"),
     [
-        ({CAPACITY_TYPE: "reserved"}, node_class("eu-1a"), (Certainty.REJECTS,)),
-        ({CAPACITY_TYPE: "reserved"}, {}, (Certainty.UNKNOWN,)),
+        ({CAPACITY_TYPE: "reserved"}, node_class("eu-1a"), (LaunchCertainty.REJECTS,)),
+        ({CAPACITY_TYPE: "reserved"}, {}, (LaunchCertainty.UNKNOWN,)),
         ({CAPACITY_TYPE: "reserved"}, reservation(), ()),
-        ({CAPACITY_TYPE: "reserved"}, reservation(zone="eu-1b"), (Certainty.REJECTS,)),
-        ({CAPACITY_TYPE: "reserved"}, reservation(state="expiring"), (Certainty.REJECTS,)),
-        ({CAPACITY_TYPE: "reserved"}, reservation(instance_type="p5.48xlarge"), (Certainty.UNKNOWN,)),
+        ({CAPACITY_TYPE: "reserved"}, reservation(zone="eu-1b"), (LaunchCertainty.REJECTS,)),
+        ({CAPACITY_TYPE: "reserved"}, reservation(state="expiring"), (LaunchCertainty.REJECTS,)),
+        ({CAPACITY_TYPE: "reserved"}, reservation(instance_type="p5.48xlarge"), (LaunchCertainty.UNKNOWN,)),
         ({RESERVATION: "cr-1"}, reservation(), ()),
-        ({RESERVATION: "cr-2"}, reservation(), (Certainty.UNKNOWN,)),
-        ({RESERVATION: "cr-1", CAPACITY_TYPE: "spot"}, reservation(), (Certainty.UNKNOWN,)),
+        ({RESERVATION: "cr-2"}, reservation(), (LaunchCertainty.UNKNOWN,)),
+        ({RESERVATION: "cr-1", CAPACITY_TYPE: "spot"}, reservation(), (LaunchCertainty.UNKNOWN,)),
         ({"karpenter.k8s.aws/capacity-reservation-interruptible": "false"}, reservation(), ()),
-        ({"karpenter.k8s.aws/capacity-reservation-interruptible": "true"}, reservation(), (Certainty.UNKNOWN,)),
+        ({"karpenter.k8s.aws/capacity-reservation-interruptible": "true"}, reservation(), (LaunchCertainty.UNKNOWN,)),
         ({"karpenter.k8s.aws/instance-tenancy": "dedicated"}, node_class("eu-1a"), ()),
     ],
 )
 def test_reserved_capacity_is_where_the_node_class_has_a_reservation(
-    selector: Json, of_class: Json, told: tuple[Certainty, ...]
+    selector: Json, of_class: Json, told: tuple[LaunchCertainty, ...]
 ) -> None:
     objects = [one for one in (pool(), node(), of_class, pod(nodeSelector=selector)) if one]
     assert about(*objects)[2] == told
@@ -186,7 +186,7 @@ def test_an_overlay_that_karpenter_found_valid_adds_to_the_types_it_is_for(
 ) -> None:
     wanting = pod()
     wanting["spec"]["containers"][0]["resources"]["requests"]["example.com/fpga"] = "2"
-    told = () if has else (Certainty.UNKNOWN,)
+    told = () if has else (LaunchCertainty.UNKNOWN,)
     assert about(pool(), node(), node_class("eu-1a"), *overlays, wanting)[2] == told
 
 
@@ -208,7 +208,7 @@ def test_an_overlay_changes_prices(spec: Json, prices: Json) -> None:
             WrittenOffering(zone="eu-1a", capacity_type="spot", price=1.0),
         ),
     )
-    options = Options(catalogue=InstanceTypes(instance_types=(written,)))
+    options = KarpenterOptions(catalogue=InstanceTypes(instance_types=(written,)))
     made = Karpenter.of(Snapshot.from_objects([pool(), node_class("eu-1a"), overlay(**spec)]), options)
     assert made is not None
     (found,) = made.known["general"].types.types
@@ -231,8 +231,8 @@ def test_a_garbled_overlay_is_named(spec: Json, field: str) -> None:
 
 
 def test_a_limit_that_leaves_nothing_is_reached_whatever_the_type() -> None:
-    assert about(pool(limits={"cpu": "4"}), node(), pod())[2] == (Certainty.REJECTS,)
-    assert about(pool(limits={"cpu": "6"}), node(), pod())[2] == (Certainty.UNKNOWN,)
+    assert about(pool(limits={"cpu": "4"}), node(), pod())[2] == (LaunchCertainty.REJECTS,)
+    assert about(pool(limits={"cpu": "6"}), node(), pod())[2] == (LaunchCertainty.UNKNOWN,)
 
 
 def _with(manifest: Json, **status: Any) -> Json:
@@ -242,15 +242,15 @@ def _with(manifest: Json, **status: Any) -> Json:
 @pytest.mark.parametrize(
     ("objects", "outcome"),
     [
-        ((pool(), _with(pod(), status={"phase": "Pending"})), Outcome.NOT_MARKED),
-        ((pool(replicas=3), pod()), Outcome.NO_POOLS),
-        ((_with(pool(), status={}, metadata={"name": "general", "uid": "a"}), pod()), Outcome.NO_POOLS),
-        ((_with(pool(), status={}), _with(pod(), status={})), Outcome.CONSIDERED),
+        ((pool(), _with(pod(), status={"phase": "Pending"})), PodEligibility.NOT_MARKED),
+        ((pool(replicas=3), pod()), PodEligibility.NO_POOLS),
+        ((_with(pool(), status={}, metadata={"name": "general", "uid": "a"}), pod()), PodEligibility.NO_POOLS),
+        ((_with(pool(), status={}), _with(pod(), status={})), PodEligibility.CONSIDERED),
         (
             (pool(), {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "new"}}, pod()),
-            Outcome.WAITING,
+            PodEligibility.WAITING,
         ),
-        ((pool(), pod(nodeSelector={"karpenter.sh/other": "x"})), Outcome.REFUSED),
+        ((pool(), pod(nodeSelector={"karpenter.sh/other": "x"})), PodEligibility.REFUSED),
         (
             (
                 pool(),
@@ -266,12 +266,12 @@ def _with(manifest: Json, **status: Any) -> Json:
                     }
                 ),
             ),
-            Outcome.AVOIDS_KARPENTER,
+            PodEligibility.AVOIDS_KARPENTER,
         ),
     ],
-    ids=lambda value: value.value if isinstance(value, Outcome) else "",
+    ids=lambda value: value.value if isinstance(value, PodEligibility) else "",
 )
-def test_why_a_pod_is_passed_over(objects: tuple[Json, ...], outcome: Outcome) -> None:
+def test_why_a_pod_is_passed_over(objects: tuple[Json, ...], outcome: PodEligibility) -> None:
     assert about(*objects)[0] is outcome
 
 
@@ -297,8 +297,8 @@ def test_a_garbled_pool_is_named_and_the_pod_answered_all_the_same(garbled: Json
 def test_events_are_the_same_in_any_order() -> None:
     ours = 'Failed to schedule pod, a; label "zone" does not have known values (typo of "x/zone"?)'
     theirs = 'Failed to schedule pod, label "zone" does not have known values (typo of "y/zone"?); a'
-    assert not is_same_event(ours, "Failed to schedule pod, b")
-    assert is_same_event(ours, theirs)
+    assert not is_same_karpenter_event(ours, "Failed to schedule pod, b")
+    assert is_same_karpenter_event(ours, theirs)
 
 
 @pytest.mark.parametrize(
@@ -326,5 +326,5 @@ def test_events_are_the_same_in_any_order() -> None:
     ],
 )
 def test_old_releases_say_the_same_in_other_words(old: str, new: str) -> None:
-    assert is_same_event(f"Failed to schedule pod, {old}", f"Failed to schedule pod, {new}")
-    assert is_same_event(f"Failed to schedule pod, {new}", f"Failed to schedule pod, {new}")
+    assert is_same_karpenter_event(f"Failed to schedule pod, {old}", f"Failed to schedule pod, {new}")
+    assert is_same_karpenter_event(f"Failed to schedule pod, {new}", f"Failed to schedule pod, {new}")

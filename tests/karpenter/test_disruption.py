@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kschedx.api.timestamps import nanoseconds
 from kschedx.karpenter.disruption import disruption
+from kschedx.kube.scalars import nanoseconds
 from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, Any]

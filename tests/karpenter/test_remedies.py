@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.answer.karpenter_remedies import remedies
-from kschedx.autoscaler.remedy import RequestAtMost, ResourceAmount
-from kschedx.karpenter.remedy import AllowValues, LabelPool, RaiseLimit, RemedyStep
+from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount
+from kschedx.inquiry.karpenter_remedies import remedies
+from kschedx.karpenter.remedies import AllowValues, LabelPool, RaiseLimit, RemedyStep
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
 
 ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kschedx
-from kschedx.api.kinds import kind_of
-from kschedx.api.types import Pod
-from kschedx.api.workloads import MAKING_PODS, pod_from_workload
 from kschedx.errors import InputError
 from kschedx.export.anonymous import Anonymous, anonymize
+from kschedx.kube.kinds import kind_of
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.sources.files import read
 from tests.admission.test_recorded_admission import CASES as ADMISSION_CASES
 from tests.admission.test_recorded_admission import admitted

@@ -8,11 +8,9 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.devices import ResourceClaim
-from kschedx.plugins.dynamic_resources.allocated import allocated_state
+from kschedx.kube.devices import ResourceClaim
 from kschedx.plugins.dynamic_resources.allocator import Allocator
-from kschedx.plugins.dynamic_resources.features import Features, slices
-from kschedx.plugins.dynamic_resources.picks import Result
+from kschedx.plugins.dynamic_resources.pools import DeviceFeatures, Result, allocated_state, slices
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node
@@ -37,7 +35,7 @@ def test_a_solution_is_found_where_there_is_one(
     objects += [_claim(f"c{at}", *one) for at, one in enumerate(wanted)]
     objects += [allocated("busy", "a", *(f"d{at}" for at in taken))] if taken else []
     snapshot = Snapshot.from_objects(objects)
-    features = Features.of(resolve())
+    features = DeviceFeatures.of(resolve())
     devices = snapshot.devices
     allocator = Allocator(features, allocated_state(devices, shares=True), devices.classes, slices(devices, features))
     asked: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.types import Pod
-from kschedx.framework.outcome import FilterOutcome
+from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import Code, Verdicts
+from kschedx.framework.status import Code, FilterOutcome, Verdicts
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow, cluster_rows, each_cluster_row
 from kschedx.snapshot.nodes import PodRows
-from kschedx.snapshot.rows import ClusterRow, cluster_rows, each_cluster_row
 from tests.builders import framework
 from tests.laws.clusters import TARGET, Cluster, clusters, place_of, ports_of
 

@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 
 import kschedx
-from kschedx.explain.blockers import account
-from kschedx.explain.grouping import NodeGroup, node_groups
+from kschedx.explain.node_groups import NodeGroup, account, node_groups
 from kschedx.findings import Finding
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code

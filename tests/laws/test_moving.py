@@ -13,17 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from kschedx.explain.difference import compare
+from kschedx.explain.profile_changes import Pair
 from kschedx.explain.setup import Setup
-from kschedx.explain.two_setups import Pair
-from kschedx.framework.interface import ScorePlugin
+from kschedx.framework.interface import CycleState, ScorePlugin
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.registry import plugin_class
 from kschedx.framework.scheduler import FrameworkScheduler
-from kschedx.framework.state import CycleState
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
-from kschedx.simulate.nodes import cordoned
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.simulate.node_changes import cordoned
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 RECORDED = Path(__file__).parent.parent / "conformance"

@@ -10,14 +10,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kschedx.api.types import Taint
+from kschedx.controllers.workloads import evict
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving import Decision, Run
+from kschedx.kube.types import Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
-from kschedx.simulate.nodes import cordoned
-from kschedx.simulate.own_claims import evict
-from kschedx.snapshot.rows import ClusterRow, each_cluster_row
+from kschedx.simulate.node_changes import cordoned
+from kschedx.snapshot.columns import ClusterRow, each_cluster_row
 from kschedx.snapshot.snapshot import Snapshot
 from tests.laws.moving_clusters import Dealer
 

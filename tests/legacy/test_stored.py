@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.selectors import LabelSelectorRequirement
 from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.kube.selectors import LabelSelectorRequirement
 from kschedx.legacy import v1_5, v1_13
-from kschedx.legacy.predicates.base import joined
+from kschedx.legacy.interface import joined
 from kschedx.legacy.stored import Schema, stored_snapshot, stored_spec
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot

@@ -18,8 +18,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.app import run
-from kschedx.cli.mcp.clusters import Clusters
-from kschedx.cli.mcp.server import MOST_BYTES, Answers, server
+from kschedx.cli.mcp.server import MOST_BYTES, Answers, Clusters, server
 from kschedx.cli.mcp.tools import TOOLS
 from tests.command import ROOT
 

@@ -11,20 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kschedx
-from kschedx.api.types import Pod
 from kschedx.errors import InputError
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle
-from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.outcome import Candidate, FilterOutcome
+from kschedx.framework.interface import CycleState, PostFilterResult
 from kschedx.framework.preemption import best_candidates
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
+from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
+from kschedx.kube.types import Pod
 from kschedx.plugins.default_preemption import DefaultPreemption
 from kschedx.releases import resolve
+from kschedx.snapshot.columns import ClusterRow, TableRow, cluster_rows, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows, each_cluster_row
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, framework, node, pod
 

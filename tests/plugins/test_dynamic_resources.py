@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.answer.run import explain_pod
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import (
     DeviceClaimOutOfReach,
@@ -14,7 +13,8 @@ from kschedx.findings import (
     InsufficientDevices,
 )
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.snapshot.rows import TableRow
+from kschedx.inquiry.pod import explain_pod
+from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, node, pod
 from tests.device_builders import (

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState
 from kschedx.plugins.image_locality import ImageLocality, normalized_image_name
 from tests.builders import Manifest, framework, node, only, pod
 

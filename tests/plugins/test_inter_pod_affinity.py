@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedx.api.selectors import LabelSelector, compile_selector
-from kschedx.api.types import Pod, PodAffinityTerm
 from kschedx.findings import ExistingAntiAffinityConflict, PodAffinityUnsatisfied, PodAntiAffinityConflict
 from kschedx.framework.cycle import Cycle
+from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.selectors import LabelSelector, compile_selector
+from kschedx.kube.types import Pod, PodAffinityTerm
 from kschedx.plugins.inter_pod_affinity import InterPodAffinity
-from kschedx.plugins.inter_pod_affinity.filtering import FILTER
+from kschedx.plugins.inter_pod_affinity.plugin import FILTER
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, TableRow, cluster_rows
 from kschedx.snapshot.nodes import PodRows
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, cluster_rows
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"

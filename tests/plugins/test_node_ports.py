@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.findings import HostPortConflict
+from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.plugins.node_ports import NodePorts
+from kschedx.snapshot.columns import ClusterRows, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRows, TableRow
 from tests.builders import Manifest, framework, node, only, pod
 
 REASON = "node(s) didn't have free ports for the requested pod ports"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState
 from kschedx.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from tests.builders import Manifest, framework, node, only, pod
 

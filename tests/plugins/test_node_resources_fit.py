@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.integers import truncated_quotient
 from kschedx.findings import InsufficientResource, PluginMessage, TooManyPods
 from kschedx.framework.args import UtilizationShapePoint
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Outcome
+from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status
+from kschedx.kube.scalars import truncated_quotient
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
-from kschedx.plugins.shape_score import shape_score
+from kschedx.plugins.score_functions import shape_score
 from kschedx.releases import resolve
+from kschedx.snapshot.columns import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.nodes import PodRows
-from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 

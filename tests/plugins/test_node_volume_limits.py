@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.findings import AttachedVolume, ClaimNotFound, DriverNotInstalled, VolumeLimitExceeded
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState
 from kschedx.framework.status import Code, Status
 from kschedx.plugins.node_volume_limits import NodeVolumeLimits
+from kschedx.snapshot.columns import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 from tests.storage_builders import DRIVER, attachment, claim, csi_driver, csi_node, storage_class, using, volume
 

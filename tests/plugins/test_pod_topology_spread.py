@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.selectors import Selector, compile_selector, selector_from_set
-from kschedx.api.types import Pod, TopologySpreadConstraint
 from kschedx.findings import DomainCount, TopologyLabelMissing, TopologySpreadSkew
 from kschedx.framework.cycle import Cycle
+from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code, Status, Verdicts, error
-from kschedx.plugins.pod_topology_spread import PodTopologySpread
-from kschedx.plugins.pod_topology_spread.default_selector import default_selector
+from kschedx.kube.selectors import Selector, compile_selector, selector_from_set
+from kschedx.kube.types import Pod, TopologySpreadConstraint
+from kschedx.plugins.pod_topology_spread import PodTopologySpread, default_selector
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, TableRow, TableRows, cluster_rows
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, TableRow, TableRows, cluster_rows
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 

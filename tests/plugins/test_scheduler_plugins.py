@@ -11,14 +11,13 @@ import kschedx
 from kschedx.errors import ConfigError, UndecidableError
 from kschedx.framework.config import load_profiles
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.interface import QueueSortPlugin
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import CycleState, QueueSortPlugin
 from kschedx.framework.status import Code
-from kschedx.plugins.go_quantity import GoQuantity
+from kschedx.plugins.coscheduling import GoQuantity
 from kschedx.plugins.node_resource_topology_match import NodeResourceTopologyMatch
 from kschedx.plugins.qos_sort import QOSSort
 from kschedx.releases import resolve
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, evaluate, framework, node, pod
 
 GROUP = {"scheduling.x-k8s.io/pod-group": "train"}

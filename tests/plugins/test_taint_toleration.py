@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.types import Node, NodeCondition, NodeStatus, Taint, Toleration
+from kschedx.kube.types import Node, NodeCondition, NodeStatus, Taint, Toleration
 from kschedx.plugins.taint_toleration import untolerated_taint
 
 TAINT = Taint(key="dedicated", value="gpu", effect="NoSchedule")

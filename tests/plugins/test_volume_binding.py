@@ -21,7 +21,7 @@ from kschedx.findings import (
 )
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code, Status
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, evaluate, node, only, pod
 from tests.storage_builders import (
     DRIVER,

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kschedx.api.selectors import compile_node_selector
-from kschedx.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim, is_bound_to
-from kschedx.plugins.volume_binding.matching import Search, find_matches
-from kschedx.snapshot.node_lookup import NodeLookup
-from kschedx.snapshot.rows import each_cluster_row
+from kschedx.kube.selectors import compile_node_selector
+from kschedx.kube.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim, is_bound_to
+from kschedx.plugins.volume_binding.matching import VolumeSearch, find_matches
+from kschedx.snapshot.columns import each_cluster_row
+from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.storage import MovingStorage, Storage, StorageChange
 from tests.builders import Manifest, framework, node
 from tests.storage_builders import HOSTNAME, ZONE, claim, in_term, volume
@@ -79,7 +79,7 @@ def test_all_nodes_at_once(manifests: list[Manifest], wanted: list[str]) -> None
     listed = msgspec.convert(manifests, list[PersistentVolume])
     nodes = framework(NODES).nodes
     storage = Storage(volumes={one.name: one for one in listed})
-    searches = [Search(one, storage, attributes_classes=True) for one in claims]
+    searches = [VolumeSearch(one, storage, attributes_classes=True) for one in claims]
     matches = find_matches(searches, NodeLookup(nodes), len(nodes))
     for row in each_cluster_row(nodes.rows):
         together = []
@@ -103,8 +103,8 @@ def test_what_is_taken_and_comes_back_is_told_as_by_one_who_never_saw_it_otherwi
     storage = MovingStorage.moving(Storage(volumes={one.name: one for one in listed}))
     undo: list[StorageChange] = []
     for _ in range(8):
-        moved = [Search(one, storage, attributes_classes=True) for one in claims]
-        anew = [Search(one, storage.frozen(), attributes_classes=True) for one in claims]
+        moved = [VolumeSearch(one, storage, attributes_classes=True) for one in claims]
+        anew = [VolumeSearch(one, storage.frozen(), attributes_classes=True) for one in claims]
         found, expected = (find_matches(searches, lookup, len(nodes)) for searches in (moved, anew))
         for row in each_cluster_row(nodes.rows):
             for number in range(len(claims)):

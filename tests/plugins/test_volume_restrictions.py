@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from kschedx.findings import ClaimInUse, ClaimNotFound, DiskConflict
+from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.state import CycleState
 from kschedx.framework.status import Code
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
+from kschedx.snapshot.columns import ClusterRow, TableRow, cluster_rows
 from kschedx.snapshot.nodes import PodRows
-from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows
 from tests.builders import Manifest, evaluate, framework, node, only, pod
 from tests.storage_builders import claim, using
 

@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.findings import ClaimNotFound, ClaimUnbound, VolumeNotFound, VolumeZoneMismatch
 from kschedx.framework.status import Code
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.columns import TableRow
 from tests.builders import Manifest, evaluate, node, only
 from tests.storage_builders import ZONE, claim, storage_class, using, volume
 

@@ -14,7 +14,7 @@ from kschedx.framework.config import Profile, load_profiles
 from kschedx.framework.config.advice import advice
 from kschedx.framework.config.origins import expanded
 from kschedx.releases import VERSIONS, Release, resolve
-from kschedx.render.commented_yaml import commented_yaml
+from kschedx.render.manifests import commented_yaml
 from tests.command import ROOT, kschedx
 from tests.conftest import Golden
 

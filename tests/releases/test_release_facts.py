@@ -11,8 +11,7 @@ import pytest
 from kschedx.framework.config import load_profiles
 from kschedx.framework.registry import IN_TREE
 from kschedx.releases import EMULATED, POINTS, Release, resolve
-from kschedx.releases.feature_gates import HISTORY
-from kschedx.releases.gates import specs
+from kschedx.releases.gates import HISTORY, specs
 from tests.conftest import ROOT, Golden
 
 FOLDER = Path(__file__).parent / "golden"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.render.document import json_parts, to_json
+from kschedx.render.manifests import json_parts, to_json
 
 VALUES = st.recursive(
     st.none() | st.integers(-9, 9) | st.text('a\n\u202e\x7f"é', max_size=3),

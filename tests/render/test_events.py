@@ -11,7 +11,7 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.explain.events import Stage, parse
-from kschedx.render.reason_screen import reason_lines
+from kschedx.render.catalogue import reason_lines
 
 RECORDED = sorted((Path(__file__).parent.parent / "conformance").glob("*.jsonl.gz"))
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from kschedx.api.devices import ResourceClaim
-from kschedx.api.selectors import NodeSelectorRequirement
-from kschedx.api.types import Taint
 from kschedx.findings import RequirementMatch
-from kschedx.fixes import Certainty, Fix
-from kschedx.fixes import hopeless as h
+from kschedx.fixes import Fix, FixCertainty
+from kschedx.fixes import dead_end as h
 from kschedx.fixes import steps as s
-from kschedx.render.words.fixes import commands, no_fix, step_text, title
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.types import Taint
+from kschedx.render.words.fixes import fix_commands, fix_title, no_fix_text, step_text
+from kschedx.snapshot.columns import ClusterRow
 
 TEAM = Taint(key="team", value="a", effect="NoSchedule")
 ROW = ClusterRow(0)
@@ -115,7 +115,7 @@ def fix(
 ) -> Fix:
     return Fix(
         steps=steps,
-        certainty=Certainty.VERIFIED,
+        certainty=FixCertainty.VERIFIED,
         changes=(),
         feasible_nodes=(),
         remaining=remaining or {},
@@ -140,7 +140,7 @@ UNCORDON = s.Uncordon(row=ROW, node="n")
     ],
 )
 def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> None:
-    assert title(found) == words
+    assert fix_title(found) == words
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> Non
     ],
 )
 def test_commands_do_all_of_it_or_are_not_told(found: Fix, words: tuple[str, ...]) -> None:
-    assert commands(found) == words
+    assert fix_commands(found) == words
 
 
 @pytest.mark.parametrize(
@@ -186,5 +186,5 @@ def test_commands_do_all_of_it_or_are_not_told(found: Fix, words: tuple[str, ...
         (h.RefusedByExtender(nodes=2), "an extender refuses 2 nodes that every plugin lets the pod have"),
     ],
 )
-def test_why_there_is_none(found: h.Hopeless, words: str) -> None:
-    assert no_fix(found) == words
+def test_why_there_is_none(found: h.DeadEnd, words: str) -> None:
+    assert no_fix_text(found) == words

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from kschedx.render.layout import columns, cut, ended, fact_lines, paragraph, text, wrapped
+from kschedx.render.terminal import columns, cut, ended, fact_lines, paragraph, text, wrapped
 from kschedx.render.wording import Fact
 
 WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_size=12)

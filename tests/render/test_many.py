@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.explain.many import Answer
+from kschedx.explain.causes import PodAnswer
 from kschedx.framework.cycle import Outcome
-from kschedx.render.many import many, sentence
+from kschedx.render.pending import pending_lines, pending_sentence
 
 ALONE = "each was looked at alone: what one would take from the others is not counted"
 
 
-def answers(*outcomes: Outcome | None) -> list[Answer]:
-    return [Answer(pod=f"shop/p-{number}", priority=0, outcome=one) for number, one in enumerate(outcomes)]
+def answers(*outcomes: Outcome | None) -> list[PodAnswer]:
+    return [PodAnswer(pod=f"shop/p-{number}", priority=0, outcome=one) for number, one in enumerate(outcomes)]
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def answers(*outcomes: Outcome | None) -> list[Answer]:
     ],
 )
 def test_the_first_line(outcomes: list[Outcome | None], told: str) -> None:
-    assert sentence(answers(*outcomes)) == told
+    assert pending_sentence(answers(*outcomes)) == told
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_the_first_line(outcomes: list[Outcome | None], told: str) -> None:
 def test_pods_that_compete_are_said_to_be_looked_at_alone(
     competing: bool, outcomes: list[Outcome | None], is_said: bool
 ) -> None:
-    lines = many(answers(*outcomes), lambda group: "", width=100, competing=competing)
+    lines = pending_lines(answers(*outcomes), lambda group: "", width=100, competing=competing)
     assert (ALONE in [line.plain for line in lines]) == is_said

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 
 import kschedx
-from kschedx.answer.explanation import Explanation
-from kschedx.render.page.explanation import page_of
+from kschedx.inquiry.explanation import Explanation
+from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Scores, Verdicts
-from kschedx.render.page.simulation import page_of as simulation_page
+from kschedx.render.page.reports import simulation_page
 from kschedx.render.page.svg import svg
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
@@ -70,7 +70,7 @@ class Elements(HTMLParser):
 
 def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([node("a", disk=EVIL)]), pod(disk="ssd"))
-    text = html(page_of(explanation))
+    text = html(explanation_page(explanation))
     elements = Elements(text)
     assert elements.tags.count("script") == 2
     assert "img" not in elements.tags
@@ -82,7 +82,7 @@ def test_a_page_has_one_script_of_its_own_and_names_it_in_its_policy() -> None:
 
 @each_story
 def test_a_page_stays_small_beside_its_data(story: Story) -> None:
-    made = page_of(told(story))
+    made = explanation_page(told(story))
     text = html(made)
     data = re.search(r'id="page">(.*?)</script>', text, re.DOTALL)
     assert data
@@ -91,7 +91,7 @@ def test_a_page_stays_small_beside_its_data(story: Story) -> None:
 
 def test_the_verdict_map_has_every_node_once() -> None:
     nodes = [node(f"n{number}", str(number % 4 + 1)) for number in range(12)]
-    made = page_of(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")))
+    made = explanation_page(kschedx.explain(kschedx.Snapshot.from_objects(nodes), pod("2500m")))
     verdicts = next(section for section in made.sections if isinstance(section, Verdicts))
     assert sorted(row for group in verdicts.groups for row in group) == list(range(12))
     for row, name in enumerate(verdicts.nodes):
@@ -108,7 +108,7 @@ def test_the_verdict_map_has_every_node_once() -> None:
 def test_markdown_has_no_markup_from_the_cluster() -> None:
     tainted = {**node("a"), "spec": {"taints": [{"key": "team", "value": EVIL, "effect": "NoSchedule"}]}}
     explanation = kschedx.explain(kschedx.Snapshot.from_objects([tainted]), pod())
-    outside = markdown(page_of(explanation)).partition("<details>")[0]
+    outside = markdown(explanation_page(explanation)).partition("<details>")[0]
     assert not re.search(r"(?<!\\)<(?!br>)", outside)
     assert "@" not in outside
     assert r"\<img" in outside
@@ -116,7 +116,7 @@ def test_markdown_has_no_markup_from_the_cluster() -> None:
 
 @each_story
 def test_a_picture_is_well_formed_and_inside_its_frame(story: Story) -> None:
-    made = page_of(told(story))
+    made = explanation_page(told(story))
     root = ElementTree.fromstring(svg(made))
     assert root.tag == f"{SVG}svg"
     width, height = float(root.attrib["width"]), float(root.attrib["height"])

@@ -9,12 +9,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedx.answer.explanation import Explanation
-from kschedx.answer.run import explain_pod
-from kschedx.cli.manifests import Manifests
 from kschedx.errors import InputError
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.manifests import Manifests
+from kschedx.inquiry.pod import explain_pod
 from kschedx.loading import load
-from kschedx.render.screen import MOST_LINES, why
+from kschedx.render.screen import MOST_LINES, why_lines
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -26,7 +26,7 @@ def explained(*objects: Manifest, name: str = "default/new") -> Explanation:
 
 
 def plain(explanation: Explanation, width: int = 100, *, wide: bool = False) -> list[str]:
-    return [line.plain for line in why(explanation, width=width, wide=wide)]
+    return [line.plain for line in why_lines(explanation, width=width, wide=wide)]
 
 
 def asking(cpu: str = "1", **spec: object) -> Manifest:
@@ -49,13 +49,13 @@ def story(path: Path) -> Explanation:
 def test_stories_fit_their_screens(path: Path) -> None:
     explanation = story(path)
     for width in (80, 100):
-        first = why(explanation, width=width)
+        first = why_lines(explanation, width=width)
         assert len(first) <= MOST_LINES
-        for lines in (first, why(explanation, width=width, all_nodes=True)):
+        for lines in (first, why_lines(explanation, width=width, all_nodes=True)):
             assert all(line.cell_len <= width for line in lines)
-    assert len(why(explanation, width=80, wide=True)) > len(why(explanation, width=80)) // 2
+    assert len(why_lines(explanation, width=80, wide=True)) > len(why_lines(explanation, width=80)) // 2
     for name in explanation.cycle.all_nodes.names:
-        assert why(explanation, width=80, nodes=[name])[0].plain.startswith(f"{name}:")
+        assert why_lines(explanation, width=80, nodes=[name])[0].plain.startswith(f"{name}:")
 
 
 def test_the_event_is_quoted_once_and_whole() -> None:
@@ -100,7 +100,7 @@ def test_any_cluster_fits_the_first_screen(nodes: list[tuple[str, list[str], str
         pod(f"p{i}", on=f"n{i}{name}", containers=[{"name": "c", "resources": {"requests": {"cpu": "500m"}}}])
         for i, (_, _, name) in enumerate(nodes)
     ]
-    lines = why(explained(*objects, *busy, asking("2", priority=priority)), width=width)
+    lines = why_lines(explained(*objects, *busy, asking("2", priority=priority)), width=width)
     assert len(lines) <= MOST_LINES
     assert all(line.cell_len <= width for line in lines)
     assert not any(mark in line.plain for line in lines for mark in "\x1b\u202e")
@@ -146,7 +146,7 @@ def test_the_verdict_table_shows_every_plugin_that_rejects() -> None:
 def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
     tainted = node("n", taints=["a=b:NoSchedule"], allocatable={"cpu": "1", "pods": "9"})
     explanation = explained(tainted, node("other"), asking("2"))
-    told = [line.plain for line in why(explanation, width=100, nodes=["n"])]
+    told = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
     assert told[0] == "n: default/new does not fit: 2 plugins reject it"
     assert "  ✗ TaintToleration (the verdict) · untolerated taint a=b:NoSchedule" in told
     assert "  ✗ NodeResourcesFit · insufficient cpu, short by 1, more than the whole node has" in told
@@ -154,13 +154,13 @@ def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
 
 def test_an_unknown_node_is_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match='did you mean "node-1"'):
-        why(explained(node("node-1"), asking()), width=100, nodes=["node-l"])
+        why_lines(explained(node("node-1"), asking()), width=100, nodes=["node-l"])
 
 
 def test_a_pod_that_is_held_before_the_queue_is_not_called_gated() -> None:
     claiming = pod("me", resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
     explanation = explain_pod(Snapshot.from_objects([node("a"), claiming]), "default/me")
-    lines = [line.plain for line in why(explanation, width=100)]
+    lines = [line.plain for line in why_lines(explanation, width=100)]
     assert lines[0].startswith("‖ default/me is not in the queue, held back by DynamicResources")
     assert "gate" not in " ".join(lines)
     # kube-scheduler writes no event about such a pod, and what PreFilter would say again is not told twice

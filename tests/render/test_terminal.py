@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from kschedx.render.layout import text
-from kschedx.render.terminal import console, wants_colour, width_of, write
+from kschedx.render.terminal import console, text, wants_colour, width_of, write
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.findings import RequirementMatch, TermMatch
-from kschedx.render.terms import SHOWN_TERMS, brief, expression, facts
+from kschedx.render.words.constraints import SHOWN_TERMS, expression_text, term_brief, term_facts
 
 
 def asked(key: str, operator: str, *values: str, actual: str | None = None, matched: bool = False) -> RequirementMatch:
@@ -33,7 +33,7 @@ GPU = asked("gpu", "Exists")
     ],
 )
 def test_an_expression(requirement: RequirementMatch, words: str) -> None:
-    assert expression(requirement) == words
+    assert expression_text(requirement) == words
 
 
 def term(index: int, *requirements: RequirementMatch) -> TermMatch:
@@ -41,11 +41,11 @@ def term(index: int, *requirements: RequirementMatch) -> TermMatch:
 
 
 def told(*terms: TermMatch, label: str = "term") -> list[tuple[str, tuple[str, ...]]]:
-    return [(fact.label, fact.items) for fact in facts(terms, label)]
+    return [(fact.label, fact.items) for fact in term_facts(terms, label)]
 
 
 def test_one_term_needs_no_number() -> None:
-    assert told(term(0, GPU)) == [("term", (expression(GPU),))]
+    assert told(term(0, GPU)) == [("term", (expression_text(GPU),))]
 
 
 def test_the_nearest_term_comes_first_under_its_own_number() -> None:
@@ -81,5 +81,5 @@ def test_terms_that_are_not_shown_are_counted() -> None:
     ],
 )
 def test_what_the_node_has_in_brief(terms: list[TermMatch], detail: str | None) -> None:
-    found = brief(tuple(terms))
+    found = term_brief(tuple(terms))
     assert (None if found is None else found.detail) == detail

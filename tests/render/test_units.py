@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.render.units import amount, balance, count, listed, short_names
+from kschedx.render.wording import amount, balance, count, listed, short_names
 
 GI, MI, KI = 2**30, 2**20, 2**10
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kschedx import schemas
-from kschedx.explain.story import Story
+from kschedx.explain.difference import Story
 from tests.builders import evaluate, node, pod
 from tests.command import ROOT, kschedx
 

@@ -7,24 +7,24 @@ import pytest
 import kschedx
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
-from kschedx.simulate.changes import Change, changes
-from kschedx.simulate.simulator import Options
-from kschedx.simulate.what_if import World, changed_world
+from kschedx.simulate.changes import Change, parse_changes
+from kschedx.simulate.simulator import SimulationOptions
+from kschedx.simulate.what_if import ChangedCluster, change_cluster
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import at, node
 from tests.simulate.clusters import deployment, nodes, shop
 
 
 def made(*written: dict[str, object]) -> tuple[Change, ...]:
-    return changes(written, lambda path: [])
+    return parse_changes(written, lambda path: [])
 
 
-def after(*written: dict[str, object]) -> World:
+def after(*written: dict[str, object]) -> ChangedCluster:
     snapshot = Snapshot.from_objects(shop())
-    return changed_world(snapshot, Setup.for_cluster(snapshot), made(*written), Options(), "shop")
+    return change_cluster(snapshot, Setup.for_cluster(snapshot), made(*written), SimulationOptions(), "shop")
 
 
-def waiting(changed: World) -> list[str]:
+def waiting(changed: ChangedCluster) -> list[str]:
     pods = changed.snapshot.pods
     return sorted(pods.names[row] for row in pods.pending)
 
@@ -189,6 +189,6 @@ def test_what_a_manifest_does_not_speak_of_stays_as_it_is() -> None:
     written = {**bound, "spec": {"storageClassName": "fast"}}
     snapshot = Snapshot.from_objects([*nodes(), stored, *others, bound])
     wanted = made({"apply": [written, manifest]})
-    changed = changed_world(snapshot, Setup.for_cluster(snapshot), wanted, Options(), "shop")
+    changed = change_cluster(snapshot, Setup.for_cluster(snapshot), wanted, SimulationOptions(), "shop")
     assert waiting(changed) == []
     assert changed.snapshot.storage.claims["shop/data"].spec.volume_name == "pv-1"

@@ -7,7 +7,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 from tests.device_builders import allocated, device, device_class, request, resource_slice

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.simulate.changes import changes
+from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.fit import fit
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
@@ -46,7 +46,7 @@ def machine(name: str, *, disk: str = "ssd", taints: tuple[str, ...] = ()) -> Ma
 
 def simulated(objects: list[Manifest], *written: Mapping[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    return simulate(snapshot, Setup.for_cluster(snapshot), changes(written, lambda path: []))
+    return simulate(snapshot, Setup.for_cluster(snapshot), parse_changes(written, lambda path: []))
 
 
 def on_nodes(simulation: Simulation) -> list[str]:

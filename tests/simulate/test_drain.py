@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.simulate.changes import changes
-from kschedx.simulate.drain import Drained, Fate
-from kschedx.simulate.simulator import Options, Simulator
+from kschedx.simulate.changes import parse_changes
+from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, pod
 from tests.simulate.clusters import budget, deployment, nodes, shop
 
 
-def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: Any) -> list[Drained]:
+def drained(objects: Sequence[Manifest], *names: str, comes_back: bool = True, **flags: Any) -> list[DrainResult]:
     snapshot = Snapshot.from_objects(objects)
     setup = Setup.for_cluster(snapshot)
-    found = drain_in_turn(snapshot, setup, names, options=Options(**flags), comes_back=comes_back)
+    found = drain_in_turn(snapshot, setup, names, options=SimulationOptions(**flags), comes_back=comes_back)
     return list(found.drained)
 
 
-def fates(one: Drained) -> dict[str, Fate]:
+def fates(one: DrainResult) -> dict[str, DrainOutcome]:
     return {leaves.pod.partition("/")[2]: leaves.fate for leaves in one.pods}
 
 
@@ -49,23 +49,23 @@ def test_what_belongs_to_the_node_stays() -> None:
         pod("static", on="node-1", metadata=owned("Node")),
     ]
     (one,) = drained([*nodes(), *agents], "node-1")
-    assert fates(one) == {"agent": Fate.OF_DAEMON_SET, "static": Fate.OF_KUBELET}
+    assert fates(one) == {"agent": DrainOutcome.OF_DAEMON_SET, "static": DrainOutcome.OF_KUBELET}
     assert one.is_done
 
 
 @pytest.mark.parametrize(
     ("what", "flag", "without", "with_it"),
     [
-        ({}, "force", Fate.NEEDS_FORCE, Fate.DELETED),
+        ({}, "force", DrainOutcome.NEEDS_FORCE, DrainOutcome.DELETED),
         (
             {"metadata": owned("ReplicaSet"), "volumes": [{"name": "tmp", "emptyDir": {}}]},
             "delete_emptydir_data",
-            Fate.NEEDS_EMPTYDIR_FLAG,
-            Fate.EVICTED,
+            DrainOutcome.NEEDS_EMPTYDIR_FLAG,
+            DrainOutcome.EVICTED,
         ),
     ],
 )
-def test_kubectl_wants_a_flag(what: dict[str, Any], flag: str, without: Fate, with_it: Fate) -> None:
+def test_kubectl_wants_a_flag(what: dict[str, Any], flag: str, without: DrainOutcome, with_it: DrainOutcome) -> None:
     objects = [*nodes(), *deployment("web", "1", ["node-1"]), pod("odd", on="node-1", **what)]
     (refused,) = drained(objects, "node-1")
     assert refused.is_refused
@@ -73,7 +73,7 @@ def test_kubectl_wants_a_flag(what: dict[str, Any], flag: str, without: Fate, wi
     assert fates(refused)["odd"] is without
     (done,) = drained(objects, "node-1", **{flag: True})
     assert done.is_done
-    assert fates(done) == {"web-0": Fate.EVICTED, "odd": with_it}
+    assert fates(done) == {"web-0": DrainOutcome.EVICTED, "odd": with_it}
 
 
 def test_a_budget_lets_so_many_go_at_a_time() -> None:
@@ -87,15 +87,15 @@ def test_a_budget_that_allows_nothing_stops_it() -> None:
     web = deployment("web", "1", ["node-1", "node-2"])
     batch = deployment("batch", "1", ["node-1"])
     (one,) = drained([*nodes(), *web, *batch, budget("web", 0)], "node-1")
-    assert fates(one) == {"web-0": Fate.BUDGET, "batch-0": Fate.EVICTED}
-    assert [leaves.budget for leaves in one.of(Fate.BUDGET)] == ["shop/web"]
+    assert fates(one) == {"web-0": DrainOutcome.BUDGET, "batch-0": DrainOutcome.EVICTED}
+    assert [leaves.budget for leaves in one.of(DrainOutcome.BUDGET)] == ["shop/web"]
     assert not one.is_done
 
 
 def test_who_finds_no_other_node_uses_up_the_budget() -> None:
     web = deployment("web", "5", ["node-1", "node-1"], node_selector={"kubernetes.io/hostname": "node-1"})
     (one,) = drained([*nodes(("16", "2")), *web, budget("web", 1)], "node-1")
-    assert [leaves.fate for leaves in one.pods] == [Fate.EVICTED, Fate.BUDGET]
+    assert [leaves.fate for leaves in one.pods] == [DrainOutcome.EVICTED, DrainOutcome.BUDGET]
     assert "node(s) were unschedulable" in one.pending[0].message
 
 
@@ -109,7 +109,7 @@ def test_nodes_in_turn_come_back_and_together_do_not() -> None:
 def test_each_by_itself_leaves_no_trace() -> None:
     snapshot = Snapshot.from_objects(shop())
     setup = Setup.for_cluster(snapshot)
-    every = drain_each(snapshot, setup, snapshot.cluster.names, options=Options())
+    every = drain_each(snapshot, setup, snapshot.cluster.names, options=SimulationOptions())
     for one in every.drained:
         (alone,) = drained(shop(), one.node)
         assert one == alone
@@ -117,7 +117,7 @@ def test_each_by_itself_leaves_no_trace() -> None:
 
 def test_a_drain_and_back_again_is_the_same_cluster() -> None:
     snapshot = Snapshot.from_objects(shop())
-    simulator = Simulator(snapshot, Setup.for_cluster(snapshot), Options())
+    simulator = Simulator(snapshot, Setup.for_cluster(snapshot), SimulationOptions())
     cluster = simulator.run.cluster
     before = cluster.frozen()
     simulator.drain(["node-1", "node-2"], comes_back=False)
@@ -160,7 +160,7 @@ def ready(manifest: Manifest, is_ready: str = "True") -> Manifest:
 def test_a_budget_without_a_status_is_worked_out(spec: dict[str, object], waves: int, stays: int) -> None:
     web = deployment("web", "1", ["node-1", "node-1", "node-1"])
     (one,) = drained([*nodes(), *web, pdb(None, **spec)], "node-1")
-    assert (one.waves, len(one.of(Fate.BUDGET))) == (waves, stays)
+    assert (one.waves, len(one.of(DrainOutcome.BUDGET))) == (waves, stays)
 
 
 @pytest.mark.parametrize(("replicas", "waves"), [(5, 3), (3, 0)])
@@ -169,23 +169,25 @@ def test_replicas_that_are_changed_change_what_a_budget_allows(replicas: int, wa
     web = deployment("web", "1", ["node-1", "node-1", "node-1", "node-2", "node-2"])
     status: dict[str, object] = {"disruptionsAllowed": 2, "currentHealthy": 5, "desiredHealthy": 3}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, minAvailable=3)])
-    wanted = changes([{"scale": f"deploy/web={replicas}"}, {"drain": "node-1"}], lambda path: [])
+    wanted = parse_changes([{"scale": f"deploy/web={replicas}"}, {"drain": "node-1"}], lambda path: [])
     (one,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
     assert one.waves == (2 if waves else 0)
-    assert bool(one.of(Fate.BUDGET)) is not bool(waves)
+    assert bool(one.of(DrainOutcome.BUDGET)) is not bool(waves)
 
 
 @pytest.mark.parametrize(
     ("policy", "allowed", "healthy", "needed", "fate"),
     [
-        (None, 0, 1, 2, Fate.BUDGET),
-        (None, 0, 2, 2, Fate.EVICTED),
-        (None, 0, 0, 0, Fate.BUDGET),
-        ("IfHealthyBudget", 0, 1, 2, Fate.BUDGET),
-        ("AlwaysAllow", 0, 1, 2, Fate.EVICTED),
+        (None, 0, 1, 2, DrainOutcome.BUDGET),
+        (None, 0, 2, 2, DrainOutcome.EVICTED),
+        (None, 0, 0, 0, DrainOutcome.BUDGET),
+        ("IfHealthyBudget", 0, 1, 2, DrainOutcome.BUDGET),
+        ("AlwaysAllow", 0, 1, 2, DrainOutcome.EVICTED),
     ],
 )
-def test_a_pod_that_is_not_ready(policy: str | None, allowed: int, healthy: int, needed: int, fate: Fate) -> None:
+def test_a_pod_that_is_not_ready(
+    policy: str | None, allowed: int, healthy: int, needed: int, fate: DrainOutcome
+) -> None:
     made, replica_set, first, *others = deployment("web", "1", ["node-1", "node-2", "node-3"])
     pods = [ready(first, "False"), *map(ready, others)]
     status: dict[str, object] = {"disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": needed}
@@ -203,14 +205,14 @@ def test_what_no_budget_is_asked_about() -> None:
     first["status"] = {"phase": "Pending"}
     at(second, "metadata")["deletionTimestamp"] = "2026-11-20T09:00:00Z"
     (one,) = drained([*nodes(), made, replica_set, first, second, budget("web", 0)], "node-1")
-    assert fates(one) == {"web-0": Fate.EVICTED, "web-1": Fate.TERMINATING}
+    assert fates(one) == {"web-0": DrainOutcome.EVICTED, "web-1": DrainOutcome.TERMINATING}
     assert one.is_done
 
 
 def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     second = {**budget("web", 1), "metadata": {"name": "all", "namespace": "shop"}}
     (one,) = drained([*nodes(), *deployment("web", "1", ["node-1", "node-2"]), budget("web", 1), second], "node-1")
-    assert fates(one) == {"web-0": Fate.BUDGETS}
+    assert fates(one) == {"web-0": DrainOutcome.BUDGETS}
     assert [leaves.budget for leaves in one.pods] == ["shop/web, shop/all"]
 
 
@@ -218,7 +220,7 @@ def test_a_pod_without_labels_is_in_no_budget() -> None:
     bare = pod("bare", namespace="shop", on="node-1", metadata=owned("ReplicaSet"))
     everything = pdb({"disruptionsAllowed": 0}, minAvailable=1, selector={})
     (one,) = drained([*nodes(), *deployment("web", "1", ["node-1"]), bare, everything], "node-1")
-    assert fates(one) == {"web-0": Fate.BUDGET, "bare": Fate.EVICTED}
+    assert fates(one) == {"web-0": DrainOutcome.BUDGET, "bare": DrainOutcome.EVICTED}
 
 
 def test_a_pod_that_had_not_started_has_once_it_was_evicted() -> None:
@@ -226,7 +228,7 @@ def test_a_pod_that_had_not_started_has_once_it_was_evicted() -> None:
     first["status"] = {"phase": "Pending"}
     held = pdb({"disruptionsAllowed": 0}, minAvailable=1)
     one, two = drained([*nodes(("8", "8")), made, replica_set, first, held], "node-1", "node-2")
-    assert (fates(one), fates(two)) == ({"web-0": Fate.EVICTED}, {"web-0": Fate.BUDGET})
+    assert (fates(one), fates(two)) == ({"web-0": DrainOutcome.EVICTED}, {"web-0": DrainOutcome.BUDGET})
 
 
 def test_how_many_a_budget_needs_follows_the_replicas() -> None:
@@ -234,6 +236,6 @@ def test_how_many_a_budget_needs_follows_the_replicas() -> None:
     web = deployment("web", "1", ["node-1"] * 5)
     status: dict[str, object] = {"disruptionsAllowed": 0, "currentHealthy": 5, "desiredHealthy": 5}
     snapshot = Snapshot.from_objects([*nodes(), *web, pdb(status, maxUnavailable=0)])
-    wanted = changes([{"scale": "deploy/web=3"}, {"drain": "node-1"}], lambda path: [])
+    wanted = parse_changes([{"scale": "deploy/web=3"}, {"drain": "node-1"}], lambda path: [])
     (one,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
     assert (one.held["shop/web"].needed, one.held["shop/web"].healthy) == (3, 3)

@@ -9,7 +9,7 @@ import pytest
 
 import kschedx
 from kschedx.explain.setup import Setup
-from kschedx.simulate.drain import Drained, Fate
+from kschedx.simulate.drain import DrainOutcome, DrainResult
 from kschedx.simulate.fit import Fit, fit
 from kschedx.snapshot.snapshot import Snapshot
 from tests.simulate.clusters import budget, deployment, nodes, shop
@@ -63,8 +63,8 @@ def test_the_library_asks_it_too() -> None:
     assert not kschedx.fit(snapshot, "shop/web-0", replicas=18).is_enough
 
 
-def test_a_team_keeps_under_test_what_can_be_drained(drained: Callable[..., Drained]) -> None:
+def test_a_team_keeps_under_test_what_can_be_drained(drained: Callable[..., DrainResult]) -> None:
     snapshot = Snapshot.from_objects(shop())
     assert drained(snapshot, "node-1").is_done
     stuck = Snapshot.from_objects([*shop()[:-1], budget("web", 0)])
-    assert [one.budget for one in drained(stuck, "node-1").of(Fate.BUDGET)] == ["shop/web"]
+    assert [one.budget for one in drained(stuck, "node-1").of(DrainOutcome.BUDGET)] == ["shop/web"]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.render.letting_go import commands, title
+from kschedx.fixes.stalled_drain import drain_fixes
+from kschedx.render.drain import drain_remedy_commands, drain_remedy_title
 from kschedx.simulate.changes import Change
-from kschedx.simulate.letting_go import what_lets_go
 from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.simulator import Options
+from kschedx.simulate.simulator import SimulationOptions
 from kschedx.simulate.what_if import drain_in_turn
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at
@@ -40,12 +40,12 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
     setup = Setup.for_cluster(snapshot)
 
     def drained(more: Sequence[Change] = ()) -> Simulation:
-        return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=Options(), comes_back=True)
+        return drain_in_turn(snapshot, setup, names or ("node-1",), more, options=SimulationOptions(), comes_back=True)
 
     before = snapshot.pods.node.tolist()
-    found = what_lets_go(drained(), drained)
+    found = drain_fixes(drained(), drained)
     assert snapshot.pods.node.tolist() == before
-    return [line for one in found for line in (title(one), *commands(one))]
+    return [line for one in found for line in (drain_remedy_title(one), *drain_remedy_commands(one))]
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.setup import Setup
+from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.render.simulation import MOST_LINES, drains_lines, simulation_lines
-from kschedx.simulate.changes import changes
-from kschedx.simulate.mending import Mending
+from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.simulator import Options
+from kschedx.simulate.simulator import SimulationOptions
 from kschedx.simulate.what_if import drain_each, drain_in_turn, simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at, node
@@ -18,13 +18,13 @@ from tests.simulate.clusters import budget, deployment, nodes
 
 def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    return simulate(snapshot, Setup.for_cluster(snapshot), changes(written, lambda path: []), namespace="shop")
+    return simulate(snapshot, Setup.for_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
 
 
 def told(simulation: Simulation) -> list[object]:
     return [
         {key: one[key] for key in ("title", "pods", "of")}
-        for one in Mending(simulation).to_list(9)
+        for one in SharedFixes(simulation).to_list(9)
         if isinstance(one, dict)
     ]
 
@@ -78,7 +78,9 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     """The node is back in the end, and to leave it alone is no way to drain it."""
     objects = [*nodes(("8", "2")), *deployment("web", "4", ["node-1"])]
     snapshot = Snapshot.from_objects(objects)
-    simulation = drain_in_turn(snapshot, Setup.for_cluster(snapshot), ["node-1"], options=Options(), comes_back=True)
+    simulation = drain_in_turn(
+        snapshot, Setup.for_cluster(snapshot), ["node-1"], options=SimulationOptions(), comes_back=True
+    )
     lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
     assert lines[:3] == [
         "✗ node-1: 1 pod would find no other node",
@@ -95,7 +97,7 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     pods = deployment("web", "1", [f"n-{number}" for number in range(count)])
     snapshot = Snapshot.from_objects([*named, *pods, budget("web", 0)])
     names = [f"n-{number}" for number in range(count)]
-    simulation = drain_each(snapshot, Setup.for_cluster(snapshot), names, options=Options())
+    simulation = drain_each(snapshot, Setup.for_cluster(snapshot), names, options=SimulationOptions())
     lines = [line.plain for line in drains_lines(simulation, width=80, each=True)]
     assert lines[0] == f"0 of {count} nodes can be drained today"
     if count > 8:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedx.framework.moving import Decision, Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import node, pod
 

@@ -8,7 +8,7 @@ import pytest
 
 import kschedx
 from kschedx.errors import InputError
-from kschedx.simulate.drain import Fate
+from kschedx.simulate.drain import DrainOutcome
 from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
@@ -131,4 +131,4 @@ def test_a_drain_heeds_budgets_as_they_are_after_the_changes(change: dict[str, o
     snapshot = Snapshot.from_objects([*nodes(), *web, budget(minAvailable=2)])
     simulation = kschedx.simulate(snapshot, changes=[change, {"drain": "node-1"}], namespace="shop")
     (one,) = simulation.drained
-    assert len(one.of(Fate.BUDGET, Fate.BUDGETS)) == stays
+    assert len(one.of(DrainOutcome.BUDGET, DrainOutcome.BUDGETS)) == stays

@@ -11,9 +11,9 @@ from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.render.simulation import simulation_lines
 from kschedx.schemas import check_document
-from kschedx.simulate.changes import changes
+from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulation import Simulation
-from kschedx.simulate.simulator import Options
+from kschedx.simulate.simulator import SimulationOptions
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.simulate.clusters import shop
@@ -45,9 +45,9 @@ def simulated(seed: int) -> Simulation | None:
     db = stateful(["node-1", "node-2", dice.choice(["node-3", None])])
     snapshot = Snapshot.from_objects([*shop(), *db, *daemons(["node-1", "node-2", "node-3", "node-4"])])
     written = [some_change(dice) for _ in range(dice.randint(1, 5))]
-    options = Options(recreate=dice.random() < 0.8, force=True)
+    options = SimulationOptions(recreate=dice.random() < 0.8, force=True)
     try:
-        wanted = changes(written, lambda path: [])
+        wanted = parse_changes(written, lambda path: [])
         return simulate(snapshot, Setup.for_cluster(snapshot), wanted, options=options, namespace="shop")
     except InputError:
         return None

@@ -8,8 +8,8 @@ import pytest
 
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
-from kschedx.render.changes import rollout_text
-from kschedx.simulate.changes import changes
+from kschedx.render.simulation import rollout_text
+from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
@@ -21,7 +21,7 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
 
 def simulated(objects: list[Manifest], *written: Mapping[str, object]) -> Simulation:
     snapshot = Snapshot.from_objects(objects)
-    return simulate(snapshot, Setup.for_cluster(snapshot), changes(written, lambda path: []), namespace="shop")
+    return simulate(snapshot, Setup.for_cluster(snapshot), parse_changes(written, lambda path: []), namespace="shop")
 
 
 def asking(cpu: str) -> Manifest:

@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.explain.setup import Setup
 from kschedx.render.simulation import ties_text
-from kschedx.simulate.simulator import Options
+from kschedx.simulate.simulator import SimulationOptions
 from kschedx.simulate.ties import OtherOutcomes, other_outcomes
 from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
@@ -27,7 +27,7 @@ def tried(objects: list[Manifest]) -> OtherOutcomes:
     snapshot = Snapshot.from_objects(objects)
     setup = Setup.for_cluster(snapshot)
     return other_outcomes(
-        simulate(snapshot, setup), Options(), lambda options: simulate(snapshot, setup, options=options)
+        simulate(snapshot, setup), SimulationOptions(), lambda options: simulate(snapshot, setup, options=options)
     )
 
 

@@ -15,23 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from kschedx.api import container_validation, placement_validation, pod_volumes, storage, types, validation
-from kschedx.api.attach_limits import csi_limit_key
-from kschedx.api.csi_translation import IN_TREE_PLUGINS
-from kschedx.api.kinds import KINDS
-from kschedx.api.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
-from kschedx.api.priority import BUILT_IN_CLASSES
-from kschedx.api.resource_validation import _STANDARD as STANDARD_RESOURCES
-from kschedx.api.selectors import NODE_OPERATORS, NodeSelectorRequirement
-from kschedx.api.workloads import MAKING_PODS, pod_from_workload
+from kschedx.apiserver import placement_validation, validation
+from kschedx.apiserver import validation as container_validation
+from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
+from kschedx.apiserver.validation import _STANDARD as STANDARD_RESOURCES
 from kschedx.export.anonymous import Anonymous, anonymize
 from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
-from kschedx.export.anonymous.tokens import tokens
+from kschedx.export.anonymous.replacements import tokens
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
-from kschedx.fixes.affinity_remedies import OWN_LABELS
-from kschedx.fixes.node_taints import AGENT_NOT_READY, TAKEN_AWAY_BY
-from kschedx.fixes.node_taints import KEPT as KEPT_TAINTS
+from kschedx.fixes.node_remedies import OWN_LABELS
+from kschedx.fixes.node_requirements import AGENT_NOT_READY, TAKEN_AWAY_BY
+from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
+from kschedx.kube import storage, types
+from kschedx.kube import types as pod_volumes
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors
+from kschedx.kube.selectors import NODE_OPERATORS, NodeSelectorRequirement
+from kschedx.kube.storage import IN_TREE_PLUGINS, csi_limit_key
+from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.plugins.node_declared_features import KNOWN as KNOWN_FEATURES
 from kschedx.snapshot.events import CUT, FAILED_SCHEDULING, KIND, NOTE_LENGTH, EventItem
 from tests.builders import Manifest, at, node, pod

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedx.explain.story import Story
+from kschedx.explain.difference import Story
 from kschedx.framework.config import load_profiles
 from kschedx.framework.runtime import Framework, request_options
 from kschedx.framework.schedule import schedule
 from kschedx.releases import resolve
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 

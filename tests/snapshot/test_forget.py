@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.api.kinds import KINDS
+from kschedx.kube.kinds import KINDS
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from kschedx.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from kschedx.kube.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kschedx.snapshot.storage import MovingStorage, Storage, StorageChange
 from tests.storage_builders import claim, volume
 

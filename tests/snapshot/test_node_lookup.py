@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.selectors import NodeSelector, compile_node_selector
-from kschedx.snapshot.node_lookup import NodeLookup
+from kschedx.kube.selectors import NodeSelector, compile_node_selector
+from kschedx.snapshot.node_selection import NodeLookup
 from tests.builders import Manifest, framework, node
 
 VALUES = ["a", "b", "3", "12"]

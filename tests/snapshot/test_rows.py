@@ -10,14 +10,22 @@ import pytest
 from kschedx import Snapshot
 from kschedx.framework.runtime import request_options
 from kschedx.releases import resolve
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    TableRow,
+    cluster_rows,
+    each_cluster_row,
+    each_row,
+    of_whole,
+    rows_where,
+)
 from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow, TableRow, cluster_rows, each_cluster_row, each_row, of_whole, rows_where
 from tests.builders import node, pod
 
 if TYPE_CHECKING:
-    from kschedx.framework.outcome import FilterOutcome
+    from kschedx.framework.status import FilterOutcome
+    from kschedx.snapshot.columns import ClusterRows, TableRows
     from kschedx.snapshot.moving import MovingCluster
-    from kschedx.snapshot.rows import ClusterRows, TableRows
 
     def mixed_up(
         table: NodeTable,

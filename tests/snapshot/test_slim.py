@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 
 import kschedx
-from kschedx.api.kinds import KINDS
-from kschedx.api.workloads import MAKING_PODS, pod_from_workload
 from kschedx.errors import KschedxError
 from kschedx.export.anonymous import anonymize
 from kschedx.export.slim import ANNOTATIONS, SHAPES, Slim
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.workloads import MAKING_PODS, pod_from_workload
 from kschedx.sources.batch import from_objects
 from kschedx.sources.files import read
 from tests.builders import Manifest, node, pod

@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.snapshot.cluster_nodes import ClusterNodes
-from kschedx.snapshot.nodes import NodeTable, PodRows
-from kschedx.snapshot.rows import ClusterRow, TableRow, TableRows, cluster_rows
+from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, cluster_rows
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable, PodRows
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, framework, node, pod
 

@@ -23,8 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedx.errors import InputError
-from kschedx.sources import compressed, files
-from kschedx.sources.archives import names
+from kschedx.sources import compression as compressed
+from kschedx.sources import files
+from kschedx.sources import tree as names
 from tests.sources.dumps import forms
 from tests.sources.dumps.forms import COMPRESSIONS
 from tests.sources.test_files import error, read

@@ -18,7 +18,7 @@ import pytest
 from kschedx.errors import InputError
 from kschedx.sources import files, manifests
 from kschedx.sources.batch import from_objects
-from kschedx.sources.text import load_documents
+from kschedx.sources.files import load_documents
 from tests.sources.dumps import forms
 
 POD = '{"kind": "Pod", "a": 1}'

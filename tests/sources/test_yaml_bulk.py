@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.errors import InputError, Place
-from kschedx.sources import yaml_bulk, yaml_text
-from kschedx.sources.yaml_bulk import read
+from kschedx.sources import rapidyaml as yaml_bulk
+from kschedx.sources import yaml as yaml_text
+from kschedx.sources.rapidyaml import read
 
 OBJECTS = msgspec.json.Decoder(list[dict[str, Any]])
 Found = list[tuple[dict[str, Any], Place]] | str
@@ -152,7 +153,7 @@ def test_the_fast_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     read_by_pyyaml: list[bytes] = []
 
-    def load(text: yaml_text.Text, *, source: str) -> yaml_text.Document | None:
+    def load(text: yaml_text.Text, *, source: str) -> yaml_text.YamlDocument | None:
         read_by_pyyaml.append(text.text)
         return yaml_text.load(text, source=source)
 

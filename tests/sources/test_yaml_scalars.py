@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kschedx.sources.yaml_scalars import Scalar, key, resolve
+from kschedx.sources.yaml import Scalar, mapping_key, resolve
 
 BIG = 1 << 63
 
@@ -80,9 +80,9 @@ def test_what_json_cannot_say(text: str) -> None:
      (1234567.5, "1.2345675e+06"), (0.00001, "1e-05"), (123.25, "123.25"), (1e-300, "0"), (1e300 + 0.5, ".inf")],
 )  # fmt: skip
 def test_keys(value: Scalar, text: str) -> None:
-    assert key(value) == text
+    assert mapping_key(value) == text
 
 
 def test_null_is_no_key() -> None:
     with pytest.raises(ValueError, match="null cannot be a key"):
-        key(None)
+        mapping_key(None)

@@ -9,8 +9,8 @@ from functools import partial
 import pytest
 
 from kschedx.errors import InputError
-from kschedx.sources import yaml_text
-from kschedx.sources.yaml_text import Value, load, split
+from kschedx.sources import yaml as yaml_text
+from kschedx.sources.yaml import Value, load, split
 
 
 def values(text: str) -> list[Value]:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from ipaddress import IPv6Interface, ip_address, ip_interface
 from string import hexdigits
 
-from kschedx.api.field_errors import quoted
 from kschedx.cel.functions import Function, Run, overload, single
 from kschedx.cel.types import BOOL, CIDR, INT, IP, STRING
 from kschedx.cel.values import Budget, Cidr, Fault, Ip, UndecidedError, Value
+from kschedx.kube.field_errors import quoted
 
 _LEADING = "parse error during conversion from string: "
 _OCTETS, _BYTES = 4, 16
@@ -221,7 +221,7 @@ def _masked(_: Budget, one: Cidr) -> Value:
     return Cidr(ip_interface(str(one.prefix.network)))
 
 
-FUNCTIONS = (
+ADDRESS_FUNCTIONS = (
     single("ip", "string_to_ip", (STRING,), IP, _ip, is_member=False),
     single("family", "ip_family", (IP,), INT, lambda _, one: one.address.version),
     single("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, _is_canonical, is_member=False),

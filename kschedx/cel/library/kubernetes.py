@@ -1,41 +1,248 @@
-"""Kubernetes' own libraries: quantities, versions, URLs and regular expressions.
-
-Upstream: apiserver/pkg/cel/library.
-"""
+"""URLs as Go's net/url reads them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from urllib.parse import quote, unquote, unquote_plus
 
-from kschedx.api.field_errors import quoted
-from kschedx.api.quantity import parse_quantity
-from kschedx.api.resources import exact_nano_units
 from kschedx.cel import regex
 from kschedx.cel.functions import Function, Run, overload, single
-from kschedx.cel.library.urls import parsed_url, query_of, request_uri_error
-from kschedx.cel.types import (
-    BOOL,
-    DOUBLE,
-    INT,
-    QUANTITY,
-    SEMVER,
-    STRING,
-    URL,
-    list_of,
-    map_of,
-)
+from kschedx.cel.types import BOOL, DOUBLE, FORMAT, INT, QUANTITY, SEMVER, STRING, URL, list_of, map_of, optional_of
 from kschedx.cel.values import (
+    NONE,
     Budget,
     Fault,
+    Format,
     MapValue,
+    Optional,
     Prerelease,
     Quantity,
     Semver,
+    UndecidedError,
     Url,
     Value,
 )
 from kschedx.errors import InputError
+from kschedx.kube import names
+from kschedx.kube.field_errors import quoted
+from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.resources import exact_nano_units
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
+_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
+_PORT = re.compile(r"(?::[0-9]*)?", re.ASCII)
+_HOST_REFUSED = re.compile(r"[ \"<>\\^`{|}\x00-\x1f\x7f]")
+
+
+def request_uri_error(text: str) -> str | None:
+    """What url.ParseRequestURI says of it; None where it is right."""
+    told = _error(text)
+    return None if told is None else f'parse "{text}": {told}'
+
+
+def _error(text: str) -> str | None:
+    if any(ord(one) < 0x20 or ord(one) == 0x7F for one in text):
+        return "net/url: invalid control character in URL"
+    if not text:
+        return "empty url"
+    if text == "*":
+        return None
+    if text.startswith(":"):
+        return "missing protocol scheme"
+    found = _SCHEME.fullmatch(text)
+    if found is None and re.match(r"[^A-Za-z/?#][^/?#]*:", text):
+        return "first path segment in URL cannot contain colon"
+    rest = found[2] if found else text
+    rest = rest.partition("?")[0]
+    if not rest.startswith("/"):
+        return None if found else "invalid URI for request"
+    authority, path = _authority(rest) if found else ("", rest)
+    bad = _ESCAPE.search(path) or _ESCAPE.search(authority)
+    if bad:
+        return f'invalid URL escape "{bad[0]}"'
+    host = authority.rpartition("@")[2]
+    if _HOST_REFUSED.search(host):
+        return f'invalid character "{_HOST_REFUSED.findall(host)[0]}" in host name'
+    if host.startswith("["):
+        if "]" not in host:
+            return "missing ']' in host"
+        port = host.rpartition("]")[2]
+    else:
+        port = host[host.rfind(":") :] if ":" in host else ""
+    return None if _PORT.fullmatch(port) else f'invalid port "{port}" after host'
+
+
+def _authority(rest: str) -> tuple[str, str]:
+    """What stands behind two slashes, and the path."""
+    if not rest.startswith("//"):
+        return "", rest
+    authority, slash, path = rest[2:].partition("/")
+    return authority, slash + path
+
+
+def parsed_url(text: str) -> Url:
+    """Of what `request_uri_error` finds right."""
+    whole = text.partition("#")[0]
+    found = _SCHEME.fullmatch(whole)
+    scheme, rest = (found[1].lower(), found[2]) if found else ("", whole)
+    rest, _, query = rest.partition("?")
+    is_opaque = bool(found) and not rest.startswith("/")
+    authority, path = _authority(rest) if rest.startswith("//") else ("", rest)
+    host = unquote(authority.rpartition("@")[2])
+    port = ""
+    hostname = host
+    if host.startswith("["):
+        hostname, _, tail = host[1:].partition("]")
+        port = tail[1:]
+    elif ":" in host:
+        hostname, _, port = host.rpartition(":")
+    return Url(
+        text=text,
+        scheme=scheme,
+        host=host,
+        hostname=hostname,
+        port=port,
+        escaped_path="" if is_opaque else _escaped(path),
+        query=query,
+    )
+
+
+_PLAIN = "$&+,/:;=@!'()*[]-_.~"
+
+
+def _escaped(path: str) -> str:
+    """The path as it is written, where Go finds that writing valid; else written anew."""
+    if re.fullmatch(r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@/\[\]]|%[0-9A-Fa-f]{2})*", path):
+        return path
+    return quote(unquote(path), safe=_PLAIN.replace("[]", ""))
+
+
+def query_of(query: str) -> dict[str, list[str]]:
+    """Pairs with a semicolon or a wrong escape are left out."""
+    found: dict[str, list[str]] = {}
+    for pair in query.split("&"):
+        if not pair or ";" in pair or _ESCAPE.search(pair):
+            continue
+        key, _, value = pair.partition("=")
+        if "\ufffd" in unquote_plus(pair) and "%" in pair:
+            raise UndecidedError("the query has bytes that are no text")
+        found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+    return found
+
+
+# Named formats: what a text has to be to be a name, a date, a URI.
+#
+# Upstream: apiserver/pkg/cel/library/format.go.
+
+_DNS_1035 = re.compile(r"[a-z](?:-*[a-z0-9]++)*+")
+_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DNS_1035_TOLD = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    "'[a-z]([-a-z0-9]*[a-z0-9])?')"
+)
+
+
+def _dns_1035(value: str) -> Iterator[str]:
+    if len(value.encode(errors="surrogatepass")) > 63:
+        yield "must be no more than 63 characters"
+    if not _DNS_1035.fullmatch(value):
+        yield _DNS_1035_TOLD
+
+
+def _of_prefix(errors: Callable[[str], Iterator[str]]) -> Callable[[str], Iterator[str]]:
+    """A name that something follows may end in a dash."""
+    return lambda value: errors(f"{value[:-1]}a" if len(value) > 1 and value.endswith("-") else value)
+
+
+def _uri(value: str) -> Iterator[str]:
+    told = request_uri_error(value)
+    if told is not None:
+        yield told
+
+
+def _uuid(value: str) -> Iterator[str]:
+    if not _UUID.fullmatch(value):
+        yield "does not match the UUID format"
+
+
+def _byte(value: str) -> Iterator[str]:
+    from base64 import b64decode
+
+    try:
+        if value == "":
+            raise ValueError
+        b64decode(value, validate=True)
+    except ValueError:
+        yield "invalid base64"
+
+
+def _date(value: str) -> Iterator[str]:
+    from datetime import date
+
+    try:
+        if not _DATE.fullmatch(value):
+            raise ValueError
+        date.fromisoformat(value)
+    except ValueError:
+        yield "invalid date"
+
+
+def _datetime(value: str) -> Iterator[str]:
+    from kschedx.cel.library.standard import timestamp_from_text
+
+    if timestamp_from_text(value.upper()) is None:
+        yield "invalid datetime"
+
+
+_FORMATS: dict[str, tuple[str, int, Callable[[str], Iterator[str]]]] = {
+    "dns1123Label": ("DNS1123Label", 30, names.dns_label_errors),
+    "dns1123Subdomain": ("DNS1123Subdomain", 60, names.dns_subdomain_errors),
+    "dns1035Label": ("DNS1035Label", 30, _dns_1035),
+    "qualifiedName": ("QualifiedName", 60, names.label_key_errors),
+    "dns1123LabelPrefix": ("DNS1123LabelPrefix", 30, _of_prefix(names.dns_label_errors)),
+    "dns1123SubdomainPrefix": ("DNS1123SubdomainPrefix", 60, _of_prefix(names.dns_subdomain_errors)),
+    "dns1035LabelPrefix": ("DNS1035LabelPrefix", 30, _of_prefix(_dns_1035)),
+    "labelValue": ("LabelValue", 40, names.label_value_errors),
+    "uri": ("URI", 1103, _uri),
+    "uuid": ("uuid", 86, _uuid),
+    "byte": ("byte", 84, _byte),
+    "date": ("date", 137, _date),
+    "datetime": ("datetime", 137, _datetime),
+}
+"""What a format is called inside, and how long a pattern its cost stands for."""
+
+
+def _format(name: str) -> Format:
+    inside, longest, errors = _FORMATS[name]
+    return Format(inside, longest, lambda value: list(errors(value)))
+
+
+def _named(_: Budget, name: str) -> Value:
+    return Optional(_format(name)) if name in _FORMATS else NONE
+
+
+def _constant(name: str) -> Run:
+    return lambda _: _format(name)
+
+
+def _validate(_: Budget, one: Format, text: str) -> Value:
+    told = one.validate(text)
+    return Optional(list(told)) if told else NONE
+
+
+FORMAT_FUNCTIONS = (
+    single("validate", "format-validate", (FORMAT, STRING), optional_of(list_of(STRING)), _validate),
+    single("format.named", "format-named", (STRING,), optional_of(FORMAT), _named, is_member=False),
+    *(single(f"format.{name}", f"format.{name}", (), FORMAT, _constant(name), is_member=False) for name in _FORMATS),
+)
+
+
+# Kubernetes' own libraries: quantities, versions, URLs and regular expressions.
+#
+# Upstream: apiserver/pkg/cel/library.
 
 _NANO = 10**9
 
@@ -224,7 +431,7 @@ def _find_all(budget: Budget, text: str, pattern: str, limit: int = -1) -> Value
 
 _QQ, _VV = (QUANTITY, QUANTITY), (SEMVER, SEMVER)
 
-FUNCTIONS = (
+KUBERNETES_FUNCTIONS = (
     single("url", "string_to_url", (STRING,), URL, _url, is_member=False),
     single("getScheme", "url_get_scheme", (URL,), STRING, lambda _, one: one.scheme),
     single("getHost", "url_get_host", (URL,), STRING, lambda _, one: one.host),

@@ -1,26 +1,17 @@
-"""The standard library: operators, conversions, sizes and texts.
+"""Arithmetic, also of times, and joining texts and lists; what leaves the range of its type is a fault.
 
-Upstream: cel-go's common/stdlib/standard.go.
+Upstream: the operations of cel-go's common/types, and common/types/overflow.go.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from kschedx.cel import regex
-from kschedx.cel.comparison import COMPARABLE, compare, equal
 from kschedx.cel.functions import Function, Overload, Run
-from kschedx.cel.library.arithmetic import add, divide, modulo, multiply, negate, subtract
-from kschedx.cel.library.conversions import (
-    to_bool,
-    to_bytes,
-    to_double,
-    to_duration,
-    to_int,
-    to_string,
-    to_timestamp,
-    to_uint,
-)
 from kschedx.cel.types import (
     BOOL,
     BYTES,
@@ -38,6 +29,7 @@ from kschedx.cel.types import (
     type_of,
 )
 from kschedx.cel.values import (
+    COMPARABLE,
     NO_OVERLOAD,
     Budget,
     Duration,
@@ -49,10 +41,343 @@ from kschedx.cel.values import (
     Timestamp,
     Uint,
     Value,
+    compare,
+    double_text,
+    equal,
     is_list,
+    joined,
     size,
     type_value,
 )
+
+MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
+_CHARACTERS_A_STEP = 16
+"""Of a text that is built or copied."""
+
+
+def in_range(value: int, kind: type) -> Value:
+    """The result of arithmetic, or the overflow."""
+    if kind is Uint:
+        return Uint(value) if 0 <= value <= MAX_UINT else Fault("unsigned integer overflow")
+    if MIN_INT <= value <= MAX_INT:
+        return kind(value)
+    return Fault({Duration: "duration overflow", Timestamp: "timestamp overflow"}.get(kind, "integer overflow"))
+
+
+def text_built(budget: Budget, length: int) -> None:
+    budget.spend(length // _CHARACTERS_A_STEP)
+
+
+def add(budget: Budget, one: Value, other: Value) -> Value:
+    kind, other_kind = type(one), type(other)
+    if is_list(one):
+        if not is_list(other):
+            return NO_OVERLOAD
+        if isinstance(one, Growing):
+            budget.spend(len(other))
+        return joined(one, other)
+    if isinstance(one, Timestamp | Duration) and isinstance(other, Timestamp | Duration):
+        if isinstance(one, Timestamp) and isinstance(other, Timestamp):
+            return NO_OVERLOAD
+        both_durations = isinstance(one, Duration) and isinstance(other, Duration)
+        return in_range(int(one) + int(other), Duration if both_durations else Timestamp)
+    if kind is not other_kind:
+        return NO_OVERLOAD
+    if isinstance(one, str) and isinstance(other, str):
+        text_built(budget, len(one) + len(other))
+        return one + other
+    if isinstance(one, bytes) and isinstance(other, bytes):
+        text_built(budget, len(one) + len(other))
+        return one + other
+    if isinstance(one, float) and isinstance(other, float):
+        return one + other
+    if isinstance(one, int) and isinstance(other, int):
+        return in_range(int(one) + int(other), kind)
+    return NO_OVERLOAD
+
+
+def subtract(_: Budget, one: Value, other: Value) -> Value:
+    if isinstance(one, Timestamp) and isinstance(other, Timestamp):
+        return in_range(int(one) - int(other), Duration)
+    if isinstance(one, Timestamp) and isinstance(other, Duration):
+        return in_range(int(one) - int(other), Timestamp)
+    if type(one) is not type(other):
+        return NO_OVERLOAD
+    if isinstance(one, float) and isinstance(other, float):
+        return one - other
+    if isinstance(one, int) and isinstance(other, int):
+        return in_range(int(one) - int(other), type(one))
+    return NO_OVERLOAD
+
+
+def multiply(_: Budget, one: Value, other: Value) -> Value:
+    if isinstance(one, float) and isinstance(other, float):
+        return one * other
+    if type(one) is type(other) and isinstance(one, int) and isinstance(other, int):
+        return in_range(int(one) * int(other), type(one))
+    return NO_OVERLOAD
+
+
+def divide(_: Budget, one: Value, other: Value) -> Value:
+    if isinstance(one, float) and isinstance(other, float):
+        if other:
+            return one / other
+        return math.nan if one != one or not one else math.copysign(math.inf, one) * math.copysign(1, other)
+    if type(one) is type(other) and isinstance(one, int) and isinstance(other, int):
+        if not other:
+            return Fault("division by zero")
+        quotient = abs(int(one)) // abs(int(other))
+        return in_range(quotient if (one < 0) == (other < 0) else -quotient, type(one))
+    return NO_OVERLOAD
+
+
+def modulo(_: Budget, one: Value, other: Value) -> Value:
+    if type(one) is type(other) and isinstance(one, int) and isinstance(other, int):
+        if not other:
+            return Fault("modulus by zero")
+        if one == MIN_INT and other == -1:
+            return Fault("integer overflow")
+        rest = abs(int(one)) % abs(int(other))
+        return in_range(rest if one >= 0 else -rest, type(one))
+    return NO_OVERLOAD
+
+
+def negate(_: Budget, one: Value) -> Value:
+    if isinstance(one, float):
+        return -one
+    if type(one) is int or isinstance(one, Duration):
+        return in_range(-one, type(one))
+    return NO_OVERLOAD
+
+
+# Durations and points in time.
+#
+# Upstream: cel-go's common/types/duration.go and timestamp.go, Go's time.ParseDuration and RFC 3339.
+
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_RFC_3339 = re.compile(r"(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:[.,](\d+))?(Z|[+-]\d{2}:\d{2})", re.ASCII)
+_LONGEST_NUMBER = 30
+"""Digits, above which it is no duration that Go can hold."""
+
+
+def duration_from_text(text: str) -> Duration | None:
+    """None where it is none, or one that is too long."""
+    sign, rest = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
+    if rest == "0":
+        return Duration(0)
+    total, end = 0, 0
+    while end < len(rest):
+        part = _PART.match(rest, end)
+        if part is None or not (part[1] or part[2]) or len(part[1]) > _LONGEST_NUMBER:
+            return None
+        unit = _UNITS[part[3]]
+        fraction = (part[2] or "")[:_LONGEST_NUMBER]
+        total += int(part[1] or 0) * unit
+        total += int(fraction) * unit // 10 ** len(fraction) if fraction else 0
+        end = part.end()
+    total = -total if sign == "-" else total
+    return Duration(total) if end and -(2**63) <= total < 2**63 else None
+
+
+def duration_text(one: Duration) -> str:
+    seconds, rest = divmod(abs(one), 10**9)
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{'-' if one < 0 else ''}{seconds}{fraction}s"
+
+
+def timestamp_from_text(text: str) -> Timestamp | None:
+    """None where it is none that Go reads."""
+    found = _RFC_3339.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        whole = datetime.fromisoformat(f"{found[1]}T{found[2]}{found[4]}")
+    except ValueError:
+        return None
+    nanoseconds = int((found[3] or "0")[:9].ljust(9, "0"))
+    seconds = (whole - _EPOCH) // timedelta(seconds=1)
+    return Timestamp(seconds * 10**9 + nanoseconds)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def timestamp_text(one: Timestamp) -> str:
+    seconds, rest = divmod(int(one), 10**9)
+    moment = _EPOCH + timedelta(seconds=seconds)
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}{fraction}Z"
+
+
+def _zone(name: str) -> tzinfo | Fault:
+    if ":" in name:
+        found = re.fullmatch(r"([+-]?)(\d+):(\d+)", name, re.ASCII)
+        if found is None:
+            return Fault(f'strconv.Atoi: parsing "{name}": invalid syntax')
+        offset = timedelta(hours=int(found[2][:4]), minutes=int(found[3][:4]))
+        return timezone(-offset if found[1] == "-" else offset)
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name or "UTC")
+    except (ValueError, OSError, KeyError):
+        return Fault(f"unknown time zone {name}")
+
+
+def _part_of(read: Callable[[datetime], int]) -> Run:
+    def run(_: Budget, moment: Value, zone: Value = "UTC") -> Value:
+        if not isinstance(moment, Timestamp) or not isinstance(zone, str):
+            return NO_OVERLOAD
+        own = UTC if zone == "UTC" else _zone(zone)
+        if isinstance(own, Fault):
+            return own
+        whole = _EPOCH + timedelta(microseconds=int(moment) // 1000)
+        return read(whole.astimezone(own))
+
+    return run
+
+
+def _whole_units(unit: int) -> Run:
+    def run(_: Budget, one: Value) -> Value:
+        assert isinstance(one, int)
+        return abs(one) // unit * (-1 if one < 0 else 1)
+
+    return run
+
+
+def _getter(name: str, word: str, read: Callable[[datetime], int], *, unit: int = 0, tz: str = "_with_tz") -> Function:
+    run = _part_of(read)
+    overloads = [
+        Overload(id=f"timestamp_to_{word}", arguments=(TIMESTAMP,), result=INT, is_member=True, run=run),
+        Overload(id=f"timestamp_to_{word}{tz}", arguments=(TIMESTAMP, STRING), result=INT, is_member=True, run=run),
+    ]
+    if unit:
+        of_duration = _whole_units(unit)
+        overloads.append(
+            Overload(id=f"duration_to_{word}", arguments=(DURATION,), result=INT, is_member=True, run=of_duration)
+        )
+    return Function(name=name, overloads=tuple(overloads))
+
+
+TIME_FUNCTIONS = (
+    _getter("getFullYear", "year", lambda moment: moment.year),
+    _getter("getMonth", "month", lambda moment: moment.month - 1),
+    _getter("getDayOfYear", "day_of_year", lambda moment: moment.timetuple().tm_yday - 1),
+    _getter("getDayOfMonth", "day_of_month", lambda moment: moment.day - 1),
+    _getter("getDate", "day_of_month_1_based", lambda moment: moment.day),
+    _getter("getDayOfWeek", "day_of_week", lambda moment: moment.isoweekday() % 7),
+    _getter("getHours", "hours", lambda moment: moment.hour, unit=3600 * 10**9),
+    _getter("getMinutes", "minutes", lambda moment: moment.minute, unit=60 * 10**9),
+    _getter("getSeconds", "seconds", lambda moment: moment.second, unit=10**9, tz="_tz"),
+    _getter("getMilliseconds", "milliseconds", lambda moment: moment.microsecond // 1000, unit=10**6),
+)
+
+
+# Conversions from one type to another.
+#
+# Upstream: ConvertToType in cel-go's common/types.
+
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_UNSIGNED = re.compile(r"[0-9]+", re.ASCII)
+_UINT_OVERFLOW = "unsigned integer overflow"
+_DOUBLE = re.compile(
+    r"[+-]?(?:inf|infinity|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)", re.ASCII | re.IGNORECASE
+)
+
+
+def _not_converted(one: Value, to: Type) -> Fault:
+    return Fault(f"type conversion error from '{type_value(one)}' to '{to}'")
+
+
+def _whole(one: float, low: float, high: float, overflow: str, kind: type) -> Value:
+    if one != one or not low < one < high:
+        return Fault(overflow)
+    return kind(int(one))
+
+
+def to_int(_: Budget, one: Value) -> Value:
+    if isinstance(one, Timestamp):
+        return one // 10**9
+    if isinstance(one, float):
+        return _whole(one, -(2.0**63), 2.0**63, "integer overflow", int)
+    if isinstance(one, str):
+        digits = one if _INTEGER.fullmatch(one) and len(one) < 40 else ""
+        value = int(digits) if digits else MAX_INT + 1
+        return value if MIN_INT <= value <= MAX_INT else _not_converted(one, INT)
+    return in_range(int(one), int) if isinstance(one, int) else NO_OVERLOAD
+
+
+def to_uint(_: Budget, one: Value) -> Value:
+    if isinstance(one, float):
+        return _whole(one, -1.0, 2.0**64, _UINT_OVERFLOW, Uint) if one >= 0 else Fault(_UINT_OVERFLOW)
+    if isinstance(one, str):
+        value = int(one) if _UNSIGNED.fullmatch(one) and len(one) < 40 else MAX_UINT + 1
+        return Uint(value) if value <= MAX_UINT else _not_converted(one, UINT)
+    return in_range(int(one), Uint) if isinstance(one, int) else NO_OVERLOAD
+
+
+def to_double(_: Budget, one: Value) -> Value:
+    if isinstance(one, str):
+        return float(one) if _DOUBLE.fullmatch(one) else _not_converted(one, DOUBLE)
+    return float(one) if isinstance(one, int | float) else NO_OVERLOAD
+
+
+def to_bool(_: Budget, one: Value) -> Value:
+    if one in ("1", "t", "T", "TRUE", "true", "True"):
+        return True
+    return False if one in ("0", "f", "F", "FALSE", "false", "False") else _not_converted(one, BOOL)
+
+
+def to_bytes(budget: Budget, one: Value) -> Value:
+    assert isinstance(one, str)
+    text_built(budget, len(one))
+    return one.encode(errors="surrogatepass")
+
+
+def to_string(budget: Budget, one: Value) -> Value:
+    if isinstance(one, bool):
+        return "true" if one else "false"
+    if isinstance(one, bytes):
+        text_built(budget, len(one))
+        try:
+            return one.decode()
+        except UnicodeDecodeError:
+            return Fault("invalid UTF-8 in bytes, cannot convert to string")
+    if isinstance(one, float):
+        return double_text(one)
+    if isinstance(one, Duration):
+        return duration_text(one)
+    if isinstance(one, Timestamp):
+        return timestamp_text(one)
+    return str(int(one)) if isinstance(one, int) else NO_OVERLOAD
+
+
+def to_duration(_: Budget, one: Value) -> Value:
+    if isinstance(one, str):
+        found = duration_from_text(one)
+        return _not_converted(one, DURATION) if found is None else found
+    # cel-go declares duration(int) and cannot do it
+    return _not_converted(one, DURATION)
+
+
+def to_timestamp(_: Budget, one: Value) -> Value:
+    if isinstance(one, str):
+        found = timestamp_from_text(one)
+        return _not_converted(one, TIMESTAMP) if found is None else found
+    assert isinstance(one, int)
+    return in_timestamp_range(one * 10**9)
+
+
+def in_timestamp_range(nanoseconds: int) -> Value:
+    if -62135596800 <= nanoseconds // 10**9 <= 253402300799:
+        return Timestamp(nanoseconds)
+    return Fault("timestamp overflow")
+
+
+# The standard library: operators, conversions, sizes and texts.
+#
+# Upstream: cel-go's common/stdlib/standard.go.
 
 _A, _B = parameter("A"), parameter("B")
 _LIST, _MAP = list_of(_A), map_of(_A, _B)
@@ -177,7 +502,7 @@ def _conversion(name: str, result: Type, run: Run, from_: str) -> Function:
     )
 
 
-FUNCTIONS: tuple[Function, ...] = (
+STANDARD_FUNCTIONS: tuple[Function, ...] = (
     Function(name="_&&_", overloads=(_of("logical_and", "bb", BOOL),)),
     Function(name="_||_", overloads=(_of("logical_or", "bb", BOOL),)),
     Function(

@@ -1,16 +1,302 @@
-"""The library of texts.
+"""`format()`: clauses of a text filled with values, as it is run and as it is checked before.
 
-Upstream: cel-go's ext/strings.go, version 2.
+Numbers with a point are written as English writes them, with commas and `×10`; inside of lists and maps as CEL does.
+
+Upstream: cel-go's ext/formatting.go; golang.org/x/text/message, as far as it is reached from there.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from kschedx.cel.functions import Function, Overload, Run, overload, single
-from kschedx.cel.library.arithmetic import text_built
-from kschedx.cel.library.formatting import formatted
-from kschedx.cel.printing import printed_key
-from kschedx.cel.types import DYN, INT, STRING, list_of
-from kschedx.cel.values import Budget, Fault, Value, is_list
+from kschedx.cel.library.standard import duration_text, text_built, timestamp_text
+from kschedx.cel.syntax import Call, Expr, ListNode, Literal, MapNode
+from kschedx.cel.types import DYN, INT, STRING, Type, TypeKind, list_of
+from kschedx.cel.values import (
+    NULL,
+    Budget,
+    Duration,
+    Fault,
+    MapValue,
+    Timestamp,
+    UndecidedError,
+    Value,
+    double_text,
+    is_list,
+    printed_key,
+    type_value,
+)
+from kschedx.kube.field_errors import quoted
+
+_DIGITS = 6
+"""Behind the point, where a clause says nothing else."""
+_MOST_DIGITS = 1_000_000
+"""Above them Go writes something else, and so does a page of digits for nobody."""
+_CLAUSE = re.compile(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+_FOR_STRING = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
+_REFUSALS = {
+    "s": f"{_FOR_STRING}and timestamps, was given ",
+    "d": "decimal clause can only be used on integers, was given ",
+    "f": "fixed-point clause can only be used on doubles, was given ",
+    "e": "scientific clause can only be used on doubles, was given ",
+    "b": "only integers and bools can be formatted as binary, was given ",
+    "x": "only integers, byte buffers, and strings can be formatted as hex, was given ",
+    "X": "only integers, byte buffers, and strings can be formatted as hex, was given ",
+    "o": "octal clause can only be used on integers, was given ",
+}
+_INTEGERS = frozenset({TypeKind.INT, TypeKind.UINT})
+_TAKES = {
+    "s": _INTEGERS
+    | {
+        TypeKind.LIST,
+        TypeKind.MAP,
+        TypeKind.DOUBLE,
+        TypeKind.BOOL,
+        TypeKind.STRING,
+        TypeKind.TIMESTAMP,
+        TypeKind.BYTES,
+        TypeKind.DURATION,
+        TypeKind.TYPE,
+    }
+    | {TypeKind.NULL},
+    "d": _INTEGERS,
+    "f": frozenset({TypeKind.DOUBLE, TypeKind.STRING}),  # "NaN" is a number, too
+    "e": frozenset({TypeKind.DOUBLE, TypeKind.STRING}),
+    "b": _INTEGERS | {TypeKind.BOOL},
+    "x": _INTEGERS | {TypeKind.STRING, TypeKind.BYTES},
+    "X": _INTEGERS | {TypeKind.STRING, TypeKind.BYTES},
+    "o": _INTEGERS,
+}
+
+
+class _Clause(NamedTuple):
+    verb: str
+    precision: int
+    """Digits; -1 where none are asked for."""
+
+
+_End = Fault("unexpected end of string")
+
+
+def _pieces(text: str) -> Iterator[str | _Clause | Fault]:
+    """Plain text, and clauses; what is wrong with a clause stands in its place."""
+    end = 0
+    for found in _CLAUSE.finditer(text):
+        yield text[end : found.start()]
+        end = found.end()
+        yield "%" if found[1] else _clause(found)
+    yield text[end:]
+
+
+def _clause(found: re.Match[str]) -> _Clause | Fault:
+    verb, digits = found[4], found[3]
+    told = "could not parse formatting clause: "
+    if verb is None:
+        missing = Fault(f"{told}error while parsing precision: could not find end of precision specifier")
+        return _End if found[2] is None else missing
+    if digits is not None and (not digits or int(digits) >= 2**63):
+        why = "invalid syntax" if not digits else "value out of range"
+        wrong = f'error while converting precision to integer: strconv.Atoi: parsing "{digits}": {why}'
+        return Fault(f"{told}error while parsing precision: {wrong}")
+    if verb not in _TAKES:
+        # of a character its first byte
+        return Fault(f'{told}unrecognized formatting clause "{chr(verb.encode()[0])}"')
+    return _Clause(verb, -1 if digits is None else int(digits))
+
+
+# --- as it is run
+
+
+def formatted(budget: Budget, text: str, arguments: Value) -> Value:
+    assert is_list(arguments)
+    told: list[str] = []
+    used = 0
+    for piece in _pieces(text):
+        if isinstance(piece, str):
+            told.append(piece)
+            continue
+        if used >= len(arguments):
+            return Fault(f"index {used} out of range")
+        if isinstance(piece, Fault):
+            return piece
+        written = _written(piece, arguments[used])
+        if isinstance(written, Fault):
+            return Fault(f"error during formatting: {written.message}")
+        used += 1
+        told.append(written)
+    text_built(budget, sum(map(len, told)))
+    return "".join(told)
+
+
+def _written(clause: _Clause, value: Value) -> str | Fault:
+    verb = clause.verb
+    refused = Fault(_REFUSALS[verb] + type_value(value).name)
+    is_integer = isinstance(value, int) and not isinstance(value, bool | Duration | Timestamp)
+    match verb:
+        case "s":
+            return _as_text(value)
+        case "f" | "e":
+            number = _SPECIAL.get(value) if isinstance(value, str) else value
+            if not isinstance(number, float):
+                return refused
+            return _fixed(number, clause.precision) if verb == "f" else _scientific(number, clause.precision)
+        case "b" if isinstance(value, bool):
+            return "1" if value else "0"
+        case "x" | "X" if isinstance(value, str | bytes):
+            digits = (value.encode() if isinstance(value, str) else value).hex()
+            return digits.upper() if verb == "X" else digits
+        case _:
+            assert is_integer is False or isinstance(value, int)
+            return f"{int(value):{verb}}" if is_integer and isinstance(value, int) else refused
+
+
+def _fixed(number: float, precision: int) -> str:
+    digits = _DIGITS if precision < 0 else precision
+    if digits > _MOST_DIGITS:
+        raise UndecidedError(f"how format() writes {digits} digits is not known")
+    return _signed(number) or ("-" if number < 0 else "") + f"{abs(number):,.{digits}f}"
+
+
+def _scientific(number: float, precision: int) -> str:
+    """What is meant as the number of digits is taken for the width."""
+    width = _DIGITS if precision < 0 else precision
+    if width > _MOST_DIGITS:
+        raise UndecidedError(f"how format() writes {width} digits is not known")
+    told = _signed(number)
+    if not told:
+        mantissa, _, exponent = f"{abs(number):.{_DIGITS}e}".partition("e")
+        power = f"{'-' if int(exponent) < 0 else ''}{abs(int(exponent)):02}"
+        told = ("-" if number < 0 else "") + f"{mantissa}×10{power.translate(_RAISED)}"
+    return told.rjust(width)
+
+
+def _signed(number: float) -> str:
+    """What is no number of digits."""
+    if math.isnan(number):
+        return "NaN"
+    return ("-∞" if number < 0 else "∞") if math.isinf(number) else ""
+
+
+def _as_text(value: Value) -> str | Fault:
+    if isinstance(value, Duration):
+        return duration_text(value)
+    if isinstance(value, Timestamp):
+        return timestamp_text(value)
+    if isinstance(value, float):
+        return double_text(value)
+    if is_list(value) or isinstance(value, MapValue):
+        return _inside(value)
+    plain = _plain(value)
+    return Fault(_REFUSALS["s"] + type_value(value).name) if plain is None else plain
+
+
+def _plain(value: Value) -> str | Fault | None:
+    """What is written the same inside of a list; None for what is not written so."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return Fault('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string')
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is NULL:
+        return "null"
+    if isinstance(value, Type):
+        return value.name
+    if isinstance(value, int) and not isinstance(value, Duration | Timestamp):
+        return str(int(value))
+    return None
+
+
+def _inside(value: Value) -> str | Fault:
+    """As CEL would write it."""
+    if is_list(value):
+        items = [_inside(one) for one in value]
+        wrong = next((one for one in items if isinstance(one, Fault)), None)
+        return wrong or f"[{', '.join(map(str, items))}]"
+    if isinstance(value, MapValue):
+        return _map(value)
+    if isinstance(value, Duration):
+        return f'duration("{duration_text(value)}")'
+    if isinstance(value, Timestamp):
+        return f'timestamp("{timestamp_text(value)}")'
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return f"{value:.{_DIGITS}f}"
+        return '"NaN"' if math.isnan(value) else f'"{"+" if value > 0 else "-"}Inf"'
+    plain = _plain(value)
+    if plain is None:
+        return Fault(f"no formatting function for {type_value(value).name}")
+    if isinstance(plain, Fault) or not isinstance(value, str | bytes):
+        return plain
+    return ("b" if isinstance(value, bytes) else "") + quoted(plain)
+
+
+def _map(value: MapValue) -> str | Fault:
+    pairs: list[tuple[str, str]] = []
+    for key in value.own_keys():
+        if isinstance(key, float):
+            return Fault("no formatting function for map key of type double")
+        told, held = _inside(key), _inside(value.find(key))
+        if isinstance(told, Fault) or isinstance(held, Fault):
+            return told if isinstance(told, Fault) else held
+        pairs.append((told, held))
+    pairs.sort(key=lambda pair: pair[0].encode())
+    return f"{{{', '.join(f'{told}:{held}' for told, held in pairs)}}}"
+
+
+# --- as it is checked, where text and arguments are written out
+
+
+def misused(call: Call) -> tuple[int, str] | None:
+    """The position and the words of what is wrong with a call of format(); None where nothing is, or is known to be."""
+    text, listed = call.target, call.arguments[0] if call.arguments else None
+    if not isinstance(text, Literal) or not isinstance(text.value, str) or not isinstance(listed, ListNode):
+        return None
+    used = 0
+    for piece in _pieces(text.value):
+        if isinstance(piece, str):
+            continue
+        if piece is _End:
+            return call.position, _End.message
+        if used >= len(listed.elements):
+            return call.position, f"index {used} out of range"
+        if isinstance(piece, Fault):
+            return call.position, piece.message
+        wrong = _refused(piece.verb, listed.elements[used])
+        if wrong is not None:
+            return wrong.position, f"error during formatting: {_REFUSALS[piece.verb]}{wrong.type.name}"
+        used += 1
+    count = len(listed.elements)
+    if count > used:
+        return call.position, f"too many arguments supplied to string.format (expected {used}, got {count})"
+    return None
+
+
+def _refused(verb: str, one: Expr) -> Expr | None:
+    """What a clause cannot write, be it inside of a list or a map."""
+    if one.type.kind is not TypeKind.DYN and one.type.kind not in _TAKES[verb]:
+        return one
+    inner: tuple[Expr, ...] = ()
+    if verb == "s" and isinstance(one, ListNode):
+        inner = tuple(one.elements)
+    elif verb == "s" and isinstance(one, MapNode):
+        inner = tuple(part for key, value, _ in one.entries for part in (key, value))
+    return next((found for each in inner if (found := _refused(verb, each)) is not None), None)
+
+
+# The library of texts.
+#
+# Upstream: cel-go's ext/strings.go, version 2.
 
 _BLANKS = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _TO_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -110,7 +396,7 @@ def _join(budget: Budget, items: Value, separator: str = "") -> Value:
 
 _S, _I = STRING, INT
 
-FUNCTIONS = (
+TEXT_FUNCTIONS = (
     single("charAt", "string_char_at_int", (_S, _I), _S, _char_at),
     Function(
         name="indexOf",

@@ -66,11 +66,10 @@ def fleet(
     ] = None,
 ) -> int:
     """The command; its help is HELP."""
-    from kschedx.cli.captured import run_of
-    from kschedx.cli.fleet import summary
-    from kschedx.cli.fleet.asking import Row, ask, results, resumed
-    from kschedx.cli.fleet.clusters import members
+    from kschedx.cli.fleet import survey as summary
+    from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
     from kschedx.cli.parallel import Progress
+    from kschedx.cli.worker import run_of
     from kschedx.errors import InputError, nearest
 
     if question[0] not in QUESTIONS:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kschedx.cli.exit_codes import ExitCode
+from kschedx.cli.output import ExitCode
 
 HELP = """Answer assistants over the Model Context Protocol: why, simulate, drain, fit and more.
 
@@ -44,8 +44,8 @@ def mcp(
     """The command; its help is HELP."""
     from pathlib import Path
 
-    from kschedx.cli.captured import run_of
-    from kschedx.cli.extras import needs
+    from kschedx.cli.output import needs
+    from kschedx.cli.worker import run_of
     from kschedx.errors import InputError, Place
 
     for path in snapshot or ():
@@ -53,7 +53,7 @@ def mcp(
             raise InputError("no such file or folder", place=Place(source=path))
     with needs("mcp"):
         from kschedx.cli.mcp.server import serve
-    from kschedx.cli.mcp.clusters import Clusters
+    from kschedx.cli.mcp.server import Clusters
 
     options = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
     clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), options=options)

@@ -1,25 +1,78 @@
-"""A cluster with its names, labels and images replaced, in which kube-scheduler decides the same.
-
-A name is replaced word by word, everywhere alike: the claim `web-0-data` of the pod `web-0` and its volume `data`
-stays one, the image `team/app` stays that of the nodes that hold it, and two zones of a region still look it. Words of
-Kubernetes' own vocabulary stay (`vocabulary`), names keep their order (`tokens`), and what is no name is kept, checked
-or left out (`fields`). Equal input gives equal output; nothing is left to chance.
-"""
+"""Objects as lines of JSON. A hundred thousand of them may be pods, which have most of their parts in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from kschedx.api.snapshot_header import SnapshotHeader
 from kschedx.errors import InputError
-from kschedx.export.anonymous.book import Book
-from kschedx.export.anonymous.changes import Json, version
-from kschedx.export.anonymous.collecting import Collected
-from kschedx.export.anonymous.configuration import change_configuration
-from kschedx.export.anonymous.fields import change_object
-from kschedx.export.anonymous.lines import Lines
+from kschedx.export.anonymous.fields import POD, change_object
+from kschedx.export.anonymous.replacements import Book, Collected
+from kschedx.export.anonymous.values import Json, Names, Replacement, change_configuration, version
+from kschedx.kube.snapshot_header import SnapshotHeader
+
+Parts = dict[str, Raw]
+
+
+class _Pod(Struct, tag_field="kind", tag="Pod", rename="camel"):
+    api_version: str = ""
+    metadata: Parts | UnsetType = UNSET
+    spec: Parts | UnsetType = UNSET
+    status: Parts | UnsetType = UNSET
+
+
+class Lines:
+    """Changes lines, and keeps what it has made of lists and maps."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._known: dict[tuple[Replacement, bytes], Raw] = {}
+
+    def changed(self, line: bytes) -> bytes | None:
+        """An object with its names replaced; None for one that scheduling does not read."""
+        try:
+            pod = _PODS.decode(line)
+        except msgspec.ValidationError:
+            pod = None
+        if pod is None or pod.api_version != "v1":
+            found = change_object(msgspec.json.decode(line), self._names)
+            return None if found is None else _ENCODER.encode(found)
+        parts = {"metadata": pod.metadata, "spec": pod.spec, "status": pod.status}
+        changed = {name: self._parts(POD[name].fields, part) for name, part in parts.items() if part is not UNSET}
+        return _ENCODER.encode({"apiVersion": "v1", "kind": "Pod", **changed})
+
+    def _parts(self, changes: Mapping[str, Replacement], parts: Parts) -> Json:
+        found: Json = {}
+        for name, raw in parts.items():
+            change = changes.get(name)
+            if change is None:
+                continue
+            key = change, bytes(raw)
+            value: object = self._known.get(key)
+            if value is None:
+                value = change(msgspec.json.decode(key[1]), self._names)
+                if isinstance(value, dict | list):
+                    value = self._known[key] = Raw(_ENCODER.encode(value))
+            if value is not None:
+                found[name] = value
+        return found
+
+
+_ENCODER = msgspec.json.Encoder()
+_PODS = msgspec.json.Decoder(_Pod)
+
+
+# A cluster with its names, labels and images replaced, in which kube-scheduler decides the same.
+#
+# A name is replaced word by word, everywhere alike: the claim `web-0-data` of the pod `web-0` and its volume `data`
+# stays one, the image `team/app` stays that of the nodes that hold it, and two zones of a region still look it. Words
+# of
+# Kubernetes' own vocabulary stay (`vocabulary`), names keep their order (`tokens`), and what is no name is kept,
+# checked
+# or left out (`fields`). Equal input gives equal output; nothing is left to chance.
 
 _SHOWN = 3
 SOURCE = "an anonymized cluster"

@@ -10,20 +10,17 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, inspect
 
-from kschedx.api import cluster_api as capi
-from kschedx.api import (
-    devices,
-    karpenter,
-    kueue,
-    optional_admission,
-    other_schedulers,
-    pod_volumes,
-    scheduler_plugins,
-    selectors,
-    storage,
-    types,
-)
-from kschedx.api.annotations import (
+from kschedx.export.anonymous import selectors as device_selectors
+from kschedx.export.anonymous import values as changes
+from kschedx.export.anonymous import values as device_texts
+from kschedx.export.anonymous import values as yunikorn
+from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
+from kschedx.kube import autoscalers as capi
+from kschedx.kube import autoscalers as karpenter
+from kschedx.kube import devices, kueue, optional_admission, other_schedulers, selectors, storage, types
+from kschedx.kube import other_schedulers as scheduler_plugins
+from kschedx.kube import types as pod_volumes
+from kschedx.kube.autoscalers import (
     DO_NOT_DISRUPT,
     GANG_LEAST,
     GROUP_NAMES,
@@ -34,13 +31,8 @@ from kschedx.api.annotations import (
     YUNIKORN_APPLICATION,
     YUNIKORN_QUEUE,
 )
-from kschedx.api.kinds import KINDS, kind_of
-from kschedx.api.workloads import REVISION
-from kschedx.export.anonymous import changes, yunikorn
-from kschedx.export.anonymous import devices as device_texts
-from kschedx.export.anonymous import selectors as device_selectors
-from kschedx.export.anonymous.autoscaler import keep_flags
-from kschedx.export.anonymous.changes import Change, Json, Names, Record
+from kschedx.kube.kinds import KINDS, kind_of
+from kschedx.kube.workloads import REVISION
 from kschedx.snapshot import events
 
 
@@ -86,11 +78,11 @@ def _share(value: object, _: Names) -> object:
 _ZONE = "topology.kubernetes.io/zone"
 
 
-def _value_of(label: str) -> Change:
+def _value_of(label: str) -> Replacement:
     return changes.text(lambda text, names: names.value(label, text))
 
 
-BY_FIELD: Mapping[str, Change] = {
+BY_FIELD: Mapping[str, Replacement] = {
     "numa": changes.text(lambda text, _: text if re.fullmatch(r"node-[0-9]{1,3}", text) else ""),
     "setting": _setting,
     "choice": _setting,
@@ -156,7 +148,7 @@ BY_FIELD: Mapping[str, Change] = {
 """The fields that hold no plain name, whichever record they are in. A scheduler's name stays: the configuration that
 names it is not in the snapshot."""
 
-NAMES: Mapping[type[Struct], Change] = {
+NAMES: Mapping[type[Struct], Replacement] = {
     types.Container: _dns_label,
     types.ContainerStatus: _dns_label,
     types.ContainerPort: changes.name(changes.PORT_NAME),
@@ -164,13 +156,13 @@ NAMES: Mapping[type[Struct], Change] = {
 }
 """The records whose `name` has to be shorter than others."""
 
-OF_RECORD: Mapping[tuple[type[Struct], str], Change] = {
+OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     # what others say in sentences of their own cannot be taken apart: none of it is kept
     (kueue.Condition, "message"): lambda _value, _names: None,
     (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
-    (karpenter.Budget, "nodes"): _share,
-    (karpenter.Budget, "duration"): _lasting,
-    (karpenter.Budget, "schedule"): _schedule,
+    (karpenter.DisruptionBudget, "nodes"): _share,
+    (karpenter.DisruptionBudget, "duration"): _lasting,
+    (karpenter.DisruptionBudget, "schedule"): _schedule,
     (karpenter.Subnet, "zone"): _value_of(_ZONE),
     (karpenter.CapacityReservation, "id"): _value_of(f"{karpenter.AWS}/capacity-reservation-id"),
     (karpenter.CapacityReservation, "reservation_type"): _value_of(f"{karpenter.AWS}/capacity-reservation-type"),
@@ -182,12 +174,12 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Change] = {
     (other_schedulers.Explanation, "message"): lambda _value, _names: None,
     (other_schedulers.SchedulingCondition, "message"): lambda _value, _names: None,
     (other_schedulers.MigrationStatus, "message"): lambda _value, _names: None,
-    (kueue.ResourceQuota, "name"): changes.text(changes.resource),
+    (kueue.QueueResourceQuota, "name"): changes.text(changes.resource),
     (kueue.ResourceGroup, "covered_resources"): changes.list_of(changes.text(changes.resource)),
 }
 """The fields that mean something else in one record than in others."""
 
-WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Change]], Change]] = {
+WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement]] = {
     types.Taint: changes.requirement,
     types.Toleration: changes.requirement,
     selectors.LabelSelectorRequirement: changes.requirement,
@@ -201,10 +193,10 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Change]], Change]] = {
 """The records of which one field says how to read another."""
 
 
-def _of_record(kind: type[Struct]) -> dict[str, Change]:
+def _of_record(kind: type[Struct]) -> dict[str, Replacement]:
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    found: dict[str, Change] = {}
+    found: dict[str, Replacement] = {}
     for field in info.fields:
         special = NAMES.get(kind) if field.name == "name" else BY_FIELD.get(field.name)
         special = OF_RECORD.get((kind, field.name), special)
@@ -212,7 +204,7 @@ def _of_record(kind: type[Struct]) -> dict[str, Change]:
     return found
 
 
-def _of_type(kind: inspect.Type) -> Change:
+def _of_type(kind: inspect.Type) -> Replacement:
     match kind:
         case inspect.StructType(cls=cls):
             return WRAPPED.get(cls, Record)(_of_record(cls))
@@ -252,7 +244,7 @@ class _Avoided(Struct, frozen=True, rename="camel"):
 
 _TOLERATIONS = changes.encoded(changes.list_of(_of_type(inspect.type_info(types.Toleration))))
 
-ANNOTATIONS: Mapping[str, Change] = {
+ANNOTATIONS: Mapping[str, Replacement] = {
     types.AVOID_PODS: changes.encoded(Record(_of_record(_Avoided))),
     REVISION: changes.text(changes.revision),
     devices.EXTENDED_RESOURCE_CLAIM: changes.name(),

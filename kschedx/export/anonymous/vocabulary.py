@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from kschedx.api.kinds import KINDS
+from kschedx.kube.kinds import KINDS
 
 WORD = re.compile("[0-9A-Za-z\x80-\U0010ffff]+")
 """What a name consists of, between `-`, `.`, `/`, `_`, `:` and whatever else is neither letter nor digit."""

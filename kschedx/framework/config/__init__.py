@@ -6,9 +6,8 @@ and refuses what it refuses.
 
 from __future__ import annotations
 
-from kschedx.framework.config.document import Extender, ExtenderManagedResource
+from kschedx.framework.config.document import Extender, ExtenderManagedResource, Profile, SchedulerConfig
 from kschedx.framework.config.loading import load_profiles
-from kschedx.framework.config.profile import Profile, SchedulerConfig
 
 __all__ = [
     "Extender",

@@ -12,10 +12,9 @@ from msgspec import Struct
 
 from kschedx.errors import is_a_letter_away
 from kschedx.framework.args import MOST_ALLOCATED, SYSTEM_DEFAULTING, NodeResourcesFitArgs, PodTopologySpreadArgs
-from kschedx.framework.config.document import PluginSet, ProfileDocument
+from kschedx.framework.config.document import PluginSet, Profile, ProfileDocument
 from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
-from kschedx.framework.config.profile import Profile
 from kschedx.releases import Release
 
 FILTERS_ALONE = frozenset({"NodeAffinity", "VolumeZone", "NodeVolumeLimits"})

@@ -10,9 +10,6 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from kschedx.api.names import label_key_errors
-from kschedx.api.selectors import compile_node_selector, compile_preferred_terms
-from kschedx.api.types import TopologySpreadConstraint
 from kschedx.errors import ConfigError, InputError
 from kschedx.framework.args import (
     ARGS_TYPES,
@@ -35,10 +32,10 @@ from kschedx.framework.args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from kschedx.framework.config.decoding import decode
-from kschedx.framework.config.refusals import (
+from kschedx.framework.config.decoding import (
     Faults,
     config_error,
+    decode,
     duplicate,
     forbidden,
     invalid,
@@ -47,7 +44,10 @@ from kschedx.framework.config.refusals import (
     required,
     shown,
 )
-from kschedx.framework.duration import Duration
+from kschedx.kube.duration import Duration
+from kschedx.kube.names import label_key_errors
+from kschedx.kube.selectors import compile_node_selector, compile_preferred_terms
+from kschedx.kube.types import TopologySpreadConstraint
 from kschedx.releases import Release
 
 _CPU_AND_MEMORY = (ResourceSpec(name="cpu", weight=1), ResourceSpec(name="memory", weight=1))

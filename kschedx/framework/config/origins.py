@@ -1,17 +1,56 @@
-"""A configuration with everything filled in, and where each of its settings came from."""
+"""Plugin arguments as a configuration writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from kschedx.framework.config.document import KIND, ConfigurationDocument
+from kschedx.framework.args import PluginArgs
+from kschedx.framework.config.document import KIND, ConfigurationDocument, Profile
 from kschedx.framework.config.expansion import Entry, MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles
-from kschedx.framework.config.profile import Profile
-from kschedx.framework.config.written import flat, written
+from kschedx.kube.duration import Duration
 from kschedx.releases import POINTS, Release
+
+
+def formatted(args: PluginArgs) -> dict[str, object]:
+    """Fields under their own names, those that hold nothing left out."""
+    plain = _formatted(args)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _formatted(value: object) -> object:
+    match value:
+        case Duration():
+            return str(value)
+        case Struct():
+            fields = {field.encode_name: getattr(value, field.name) for field in structs.fields(value)}
+            return {name: _formatted(item) for name, item in fields.items() if item is not None and item != ()}
+        case Mapping():
+            return {str(name): _formatted(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_formatted(item) for item in value]
+        case _:
+            return value
+
+
+def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """The leaves of a document with their field paths; what is empty has none."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from flat(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        named = all(isinstance(item, Mapping) and item.get("name") for item in value)
+        for number, item in enumerate(value):
+            key = item["name"] if named and isinstance(item, Mapping) else number
+            yield from flat(item, f"{path}[{key}]")
+    elif value is not None:
+        yield path, value
+
+
+# A configuration with everything filled in, and where each of its settings came from.
 
 UNSET = "1 where no weight is set"
 
@@ -61,7 +100,7 @@ def _arguments(profile: Profile, release: Release) -> dict[str, dict[str, object
     missing = release.missing_fields[release.config_versions[0]]
     found: dict[str, dict[str, object]] = {}
     for name, args in profile.args.items():
-        plain = written(args)
+        plain = formatted(args)
         kept = {
             key: value
             for key, value in plain.items()

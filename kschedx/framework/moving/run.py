@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.api.devices import ResourceClaim
-from kschedx.api.types import Pod
-from kschedx.framework.binding import after_binding
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import PermitPlugin
-from kschedx.framework.moving.decision import Decision
-from kschedx.framework.moving.kind import Kind
-from kschedx.framework.moving.kinds import Key, Kinds
+from kschedx.framework.moving.equivalence import Decision, EquivalenceClass, EquivalenceClasses, EquivalenceKey
 from kschedx.framework.runtime import Framework
+from kschedx.framework.schedule import after_binding
 from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.moving import MovingCluster
-from kschedx.snapshot.rows import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_ROWS = 600_000
@@ -43,9 +41,9 @@ class Run:
         self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
         self._follows = scheduler.framework(scheduler.config.profiles[0]) is not None
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
-        self._kinds_of_pods = Kinds(self.cluster.snapshot)
-        self._kinds: dict[Key, Kind] = {}
-        self._latest: dict[tuple[int, ...], Key] = {}
+        self._kinds_of_pods = EquivalenceClasses(self.cluster.snapshot)
+        self._kinds: dict[EquivalenceKey, EquivalenceClass] = {}
+        self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """Of kinds that differ only in what is behind the volumes, the one that was asked about last."""
 
     @property
@@ -124,7 +122,7 @@ class Run:
     def _profile_of(self, pod: Pod) -> Profile:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)
 
-    def _kind(self, row: int, profile: Profile | None = None) -> Kind | None:
+    def _kind(self, row: int, profile: Profile | None = None) -> EquivalenceClass | None:
         scheduler = self.scheduler
         if scheduler.config.extenders:
             return None  # they are asked, or missed, pod by pod
@@ -141,14 +139,16 @@ class Run:
             return None
         kind = self._kinds.pop(key, None)
         if kind is None:
-            kind = self._beginning_with_another(key, pods[row], framework) or Kind(framework, pods[row], pods.steps)
+            kind = self._beginning_with_another(key, pods[row], framework) or EquivalenceClass(
+                framework, pods[row], pods.steps
+            )
             if len(self._kinds) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._kinds[next(iter(self._kinds))]
         self._kinds[key] = kind
         self._latest[key.likeness] = key
         return kind
 
-    def _beginning_with_another(self, key: Key, pod: Pod, framework: Framework) -> Kind | None:
+    def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
         """The kind, from one that differs in what is behind the volumes."""
         like = self._latest.get(key.likeness)
         known = None if like is None else self._kinds.get(like)

@@ -1,37 +1,273 @@
-"""Which devices claims would get on a node: the first solution of a search that tries devices in a fixed order.
+"""Counters that the devices of a pool share: partitions of one piece of hardware draw on what it has.
 
-Claim by claim, request by request, device by device; where nothing is left to try, the last choice is taken back. The
-order matters for what is found, and what upstream forgets to take back matters too: both are kept.
-
-Upstream: structured/internal/incubating/allocator_incubating.go, of which stable is a part.
+Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured/internal/incubating.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, unique
 
+from msgspec import Struct
+
 from kschedx import cel
-from kschedx.api.devices import (
-    MAX_DEVICES_OF_CLAIM,
-    AllocationMode,
-    Device,
-    DeviceClass,
-    DeviceSelector,
-    ResourceClaim,
-)
-from kschedx.api.types import Node
 from kschedx.errors import UndecidableError
 from kschedx.findings import DeviceSelectorFailed
-from kschedx.plugins.dynamic_resources import capacity
-from kschedx.plugins.dynamic_resources.allocated import AllocatedState
-from kschedx.plugins.dynamic_resources.constraints import Constraint, DistinctAttribute, MatchAttribute
-from kschedx.plugins.dynamic_resources.counters import Available, CounterID, drawn
-from kschedx.plugins.dynamic_resources.features import Features
-from kschedx.plugins.dynamic_resources.picks import FailureError, Pick, Result, UnavailableError, check_node_selector
-from kschedx.plugins.dynamic_resources.pools import DeviceID, PooledDevice, Slices, device_reaches
-from kschedx.plugins.dynamic_resources.requests import Checked, Wanted, alternatives
+from kschedx.kube.devices import (
+    MAX_DEVICES_OF_CLAIM,
+    AllocationMode,
+    CapacityRequirements,
+    Device,
+    DeviceAttribute,
+    DeviceClass,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from kschedx.kube.resources import nano_units
+from kschedx.kube.types import Node
+from kschedx.plugins.dynamic_resources import pools as capacity
+from kschedx.plugins.dynamic_resources.pools import (
+    AllocatedState,
+    DeviceFeatures,
+    DeviceID,
+    DevicePool,
+    FailureError,
+    Pick,
+    PooledDevice,
+    Result,
+    Slices,
+    UnavailableError,
+    check_node_selector,
+    device_reaches,
+)
 from kschedx.plugins.dynamic_resources.selectors import selector
+
+CounterID = tuple[str, str]
+"""Counter set and counter."""
+
+
+class Available:
+    """What allocated devices have left, for each pool.
+
+    Upstream keeps this by the pool's name alone, so that of two drivers with a pool of one name the counters of the one
+    that was asked for first count for both; so it is here.
+    """
+
+    def __init__(self, is_allocated: Callable[[DeviceID], bool]) -> None:
+        self._is_allocated = is_allocated
+        self._left: dict[str, dict[CounterID, int]] = {}
+
+    def of(self, pool: DevicePool) -> dict[CounterID, int]:
+        """May be negative, where more is allocated than there is."""
+        left = self._left.get(pool.name)
+        if left is None:
+            left = self._left[pool.name] = {
+                (counters.name, name): nano_units(counter.value)
+                for counters in pool.counter_sets.values()
+                for name, counter in counters.counters.items()
+            }
+            for id_, device in pool.every_device():
+                if device.consumes_counters and self._is_allocated(id_):
+                    for counter, amount in drawn(device):
+                        if counter in left:
+                            left[counter] -= amount
+        return left
+
+
+def drawn(device: Device) -> Iterator[tuple[CounterID, int]]:
+    """What a device takes of each counter."""
+    for consumed in device.consumes_counters:
+        for name, counter in consumed.counters.items():
+            yield (consumed.counter_set, name), nano_units(counter.value)
+
+
+# Constraints of a claim on all its devices together: an attribute that they share, or in which they differ.
+#
+# Upstream: structured/internal/incubating/constraint.go, allocator_incubating.go.
+
+
+class DeviceConstraint(ABC):
+    """Devices are added as they are picked and removed in reverse; a device that does not fit is not added."""
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        self.attribute = attribute
+        self._requests = frozenset(requests)
+        """Names of requests, or `request/alternative`; none for all."""
+
+    def add(self, request: str, alternative: str, picked: PooledDevice) -> bool:
+        """Whether the device can join those that were picked."""
+        if not self._applies(request, alternative):
+            return True
+        value = attribute_of(picked, self.attribute)
+        return value is not None and self._add(request, value)
+
+    def remove(self, request: str, alternative: str) -> None:
+        if self._applies(request, alternative):
+            self._remove(request)
+
+    def _applies(self, request: str, alternative: str) -> bool:
+        named = request in self._requests or (bool(alternative) and f"{request}/{alternative}" in self._requests)
+        return named or not self._requests
+
+    @abstractmethod
+    def _add(self, request: str, value: DeviceAttribute) -> bool: ...
+
+    @abstractmethod
+    def _remove(self, request: str) -> None: ...
+
+
+class MatchAttribute(DeviceConstraint):
+    """Every device has the value of the first."""
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        super().__init__(attribute, requests)
+        self._value: DeviceAttribute | None = None
+        self._count = 0
+
+    def _add(self, request: str, value: DeviceAttribute) -> bool:
+        if self._count == 0:
+            self._value = value
+        elif self._value is None or not equal(value, self._value):
+            return False
+        self._count += 1
+        return True
+
+    def _remove(self, request: str) -> None:
+        self._count -= 1
+
+
+class DistinctAttribute(DeviceConstraint):
+    """No device has the value of another. Upstream remembers one value a request, that of its last device."""
+
+    def __init__(self, attribute: str, requests: tuple[str, ...]) -> None:
+        super().__init__(attribute, requests)
+        self._values: dict[str, DeviceAttribute] = {}
+        self._count = 0
+
+    def _add(self, request: str, value: DeviceAttribute) -> bool:
+        if self._count > 0 and any(_clashes(value, other) for other in self._values.values()):
+            return False
+        self._values[request] = value
+        self._count += 1
+        return True
+
+    def _remove(self, request: str) -> None:
+        self._values.pop(request, None)
+        self._count -= 1
+
+
+def attribute_of(picked: PooledDevice, name: str) -> DeviceAttribute | None:
+    """By its full name, or without the domain where that is the driver's."""
+    found = picked.device.attributes.get(name)
+    domain, slash, own = name.partition("/")
+    if found is not None or not slash or domain != picked.id[0]:
+        return found
+    return picked.device.attributes.get(own)
+
+
+_SCALARS = ("string", "int_value", "bool_value", "version")
+
+
+def equal(one: DeviceAttribute, other: DeviceAttribute) -> bool:
+    """The same value of the same type; one of no known type equals none."""
+    for name in _SCALARS:
+        if getattr(one, name) is not None:
+            return bool(getattr(one, name) == getattr(other, name))
+    return False
+
+
+def _clashes(one: DeviceAttribute, other: DeviceAttribute) -> bool:
+    return equal(one, other) or all(getattr(one, name) is None for name in _SCALARS)
+
+
+# Requests for devices, in the one form that a request and an alternative of it have in common.
+
+_PREVENTING = ("NoSchedule", "NoExecute")
+"""Effects of taints that keep a device from being allocated; others are ignored."""
+
+
+class DeviceWish(Struct, frozen=True, kw_only=True):
+    """A request, or one alternative of a request with `firstAvailable`."""
+
+    name: str
+    """Its own, without that of the request that it is an alternative of."""
+    parent: str = ""
+    """The request that it is an alternative of."""
+    class_name: str
+    selectors: tuple[DeviceSelector, ...]
+    mode: str
+    count: int
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+    @property
+    def base(self) -> str:
+        """The name of the request as a whole."""
+        return self.parent or self.name
+
+    @property
+    def alternative(self) -> str:
+        return self.name if self.parent else ""
+
+    @property
+    def full_name(self) -> str:
+        """As results of an allocation name it: `request`, or `request/alternative`."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    def tolerates(self, taints: tuple[DeviceTaint, ...]) -> bool:
+        """Whether no taint keeps the device from this request."""
+        return not any(
+            taint.effect in _PREVENTING and not any(one.tolerates(taint) for one in self.tolerations)
+            for taint in taints
+        )
+
+
+class Checked(Struct, kw_only=True):
+    """A request with its class, on one node."""
+
+    wanted: DeviceWish
+    device_class: DeviceClass
+    count: int
+    everything: tuple[int, ...] = ()
+    """Positions of all devices that match, where all of them are asked for."""
+
+
+def alternatives(request: DeviceRequest) -> Iterator[DeviceWish]:
+    """The request itself, or what it would be content with, best first."""
+    if request.first_available:
+        yield from (_wanted(one, one.name, request.name) for one in request.first_available)
+    elif request.exactly is not None:
+        yield _wanted(request.exactly, request.name, "")
+
+
+def _wanted(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: str) -> DeviceWish:
+    return DeviceWish(
+        name=name,
+        parent=parent,
+        class_name=request.device_class_name,
+        selectors=request.selectors,
+        mode=request.allocation_mode,
+        count=request.count,
+        admin_access=request.admin_access if isinstance(request, ExactDeviceRequest) else None,
+        tolerations=request.tolerations,
+        capacity=request.capacity,
+    )
+
+
+# Which devices claims would get on a node: the first solution of a search that tries devices in a fixed order.
+#
+# Claim by claim, request by request, device by device; where nothing is left to try, the last choice is taken back.
+# The
+# order matters for what is found, and what upstream forgets to take back matters too: both are kept.
+#
+# Upstream: structured/internal/incubating/allocator_incubating.go, of which stable is a part.
 
 _MOST_STEPS = 50_000
 _MOST_STEPS_OF_CYCLE = 1_000_000
@@ -42,7 +278,7 @@ class Allocator:
     """What one cycle allocates from; nodes are asked one by one."""
 
     def __init__(
-        self, features: Features, allocated: AllocatedState, classes: Mapping[str, DeviceClass], slices: Slices
+        self, features: DeviceFeatures, allocated: AllocatedState, classes: Mapping[str, DeviceClass], slices: Slices
     ) -> None:
         self.features = features
         self.allocated = allocated
@@ -55,7 +291,7 @@ class Allocator:
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Result | None:
         """None where the node cannot give all of it. Raises `FailureError` and `UnavailableError`."""
         try:
-            return Search(self, node, claims).run()
+            return AllocationSearch(self, node, claims).run()
         except RecursionError:
             raise UndecidableError("the pod's claims ask for more devices than can be tried here") from None
 
@@ -68,7 +304,7 @@ class _Outcome(Enum):
     """The claim would get more devices than a claim can have: no other device helps, maybe another alternative."""
 
 
-class Search:
+class AllocationSearch:
     """Of one node. `requests`, `pools` and `devices` are for those who want to know why there is no solution."""
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
@@ -80,7 +316,7 @@ class Search:
         self.devices = [one for pool in self.pools if pool.is_usable for one in pool.devices]
         self.requests: list[list[list[Checked]]] = []
         """Claim, request, alternatives."""
-        self._constraints: list[list[Constraint]] = []
+        self._constraints: list[list[DeviceConstraint]] = []
         self._matches: dict[tuple[DeviceID, int, int, int], bool] = {}
         self._in_use: dict[DeviceID, set[int]] = {}
         """Picked devices to the claims that they are picked for."""
@@ -134,7 +370,7 @@ class Search:
         self._picks.append([])
         self._constraints.append([self._constraint(claim, at) for at in range(len(claim.spec.devices.constraints))])
 
-    def _checked(self, claim: ResourceClaim, wanted: Wanted, at: tuple[int, int, int]) -> Checked:
+    def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
         named = f"claim {claim.key}, request {wanted.name}"
         for position, one in enumerate(wanted.selectors):
             if one.cel is None:
@@ -154,7 +390,9 @@ class Search:
             raise FailureError(f"{named}: unsupported count mode {wanted.mode}")
         return self._everything(named, wanted, device_class, at)
 
-    def _everything(self, named: str, wanted: Wanted, device_class: DeviceClass, at: tuple[int, int, int]) -> Checked:
+    def _everything(
+        self, named: str, wanted: DeviceWish, device_class: DeviceClass, at: tuple[int, int, int]
+    ) -> Checked:
         checked = Checked(wanted=wanted, device_class=device_class, count=0)
         found: list[int] = []
         position = 0
@@ -171,7 +409,7 @@ class Search:
         checked.count = len(found)
         return checked
 
-    def _constraint(self, claim: ResourceClaim, position: int) -> Constraint:
+    def _constraint(self, claim: ResourceClaim, position: int) -> DeviceConstraint:
         constraint = claim.spec.devices.constraints[position]
         if constraint.match_attribute is not None:
             return MatchAttribute(constraint.match_attribute, constraint.requests)
@@ -251,7 +489,7 @@ class Search:
                 "kube-scheduler may find one, or give up after its filterTimeout"
             )
 
-    def _is_free(self, claim: int, wanted: Wanted, one: PooledDevice) -> bool:
+    def _is_free(self, claim: int, wanted: DeviceWish, one: PooledDevice) -> bool:
         if wanted.admin_access:
             return claim not in self._in_use.get(one.id, ())
         return one.id not in self._allocator.allocated.devices and not self._in_use.get(one.id)
@@ -290,11 +528,11 @@ class Search:
                 return False
         return True
 
-    def has_capacity(self, wanted: Wanted, one: PooledDevice) -> bool:
+    def has_capacity(self, wanted: DeviceWish, one: PooledDevice) -> bool:
         if not self._features.consumable_capacity:
             return True
         consumed = self._allocator.allocated.capacity.get(one.id, {})
-        return capacity.fits(one.device.capacity, wanted.capacity, consumed, self._shares.get(one.id, {}))
+        return capacity.fits_capacity(one.device.capacity, wanted.capacity, consumed, self._shares.get(one.id, {}))
 
     # --- picking a device, and taking it back
 

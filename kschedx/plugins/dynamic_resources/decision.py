@@ -1,25 +1,51 @@
-"""What is decided about a pod that uses devices: prepared once, then asked node by node."""
+"""Devices that are made of a node's allocatable resources, behind the gate DRANodeAllocatableResources.
+
+What such devices take of cpu and memory counts with what the pod's containers request, and must fit on the node.
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.devices import (
+from kschedx.errors import InputError, UndecidableError
+from kschedx.findings import (
+    CounterShortage,
+    DeviceClassNotFound,
+    DeviceHolder,
+    DeviceShortage,
+    DevicesToAllocate,
+    Finding,
+    InsufficientDevices,
+    PluginMessage,
+)
+from kschedx.framework.interface import Handle, NotPreparedError, PostFilterResult
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts
+from kschedx.kube.devices import (
+    MAX_ALTERNATIVES,
+    AllocationMode,
     AllocationResult,
+    Device,
     DeviceAllocationResult,
+    DeviceAttribute,
     DeviceRequestAllocationResult,
+    DeviceSelector,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimStatus,
 )
-from kschedx.api.resources import nano_units
-from kschedx.api.selectors import (
+from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
+from kschedx.kube.quantity import Unit, format_quantity, parse_quantity
+from kschedx.kube.resources import exact_nano_units, nano_units, pod_request
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.selectors import (
     NODE_NAME_FIELD,
     CompiledNodeSelector,
     NodeSelector,
@@ -27,32 +53,407 @@ from kschedx.api.selectors import (
     NodeSelectorTerm,
     compile_node_selector,
 )
-from kschedx.api.timestamps import nanoseconds
-from kschedx.api.types import Node, Pod
-from kschedx.errors import InputError, UndecidableError
-from kschedx.findings import DeviceClassNotFound, DevicesToAllocate, Finding, PluginMessage
-from kschedx.framework.interface import Handle, PostFilterResult
-from kschedx.framework.outcome import FilterOutcome
-from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
-from kschedx.plugins.dynamic_resources import extended_resources, node_allocatable
-from kschedx.plugins.dynamic_resources.allocated import allocated_state
-from kschedx.plugins.dynamic_resources.allocator import Allocator
+from kschedx.kube.types import Node, NodeAllocatableResourceClaimStatus, Pod
+from kschedx.plugins.dynamic_resources import claims as extended_resources
+from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked, drawn
 from kschedx.plugins.dynamic_resources.claims import (
+    PodClaim,
     RefusalError,
     check_bindings,
+    consumers,
     extended_resource_claim,
+    is_late,
+    is_ready,
+    out_of_reach,
     pod_claims,
     unreserved_by_group,
     unschedulable,
 )
-from kschedx.plugins.dynamic_resources.features import Features, slices
-from kschedx.plugins.dynamic_resources.picks import FailureError, Pick, Result, UnavailableError
-from kschedx.plugins.dynamic_resources.readiness import is_late, is_ready, out_of_reach
-from kschedx.plugins.dynamic_resources.scoring import score_of
-from kschedx.plugins.dynamic_resources.shortage import shortage
-from kschedx.snapshot.columns import IntArray
+from kschedx.plugins.dynamic_resources.pools import (
+    DeviceFeatures,
+    DeviceID,
+    FailureError,
+    Pick,
+    PooledDevice,
+    Result,
+    UnavailableError,
+    allocated_state,
+    published,
+    slices,
+)
+from kschedx.plugins.dynamic_resources.selectors import names_in
+from kschedx.plugins.resource_allocation import amounts
+from kschedx.snapshot.columns import IntArray, TableRow, TableRows
+from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import TableRow
+
+_NANO = 10**9
+
+
+def refuses_sharing(claim: ResourceClaim, pod: Pod, nodes: NodeTable, row: TableRow) -> Status:
+    """Not Success where other pods on the node use the claim, as their status says."""
+    name = claim.metadata.name
+    users = set()
+    for other in nodes.pods_on(row):
+        if nodes.pods.namespaces[int(other)] != pod.metadata.namespace:
+            continue
+        statuses = nodes.pods.statuses[int(other)].node_allocatable_resource_claim_statuses
+        if any(status.resource_claim_name == name for status in statuses):
+            users.add(nodes.pods.uids[int(other)])
+    if len(users) > 1:
+        return _unschedulable(f"node allocatable resource claim {name} shared by multiple pods")
+    if users and pod.metadata.uid not in users:
+        return _unschedulable(f"node allocatable resource claim {name} is already used by another pod")
+    return SUCCESS
+
+
+def fits_node_allocatable(
+    handle: Handle,
+    pod: Pod,
+    claims: Sequence[PodClaim],
+    result: Mapping[str, Sequence[Pick]],
+    nodes: NodeTable,
+    row: TableRow,
+) -> Status:
+    """Whether the pod fits with what its new devices take. `result` is by name of the claim. Raises `FailureError`."""
+    known = _known_devices(handle)
+    statuses = []
+    for name in sorted(result):
+        if any(known(pick).node_allocatable_resource_mappings for pick in result[name]):
+            status = _status(pod, claims, name, result[name], known)
+            if status is not None:
+                statuses.append(status)
+    if not any(known(pick).node_allocatable_resource_mappings for picks in result.values() for pick in picks):
+        return SUCCESS
+    for status in statuses:
+        if not status.containers:
+            unused = "node-allocatable resource claim not referenced by any container within the pod"
+            return _unschedulable(f"claim {status.resource_claim_name}: {unused}")
+    return _demand_fits(pod, tuple(statuses), nodes, row)
+
+
+def by_claim(claims: Sequence[ResourceClaim], result: Result) -> Mapping[str, Sequence[Pick]]:
+    return {claim.metadata.name: picks for claim, picks in zip(claims, result, strict=True)}
+
+
+class _Known:
+    """Devices by pool and name; upstream does not look at the driver."""
+
+    def __init__(self, devices: Iterator[tuple[tuple[str, str], Device]]) -> None:
+        self._devices: dict[tuple[str, str], Device] = {}
+        for key, device in devices:
+            self._devices.setdefault(key, device)
+
+    def __call__(self, pick: Pick) -> Device:
+        return self._devices[pick.device.id[1:]]
+
+
+def _known_devices(handle: Handle) -> _Known:
+    slices = published(handle.snapshot.devices, DeviceFeatures.of(handle.release))
+    return _Known(((one.spec.pool.name, device.name), device) for one in slices for device in one.spec.devices)
+
+
+def _status(
+    pod: Pod, claims: Sequence[PodClaim], claim: str, picks: Sequence[Pick], known: _Known
+) -> NodeAllocatableResourceClaimStatus | None:
+    """What a claim takes of the node, and which containers use it; None where it takes nothing."""
+    total: dict[str, int] = {}
+    for pick in picks:
+        for resource, amount in _taken(pod, claim, pick, known(pick)):
+            total[resource] = total.get(resource, 0) + amount
+    if not total:
+        return None
+    names = {one.name for one in claims if one.claim.metadata.name == claim}
+    containers = [
+        container.name
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+        for used in container.resources.claims
+        if used.name in names
+    ]
+    return NodeAllocatableResourceClaimStatus(
+        resource_claim_name=claim,
+        containers=tuple(containers),
+        resources={resource: f"{amount}n" for resource, amount in total.items()},
+    )
+
+
+def _taken(pod: Pod, claim: str, pick: Pick, device: Device) -> Iterator[tuple[str, int]]:
+    """In nano-units, what a device takes of each resource: a capacity, a constant, or a multiple of the capacity."""
+    for resource, mapping in device.node_allocatable_resource_mappings.items():
+        factor = None
+        if mapping.allocation_multiplier is not None:
+            factor = exact_nano_units(parse_quantity(mapping.allocation_multiplier))
+        if not mapping.capacity_key:
+            yield resource, factor or 0
+            continue
+        if not pick.share:
+            key = f"Capacity key '{mapping.capacity_key}' is set in NodeAllocatableResourceMappings"
+            whose = f"claim {pod.metadata.namespace}/{claim}, device {device.name}"
+            raise FailureError(f"{whose}: ConsumedCapacity is nil, but {key} for resource {resource}")
+        consumed = pick.share.get(mapping.capacity_key)
+        if consumed is not None:
+            # nothing finer than a nano-unit is kept, rounded up
+            yield resource, consumed if factor is None else -(-consumed * factor // _NANO)
+
+
+def _demand_fits(
+    pod: Pod, statuses: tuple[NodeAllocatableResourceClaimStatus, ...], nodes: NodeTable, row: TableRow
+) -> Status:
+    options = replace(nodes.options, use_status_resources=False, node_allocatable_claims=True)
+    with_devices = replace(pod.status, node_allocatable_resource_claim_statuses=statuses)
+    demand = pod_request(pod.spec, with_devices, options).amounts
+    if nodes.options.pod_level_resources and pod.spec.resources is not None and pod.spec.resources.requests:
+        parts = pod_request(pod.spec, with_devices, replace(options, pod_level_resources=False)).amounts
+        for resource in sorted(demand):
+            if parts.get(resource, 0) > demand[resource]:
+                short = "is insufficient to cover the aggregated container and node-allocatable DRA requests"
+                return _unschedulable(f"pod level request for {resource} {short}")
+    reasons: list[str] = []
+    never = False
+    here = nodes.take(TableRows(np.array([row], dtype=np.int64)))
+    for resource in (CPU, MEMORY, EPHEMERAL_STORAGE, *sorted(filter(is_hugepages, demand))):
+        wanted = demand.get(resource, 0)
+        allocatable = int(amounts(here, here.allocatable, resource)[0])
+        free = allocatable - int(amounts(here, here.requested, resource)[0])
+        if wanted > free and (wanted > 0 or is_hugepages(resource)):
+            reasons.append(f"Insufficient {resource}")
+            never |= wanted > allocatable
+    if not reasons:
+        return SUCCESS
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if never else Code.UNSCHEDULABLE
+    findings = tuple(PluginMessage(text=f"{reason}, with what the pod's devices take") for reason in reasons)
+    return Status(code=code, reasons=tuple(reasons), findings=findings)
+
+
+def _unschedulable(text: str) -> Status:
+    return unschedulable(text, PluginMessage(text=text))
+
+
+# What a node scores: more where claims get what they would rather have (computeScore).
+
+
+def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
+    """More for alternatives that stand further in front."""
+    new = iter(result)
+    score = 0
+    for claim in claims:
+        if claim.status.allocation is not None:
+            names = {one.request for one in claim.status.allocation.devices.results}
+        else:
+            picks = next(new, None)
+            if picks is None:
+                had = f"number of allocations {len(result)} is smaller than number of claims needing allocation"
+                raise NotPreparedError(had)
+            names = {pick.request for pick in picks}
+        for request in claim.spec.devices.requests:
+            for position, one in enumerate(request.first_available):
+                if request.exactly is None and f"{request.name}/{one.name}" in names:
+                    score += MAX_ALTERNATIVES - position
+    return score
+
+
+# Why a node cannot give a pod's claims their devices: request by request, what is there and who has it.
+
+_SHOWN = 8
+"""Counters of which it is told that they are short."""
+
+
+def shortage(
+    allocator: Allocator, devices: Devices, node: Node, claims: Sequence[ResourceClaim]
+) -> tuple[Finding, ...]:
+    """For a node on which nothing could be allocated."""
+    search = AllocationSearch(allocator, node, claims)
+    try:
+        search.check()
+        found = [
+            one
+            for index, claim in enumerate(claims)
+            for position, options in enumerate(search.requests[index])
+            for one in _of_request(search, allocator, devices, claim, (index, position), options)
+        ]
+    except FailureError as failure:
+        return (failure.finding,)
+    return (
+        InsufficientDevices(
+            shortages=tuple(found),
+            claims=tuple(claim.key for claim in claims),
+            constraints=() if found else tuple(text for claim in claims for text in _constraints(claim)),
+        ),
+    )
+
+
+def holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
+    """Who has which device, admin access aside."""
+    known: dict[DeviceID, tuple[ResourceClaim, ...]]
+    found = devices.derived.get("holders")
+    if isinstance(found, dict):
+        known = found
+        return known
+    known = {}
+    for claim in devices.claims.values():
+        allocation = claim.status.allocation
+        for result in allocation.devices.results if allocation is not None else ():
+            if not result.admin_access:
+                id_ = (result.driver, result.pool, result.device)
+                known[id_] = (*known.get(id_, ()), claim)
+    devices.derived["holders"] = known
+    return known
+
+
+def _of_request(
+    search: AllocationSearch,
+    allocator: Allocator,
+    devices: Devices,
+    claim: ResourceClaim,
+    at: tuple[int, int],
+    options: Sequence[Checked],
+) -> list[DeviceShortage]:
+    """Of each alternative; none where one of them could be met if it were alone."""
+    found = [_Account(search, allocator, devices, (*at, number), one) for number, one in enumerate(options)]
+    return [] if any(one.suffices for one in found) else [one.told(claim) for one in found]
+
+
+class _Account:
+    """One request, and what becomes of every device in reach."""
+
+    def __init__(
+        self,
+        search: AllocationSearch,
+        allocator: Allocator,
+        devices: Devices,
+        at: tuple[int, int, int],
+        checked: Checked,
+    ) -> None:
+        self._search, self._allocator, self._devices, self._checked = search, allocator, devices, checked
+        self._of_class: list[PooledDevice] = []
+        self._matching: list[PooledDevice] = []
+        self._free: list[PooledDevice] = []
+        self._holders: list[DeviceHolder] = []
+        self._taints: Counter[str] = Counter()
+        self._counters: dict[tuple[str, str], CounterShortage] = {}
+        self._capacity: list[str] = []
+        for one in search.devices:
+            if self._matches(checked.device_class.spec.selectors, one):
+                self._of_class.append(one)
+                if self._matches(checked.wanted.selectors, one) and search.is_selectable(at, checked, one):
+                    self._matching.append(one)
+                    self._look_at(one)
+
+    def _matches(self, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
+        """An expression that fails on a device that the search did not come to is as good as false."""
+        try:
+            return self._search.matches_all("", selectors, one)
+        except FailureError:
+            return False
+
+    @property
+    def suffices(self) -> bool:
+        if self._checked.wanted.mode == AllocationMode.ALL:
+            return bool(self._matching) and len(self._free) == len(self._matching)
+        return len(self._free) >= self._checked.wanted.count
+
+    def _look_at(self, one: PooledDevice) -> None:
+        wanted, features = self._checked.wanted, self._allocator.features
+        name = f"{one.id[1]}/{one.id[2]}"
+        if one.id in self._allocator.allocated.devices and not wanted.admin_access:
+            for claim in holders(self._devices).get(one.id, ()):
+                self._holders.append(DeviceHolder(device=name, claim=claim.key, consumers=consumers(claim)))
+        elif features.taints and not wanted.tolerates(one.device.taints):
+            self._taints.update(str(taint) for taint in one.device.taints if not wanted.tolerates((taint,)))
+        elif not self._search.has_capacity(wanted, one):
+            self._capacity.append(name)
+        elif not self._has_counters(one):
+            pass
+        else:
+            self._free.append(one)
+
+    def _has_counters(self, one: PooledDevice) -> bool:
+        left = self._allocator.available.of(one.pool)
+        short = {
+            counter: (amount, left[counter])
+            for counter, amount in drawn(one.device)
+            if counter in left and amount > left[counter]
+        }
+        for counter, (needed, rest) in short.items():
+            self._counters.setdefault(
+                (one.pool.name, "/".join(counter)),
+                CounterShortage(
+                    pool=one.pool.name, counter="/".join(counter), needed=_quantity(needed), left=_quantity(rest)
+                ),
+            )
+        return not short and all(amount >= 0 for amount in left.values() if one.device.consumes_counters)
+
+    def told(self, claim: ResourceClaim) -> DeviceShortage:
+        wanted, failing = self._checked.wanted, self._failing()
+        return DeviceShortage(
+            claim=claim.key,
+            request=wanted.full_name,
+            device_class=wanted.class_name,
+            wanted=None if wanted.mode == AllocationMode.ALL else wanted.count,
+            in_reach=len(self._search.devices),
+            of_class=len(self._of_class),
+            matching=len(self._matching),
+            free=len(self._free),
+            selectors=failing,
+            values=self._values(failing),
+            holders=tuple(self._holders),
+            taints=tuple(f"{taint} on {number}" for taint, number in sorted(self._taints.items())),
+            counters=tuple(self._counters.values())[:_SHOWN],
+            capacity=tuple(self._capacity),
+            updating=tuple("/".join(pool.id) for pool in self._search.pools if pool.is_incomplete),
+        )
+
+    def _values(self, expressions: Sequence[str]) -> tuple[str, ...]:
+        names = {name for one in expressions for name in names_in(one)}
+        counted: Counter[str] = Counter()
+        for one in self._of_class or self._search.devices:
+            for name, attribute in one.device.attributes.items():
+                if name.rpartition("/")[2] in names:
+                    counted[f"{name}={_text(attribute)}"] += 1
+            for name, capacity in one.device.capacity.items():
+                if name.rpartition("/")[2] in names:
+                    counted[f"{name}={capacity.value}"] += 1
+        return tuple(f"{text} on {number}" for text, number in sorted(counted.items()))
+
+    def _failing(self) -> tuple[str, ...]:
+        """The class's selectors where no device is of the class, otherwise the request's that some device fails."""
+        if not self._of_class:
+            expressions = [one for one in self._checked.device_class.spec.selectors if one.cel is not None]
+            candidates = self._search.devices
+        else:
+            expressions = [one for one in self._checked.wanted.selectors if one.cel is not None]
+            candidates = self._of_class
+        return tuple(
+            each.cel.expression
+            for each in expressions
+            if each.cel is not None and not all(self._matches((each,), one) for one in candidates)
+        )
+
+
+def _constraints(claim: ResourceClaim) -> list[str]:
+    texts = []
+    for one in claim.spec.devices.constraints:
+        whose = f" of {', '.join(one.requests)}" if one.requests else ""
+        if one.match_attribute is not None:
+            texts.append(f"all devices{whose} must have the same {one.match_attribute}")
+        elif one.distinct_attribute is not None:
+            texts.append(f"no two devices{whose} may have the same {one.distinct_attribute}")
+    return texts
+
+
+def _text(attribute: DeviceAttribute) -> str:
+    values = (getattr(attribute, name) for name in attribute.__struct_fields__)
+    value = next((value for value in values if value is not None), "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quantity(nano: int) -> str:
+    """As a quantity; counters are bytes as often as counts."""
+    whole, rest = divmod(nano, 10**9)
+    return str(parse_quantity(f"{nano}n")) if rest else format_quantity(whole, Unit.BYTE)
+
+
+# What is decided about a pod that uses devices: prepared once, then asked node by node.
 
 REASON_ALL_CLAIMS = "cannot allocate all claims"
 REASON_UNAVAILABLE = "resourceclaim not available on the node"
@@ -68,7 +469,7 @@ _UNAVAILABLE = unschedulable(REASON_UNAVAILABLE)
 """Both are explained when somebody asks."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ClaimAnswer(Struct, frozen=True, kw_only=True):
     """What is said of a node."""
 
     status: Status = SUCCESS
@@ -78,7 +479,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Indexes of allocated claims that the node does not reach, where that is what rejects it."""
 
 
-class Decision:
+class DeviceDecision:
     """A pod with claims, its own or one for its extended resources. `claims` may be empty: then there is none."""
 
     def __init__(self, handle: Handle, pod: Pod, resources: Mapping[str, int], binding_timeout: int) -> None:
@@ -87,7 +488,7 @@ class Decision:
         self._pod = pod
         self._resources = resources
         self._binding_timeout = binding_timeout
-        self._features = Features.of(handle.release)
+        self._features = DeviceFeatures.of(handle.release)
         snapshot = handle.snapshot
         self._own = pod_claims(pod, snapshot, of_groups=self._of_groups)
         self._extended: ResourceClaim | None = None
@@ -107,7 +508,7 @@ class Decision:
             devices = snapshot.devices
             allocated = allocated_state(devices, shares=self._features.consumable_capacity)
             self._allocator = Allocator(self._features, allocated, devices.classes, slices(devices, self._features))
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, ClaimAnswer] = {}
 
     @property
     def _of_groups(self) -> bool:
@@ -150,7 +551,7 @@ class Decision:
             return tuple(out_of_reach(self.claims[index], node, self._available_on[index]) for index in indexes)
         return status.findings
 
-    def _on_node(self, nodes: NodeTable, row: TableRow) -> Answer:
+    def _on_node(self, nodes: NodeTable, row: TableRow) -> ClaimAnswer:
         """Pods on the node make no difference, unless devices take what pods request, so one answer holds."""
         name = nodes.name(row)
         answer = self._answers.get(name)
@@ -158,7 +559,7 @@ class Decision:
             try:
                 answer = self._asked(nodes, row)
             except FailureError as failure:
-                answer = Answer(status=failed(failure))
+                answer = ClaimAnswer(status=failed(failure))
             except UnavailableError as unavailable:
                 answer = _rejected(str(unavailable))
             except UndecidableError as unknown:
@@ -170,7 +571,7 @@ class Decision:
     def _counts_node_allocatable(self) -> bool:
         return self._handle.release.enabled("DRANodeAllocatableResources")
 
-    def _asked(self, nodes: NodeTable, row: TableRow) -> Answer:
+    def _asked(self, nodes: NodeTable, row: TableRow) -> ClaimAnswer:
         node, pod = nodes.node(row), self._pod
         if self._extended is not None:
             if self._extended.spec.devices.requests:
@@ -179,29 +580,29 @@ class Decision:
             if class_of is None:
                 return _rejected(REASON_NO_RESOURCE)
             if not self._own and (self._extended.status.allocation is not None or not class_of):
-                return Answer()
+                return ClaimAnswer()
         unavailable: list[int] = []
         for index, claim in enumerate(self.claims):
             if not self._is_available(index, node):
                 unavailable.append(index)
             elif self._counts_node_allocatable and claim.status.allocation is not None:
-                shared = node_allocatable.refuses_sharing(claim, pod, nodes, row)
+                shared = refuses_sharing(claim, pod, nodes, row)
                 if not shared.is_success:
-                    return Answer(status=shared)
+                    return ClaimAnswer(status=shared)
         result: Result | None = None
         if self._allocator is not None:
             wanted = self._wanted(node)
             result = self._allocator.allocate(node, wanted)
             if result is None:
-                return Answer(status=_NO_ALLOCATION)
+                return ClaimAnswer(status=_NO_ALLOCATION)
             if self._counts_node_allocatable:
-                picks = node_allocatable.by_claim(wanted, result)
-                too_much = node_allocatable.fits(self._handle, pod, self._own, picks, nodes, row)
+                picks = by_claim(wanted, result)
+                too_much = fits_node_allocatable(self._handle, pod, self._own, picks, nodes, row)
                 if not too_much.is_success:
-                    return Answer(status=too_much)
+                    return ClaimAnswer(status=too_much)
         if unavailable:
-            return Answer(status=_UNAVAILABLE, unavailable=tuple(unavailable))
-        return Answer(result=result)
+            return ClaimAnswer(status=_UNAVAILABLE, unavailable=tuple(unavailable))
+        return ClaimAnswer(result=result)
 
     def _wanted(self, node: Node) -> list[ResourceClaim]:
         """The claims that need devices of the node."""
@@ -344,8 +745,8 @@ def failed(failure: FailureError) -> Status:
     return Status(code=Code.ERROR, reasons=(str(failure),), findings=(failure.finding,))
 
 
-def _rejected(text: str) -> Answer:
-    return Answer(status=unschedulable(text, PluginMessage(text=text)))
+def _rejected(text: str) -> ClaimAnswer:
+    return ClaimAnswer(status=unschedulable(text, PluginMessage(text=text)))
 
 
 def _node_selector(allocation: AllocationResult | None) -> CompiledNodeSelector | None:

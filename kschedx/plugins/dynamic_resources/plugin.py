@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kschedx.api.types import Pod
 from kschedx.errors import UndecidableError
 from kschedx.framework.args import DynamicResourcesArgs
-from kschedx.framework.duration import Duration
 from kschedx.framework.interface import (
     NOTHING_BOUND,
     PRE_FILTER_SKIP,
-    Bound,
+    BindingEffect,
+    CycleState,
     FilterPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -24,20 +23,19 @@ from kschedx.framework.interface import (
     PreFilterResult,
     ReservePlugin,
     ScorePlugin,
+    StateKey,
     Touch,
 )
-from kschedx.framework.outcome import FilterOutcome
-from kschedx.framework.state import CycleState, StateKey
-from kschedx.framework.status import SUCCESS, Code, Status, Verdicts, error
-from kschedx.plugins.dynamic_resources.claims import GroupError, RefusalError, pod_claims
-from kschedx.plugins.dynamic_resources.extended_resources import requested
-from kschedx.plugins.normalize import default_normalize
-from kschedx.snapshot.columns import IntArray
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts, error
+from kschedx.kube.duration import Duration
+from kschedx.kube.types import Pod
+from kschedx.plugins.dynamic_resources.claims import GroupError, RefusalError, pod_claims, requested
+from kschedx.plugins.score_functions import default_normalize
+from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow
 
 if TYPE_CHECKING:
-    from kschedx.plugins.dynamic_resources.decision import Decision
+    from kschedx.plugins.dynamic_resources.decision import DeviceDecision
 
 NO_CLAIMS = "no new claims to deallocate"
 DISABLED = "plugin disabled"
@@ -46,7 +44,7 @@ NO_STATE = "not found"
 
 _DEFAULT_BINDING_TIMEOUT = Duration.seconds(600)
 
-STATE: StateKey[Decision | None] = StateKey("DynamicResources", NO_STATE)
+STATE: StateKey[DeviceDecision | None] = StateKey("DynamicResources", NO_STATE)
 """None for a pod that uses no devices, and where PreFilter rejected it."""
 
 
@@ -84,11 +82,11 @@ class DynamicResources(
         if not pod.spec.resource_claims and not resources:
             return PRE_FILTER_SKIP
         # few pods come here, and there is much to load
-        from kschedx.plugins.dynamic_resources.decision import Decision, failed
-        from kschedx.plugins.dynamic_resources.picks import FailureError
+        from kschedx.plugins.dynamic_resources.decision import DeviceDecision, failed
+        from kschedx.plugins.dynamic_resources.pools import FailureError
 
         try:
-            decision = Decision(self.handle, pod, resources, self._binding_timeout)
+            decision = DeviceDecision(self.handle, pod, resources, self._binding_timeout)
         except RefusalError as refusal:
             return PreFilterResult(status=refusal.status)
         except FailureError as failure:
@@ -152,10 +150,10 @@ class DynamicResources(
         """The devices that claims would get."""
         return self._planned(state, node)
 
-    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> Bound:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
         if STATE not in state or (decision := state[STATE]) is None:
             return NOTHING_BOUND
-        return Bound(devices=decision.allocated(self.handle.snapshot.cluster.nodes[node]))
+        return BindingEffect(devices=decision.allocated(self.handle.snapshot.cluster.nodes[node]))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The same, written to the claims."""

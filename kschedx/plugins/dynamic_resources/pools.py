@@ -12,10 +12,26 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.devices import CounterSet, Device, DeviceTaintRule, ResourceSlice
-from kschedx.api.selectors import CompiledNodeSelector, NodeSelector, compile_node_selector
-from kschedx.api.types import Node
+from kschedx import cel
 from kschedx.errors import InputError, UndecidableError
+from kschedx.findings import Finding, PluginMessage
+from kschedx.kube.devices import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    CapacityRequirements,
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceSlice,
+)
+from kschedx.kube.quantity import value
+from kschedx.kube.resources import nano_units
+from kschedx.kube.selectors import CompiledNodeSelector, NodeSelector, compile_node_selector
+from kschedx.kube.types import Node
+from kschedx.releases import Release
+from kschedx.snapshot.devices import Devices
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device."""
@@ -27,10 +43,10 @@ class PooledDevice(Struct, frozen=True, kw_only=True):
     id: DeviceID
     device: Device
     slice: ResourceSlice
-    pool: Pool
+    pool: DevicePool
 
 
-class Pool(Struct, kw_only=True):
+class DevicePool(Struct, kw_only=True):
     """A pool as a node sees it."""
 
     id: PoolID
@@ -104,9 +120,9 @@ class Slices:
         self._of_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
         self._of_pool: dict[PoolID, list[ResourceSlice]] = {}
-        self._seen: dict[str, tuple[Node, list[Pool]]] = {}
+        self._seen: dict[str, tuple[Node, list[DevicePool]]] = {}
         """By name of a node, what was found for it as it then was."""
-        self._made: dict[tuple[int, ...], Pool] = {}
+        self._made: dict[tuple[int, ...], DevicePool] = {}
         """By identity of the slices that a node reaches: nodes that reach the same ones share a pool."""
         for published in slices:
             spec = published.spec
@@ -116,7 +132,7 @@ class Slices:
             else:
                 self._shared.append(published)
 
-    def pools(self, node: Node) -> list[Pool]:
+    def pools(self, node: Node) -> list[DevicePool]:
         """GatherPools: by driver and name, those with binding conditions last."""
         known = self._seen.get(node.name)
         if known is not None and known[0] is node:
@@ -151,7 +167,7 @@ class Slices:
             return reaches(node, spec.node_name, spec.node_selector, all_nodes=spec.all_nodes)
         return bool(spec.per_device_node_selection) and any(device_reaches(node, one) for one in spec.devices)
 
-    def _pool(self, id_: PoolID, slices: list[ResourceSlice]) -> Pool | None:
+    def _pool(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
         """None where a newer generation is for other nodes."""
         key = tuple(map(id, slices))
         known = self._made.get(key)
@@ -161,7 +177,7 @@ class Slices:
                 self._made[key] = known
         return known
 
-    def _gathered(self, id_: PoolID, slices: list[ResourceSlice]) -> Pool | None:
+    def _gathered(self, id_: PoolID, slices: list[ResourceSlice]) -> DevicePool | None:
         wanted, generation = slices[0].spec.pool.resource_slice_count, slices[0].spec.pool.generation
         if len(slices) == wanted:
             return self._built(id_, slices, slices)
@@ -170,10 +186,10 @@ class Slices:
             return None
         current = [published for published in all_slices if published.spec.pool.generation == generation]
         if len(current) != wanted:
-            return Pool(id=id_, is_incomplete=True)
+            return DevicePool(id=id_, is_incomplete=True)
         return self._built(id_, slices, current)
 
-    def _built(self, id_: PoolID, slices: list[ResourceSlice], current: list[ResourceSlice]) -> Pool:
+    def _built(self, id_: PoolID, slices: list[ResourceSlice], current: list[ResourceSlice]) -> DevicePool:
         """`slices` are those that the node reaches of `current`."""
         slices = sorted(slices, key=lambda published: published.name)
         with_devices = slices
@@ -191,8 +207,8 @@ class Slices:
                 elsewhere = [published for published in current if published.name not in names]
                 wrong = _unknown_counter(counter_sets, elsewhere)
         if wrong:
-            return Pool(id=id_, invalid=wrong)
-        pool = Pool(id=id_, elsewhere=tuple(elsewhere), counter_sets=counter_sets)
+            return DevicePool(id=id_, invalid=wrong)
+        pool = DevicePool(id=id_, elsewhere=tuple(elsewhere), counter_sets=counter_sets)
         pool.devices = tuple(
             PooledDevice(id=(*id_, device.name), device=device, slice=published, pool=pool)
             for published in with_devices
@@ -255,3 +271,227 @@ def _unknown_counter(counter_sets: Mapping[str, CounterSet], slices: Iterable[Re
                     if name not in known.counters:
                         return f"counter {name} not found in counter set {consumed.counter_set}"
     return ""
+
+
+# The feature gates that change what is allocated, and from which slices.
+
+
+class DeviceFeatures(Struct, frozen=True, kw_only=True):
+    """Gates, each with what it is for."""
+
+    admin_access: bool
+    prioritized_list: bool
+    partitionable: bool
+    taints: bool
+    taint_rules: bool
+    binding_conditions: bool
+    consumable_capacity: bool
+    list_attributes: bool
+
+    @classmethod
+    def of(cls, release: Release) -> DeviceFeatures:
+        taints = release.enabled("DRADeviceTaints")
+        return cls(
+            admin_access=release.enabled("DRAAdminAccess"),
+            prioritized_list=release.enabled("DRAPrioritizedList"),
+            partitionable=release.enabled("DRAPartitionableDevices"),
+            taints=taints,
+            # until 1.34 rules had no gate of their own
+            taint_rules=taints and release.gates.get("DRADeviceTaintRules", True),
+            binding_conditions=release.enabled("DRADeviceBindingConditions")
+            and release.enabled("DRAResourceClaimDeviceStatus"),
+            consumable_capacity=release.enabled("DRAConsumableCapacity"),
+            list_attributes=release.enabled("DRAListTypeAttributes"),
+        )
+
+    @property
+    def is_stable(self) -> bool:
+        """Upstream's oldest allocator does it, which knows less."""
+        return not self.binding_conditions and not self.consumable_capacity
+
+    @property
+    def cel(self) -> cel.Features:
+        return cel.Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
+
+
+def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
+    """The slices with the taints of DeviceTaintRules, where those count."""
+    key = ("published", features.taint_rules)
+    found = devices.derived_from_slices.get(key)
+    if not isinstance(found, tuple):
+        found = devices.derived_from_slices[key] = tainted(
+            devices.slices, devices.taint_rules if features.taint_rules else ()
+        )
+    return found
+
+
+def slices(devices: Devices, features: DeviceFeatures) -> Slices:
+    """The same by node."""
+    key = ("slices", features.taint_rules, features.partitionable)
+    found = devices.derived_from_slices.get(key)
+    if not isinstance(found, Slices):
+        found = Slices(published(devices, features), partitionable=features.partitionable)
+        devices.derived_from_slices[key] = found
+    return found
+
+
+# The devices that a search finds for claims on a node, and how it fails.
+
+
+class FailureError(Exception):
+    """Something is wrong with a claim or a class; `str()` is what kube-scheduler says."""
+
+    def __init__(self, text: str, finding: Finding | None = None) -> None:
+        super().__init__(text)
+        self.finding = finding or PluginMessage(text=text)
+
+
+class UnavailableError(Exception):
+    """Nothing can be allocated on this node, for a reason that kube-scheduler tells."""
+
+
+class Pick(Struct, frozen=True, kw_only=True):
+    """A device for a request."""
+
+    request: str
+    """`request`, or `request/alternative`."""
+    device: PooledDevice
+    admin_access: bool = False
+    share: Mapping[str, int] | None = None
+    """What is taken of a device that claims share."""
+
+
+Result = tuple[tuple[Pick, ...], ...]
+"""Picks by claim."""
+
+
+def check_node_selector(claim: ResourceClaim, picks: Sequence[Pick]) -> None:
+    """The allocation says on which nodes its devices can be used; only one term of each slice can go into that."""
+    for pick in picks:
+        spec = pick.device.slice.spec
+        source = pick.device.device if spec.per_device_node_selection else spec
+        if source.node_name is not None or pick.device.device.binds_to_node:
+            return
+        terms = len(source.node_selector.node_selector_terms) if source.node_selector is not None else 0
+        if terms > 1:
+            wrong = f"unsupported ResourceSlice.NodeSelector with {terms} terms"
+            raise FailureError(f"create NodeSelector for claim {claim.metadata.name}: {wrong}")
+
+
+# Consumable capacity: devices that several claims share, each with a part of what the device has.
+#
+# Amounts are exact, in nano-units. Upstream: structured/internal/incubating/consumable_capacity.go.
+
+_NANO = 10**9
+
+Amounts = Mapping[str, int]
+"""Capacity to nano-units."""
+
+
+def fits_capacity(
+    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, consumed: Amounts, picked: Amounts
+) -> bool:
+    """Whether a device has enough left of everything, after what claims have and what this search has picked."""
+    if any(name not in capacity for name in _requests(wanted)):
+        return False
+    for name, one in capacity.items():
+        amount = _consumption(one, _requests(wanted).get(name))
+        if one.request_policy is not None and _violates(amount, one.request_policy):
+            return False
+        if consumed.get(name, 0) + amount + picked.get(name, 0) > nano_units(one.value):
+            return False
+    return True
+
+
+def consumption(capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None) -> dict[str, int]:
+    """What a share of a device takes of each of its capacities."""
+    return {name: _consumption(one, _requests(wanted).get(name)) for name, one in capacity.items()}
+
+
+def _requests(wanted: CapacityRequirements | None) -> Mapping[str, str | int | float]:
+    return wanted.requests if wanted is not None else {}
+
+
+def _consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> int:
+    """What is asked for, rounded up to what the device's policy allows; its default, or all of it, where nothing is."""
+    policy = capacity.request_policy
+    if requested is None:
+        default = None if policy is None else policy.default
+        return nano_units(capacity.value if default is None else default)
+    amount = nano_units(requested)
+    if policy is None:
+        return amount
+    if policy.valid_range is not None and policy.valid_range.min is not None:
+        return _in_range(amount, requested, policy.valid_range)
+    larger = (nano_units(valid) for valid in policy.valid_values)
+    return next((valid for valid in larger if amount <= valid), amount)
+
+
+def _in_range(amount: int, requested: str | int | float, valid: CapacityRequestPolicyRange) -> int:
+    """The next step from the range's lower end, in whole units."""
+    least = valid.min if valid.min is not None else 0
+    if amount < nano_units(least):
+        return nano_units(least)
+    if valid.step is None or not value(valid.step):
+        return amount
+    start, step = value(least), value(valid.step)
+    steps = -((start - value(requested)) // step)
+    return (start + step * steps) * _NANO
+
+
+def _violates(amount: int, policy: CapacityRequestPolicy) -> bool:
+    if policy.default is not None and amount == nano_units(policy.default):
+        return False
+    valid = policy.valid_range
+    if valid is not None:
+        if valid.max is not None and amount > nano_units(valid.max):
+            return True
+        if valid.step is None or not value(valid.step):
+            return False
+        return (-(-amount // _NANO) - value(valid.min if valid.min is not None else 0)) % value(valid.step) != 0
+    return bool(policy.valid_values) and amount not in {nano_units(one) for one in policy.valid_values}
+
+
+# What claims have already (pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go).
+
+
+class AllocatedState(Struct, frozen=True, kw_only=True):
+    devices: frozenset[DeviceID]
+    """Those that nobody else can have."""
+    shared: frozenset[DeviceID]
+    """Those of which claims have shares."""
+    capacity: Mapping[DeviceID, Amounts]
+    """What these shares take."""
+
+    def has(self, id_: DeviceID) -> bool:
+        return id_ in self.devices or id_ in self.shared or id_ in self.capacity
+
+
+def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
+    """What all claims have; devices with admin access are not taken. `shares`: devices can be shared."""
+    key = ("allocated", shares)
+    found = devices.derived.get(key)
+    if not isinstance(found, AllocatedState):
+        found = devices.derived[key] = _allocated(devices, shares=shares)
+    return found
+
+
+def _allocated(devices: Devices, *, shares: bool) -> AllocatedState:
+    taken: set[DeviceID] = set()
+    shared: set[DeviceID] = set()
+    capacity: dict[DeviceID, dict[str, int]] = {}
+    for claim in devices.claims.values():
+        allocation = claim.status.allocation
+        for result in allocation.devices.results if allocation is not None else ():
+            id_ = (result.driver, result.pool, result.device)
+            if result.admin_access:
+                continue
+            if not shares or result.share_id is None:
+                taken.add(id_)
+                continue
+            shared.add(id_)
+            if result.consumed_capacity is not None:
+                amounts = capacity.setdefault(id_, {})
+                for name, written in result.consumed_capacity.items():
+                    amounts[name] = amounts.get(name, 0) + nano_units(written)
+    return AllocatedState(devices=frozenset(taken), shared=frozenset(shared), capacity=capacity)

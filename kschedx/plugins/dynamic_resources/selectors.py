@@ -6,12 +6,9 @@ syntax tree, so that a serial number that it does not name makes no difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from kschedx.api.devices import Device, DeviceAttribute
-from kschedx.api.quantity import parse_quantity
-from kschedx.api.resources import exact_nano_units
 from kschedx.cel import (
     Call,
     CompileError,
@@ -25,15 +22,19 @@ from kschedx.cel import (
     Value,
     compiled,
     descendants,
+    refusal,
 )
 from kschedx.cel.library.kubernetes import semver_from_text
 from kschedx.cel.values import Fault, Quantity
 from kschedx.errors import UndecidableError
+from kschedx.kube.devices import Device, DeviceAttribute, DeviceClass, DeviceRequest, DeviceSelector, ResourceClaim
+from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.resources import exact_nano_units
 
 UNSUPPORTED = "unsupported attribute value"
 
 
-class Selector:
+class DeviceExpression:
     """An expression, and its answer for each kind of device that it can tell apart."""
 
     def __init__(self, expression: str, features: Features) -> None:
@@ -197,6 +198,42 @@ def _version(text: str) -> Value:
 
 
 @lru_cache(maxsize=1024)
-def selector(expression: str, features: Features) -> Selector:
+def selector(expression: str, features: Features) -> DeviceExpression:
     """Raises `CompileError` where the expression is wrong."""
-    return Selector(expression, features)
+    return DeviceExpression(expression, features)
+
+
+# What the API server says of the selectors of a new DeviceClass or ResourceClaim.
+#
+# Upstream: validateSelectorSlice in pkg/apis/resource/validation/validation.go.
+
+Refusal = tuple[str, str]
+"""A field, and what is said of it."""
+
+
+def class_refusals(one: DeviceClass, features: Features) -> Iterator[Refusal]:
+    yield from _selectors(one.spec.selectors, "spec.selectors", features)
+
+
+def claim_refusals(one: ResourceClaim, features: Features) -> Iterator[Refusal]:
+    for index, request in enumerate(one.spec.devices.requests):
+        yield from _request(request, f"spec.devices.requests[{index}]", features)
+
+
+def _request(request: DeviceRequest, field: str, features: Features) -> Iterator[Refusal]:
+    if request.exactly is not None:
+        yield from _selectors(request.exactly.selectors, f"{field}.exactly.selectors", features)
+    for index, one in enumerate(request.first_available):
+        yield from _selectors(one.selectors, f"{field}.firstAvailable[{index}].selectors", features)
+
+
+def _selectors(selectors: Sequence[DeviceSelector], field: str, features: Features) -> Iterator[Refusal]:
+    for index, one in enumerate(selectors):
+        if one.cel is None:
+            continue
+        try:
+            told = refusal(one.cel.expression, features)
+        except UndecidableError:
+            continue
+        if told is not None:
+            yield f"{field}[{index}].cel.expression", told

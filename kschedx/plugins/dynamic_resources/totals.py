@@ -11,12 +11,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import cel
-from kschedx.api.devices import Device, DeviceClass, ResourceSlice
-from kschedx.api.types import Node
 from kschedx.framework.interface import Handle
-from kschedx.plugins.dynamic_resources.allocated import AllocatedState, allocated_state
-from kschedx.plugins.dynamic_resources.features import Features, published
-from kschedx.plugins.dynamic_resources.pools import device_id, device_reaches, reaches
+from kschedx.kube.devices import Device, DeviceClass, ResourceSlice
+from kschedx.kube.types import Node
+from kschedx.plugins.dynamic_resources.pools import (
+    AllocatedState,
+    DeviceFeatures,
+    allocated_state,
+    device_id,
+    device_reaches,
+    published,
+    reaches,
+)
 from kschedx.plugins.dynamic_resources.selectors import selector
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -25,7 +31,7 @@ from kschedx.snapshot.nodes import NodeTable
 def device_totals(handle: Handle, nodes: NodeTable, device_class: DeviceClass) -> tuple[IntArray, IntArray]:
     """(node,) devices of a class, and taken devices of it."""
     devices = handle.snapshot.devices
-    features = Features.of(handle.release)
+    features = DeviceFeatures.of(handle.release)
     found = published(devices, features)
     allocated = allocated_state(devices, shares=features.consumable_capacity)
     counts = [_of_node(nodes.node(row), found, device_class, allocated, features.cel) for row in nodes.each()]

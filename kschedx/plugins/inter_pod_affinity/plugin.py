@@ -1,33 +1,424 @@
-"""The InterPodAffinity plugin: its place in the framework. The rules are in `filtering` and `scoring`."""
+"""What PreFilter counts for Filter, and the rules that Filter applies to it.
+
+Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from functools import cached_property, reduce
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
-from kschedx.api.types import Pod
 from kschedx.errors import InputError
-from kschedx.findings import PluginMessage
+from kschedx.findings import (
+    ExistingAntiAffinityConflict,
+    Finding,
+    PluginMessage,
+    PodAffinityUnsatisfied,
+    PodAntiAffinityConflict,
+)
+from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.args import InterPodAffinityArgs
 from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
+    CycleState,
     FilterPlugin,
     Handle,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
+    StateKey,
     Touch,
 )
-from kschedx.framework.state import CycleState
-from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
-from kschedx.plugins.inter_pod_affinity.accounts import Accounts
-from kschedx.plugins.inter_pod_affinity.filtering import FILTER, FilterState
-from kschedx.plugins.inter_pod_affinity.scoring import SCORES, has_preferred_terms, normalized, raw_scores
-from kschedx.plugins.inter_pod_affinity.terms import NO_LABELS, ExistingTerms, PodTerms
-from kschedx.snapshot.columns import IntArray
+from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.kube.types import Labels, Pod
+from kschedx.plugins.inter_pod_affinity.terms import (
+    NO_LABELS,
+    AffinityTerm,
+    DomainSums,
+    ExistingTerms,
+    PodTerms,
+    SatisfiesAll,
+    present,
+    weighted_groups,
+    weighted_matches,
+)
+from kschedx.snapshot.columns import (
+    BoolArray,
+    ClusterRow,
+    FloatArray,
+    IntArray,
+    TableRow,
+    TableRows,
+    distinct,
+    paired,
+    rows_by_group,
+)
 from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import Tally
+
+
+class FilterState(Struct, frozen=True, kw_only=True):
+    """The counts behind the three rules."""
+
+    affinity_terms: tuple[AffinityTerm, ...]
+    """The incoming pod's required terms."""
+    anti_affinity_terms: tuple[AffinityTerm, ...]
+    matches_itself: bool
+    """The incoming pod satisfies all of its own affinity terms."""
+    repelling: Mapping[int, tuple[AffinityTerm, ...]]
+    """Groups of existing pods to their anti-affinity terms that match the incoming pod."""
+    existing: ExistingTerms
+
+    affinity: DomainSums
+    anti_affinity: DomainSums
+    existing_anti_affinity: DomainSums
+
+    @classmethod
+    def of(
+        cls, pod: Pod, terms: PodTerms, existing: ExistingTerms, namespaces: Mapping[str, Labels], nodes: NodeTable
+    ) -> FilterState:
+        """The counts over the whole cluster."""
+        affinity, anti_affinity = terms.required_affinity, terms.required_anti_affinity
+        namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
+        repelling = {
+            group: its.required_anti_affinity
+            for group, its in existing.about_pod(pod, namespace_labels)
+            if its.required_anti_affinity
+        }
+        return cls(
+            affinity_terms=affinity,
+            anti_affinity_terms=anti_affinity,
+            matches_itself=bool(affinity) and all(term.matches(pod, NO_LABELS) for term in affinity),
+            repelling=repelling,
+            existing=existing,
+            affinity=DomainSums.of(nodes, _satisfying(affinity)),
+            anti_affinity=DomainSums.of(nodes, weighted_matches((term, 1) for term in anti_affinity)),
+            existing_anti_affinity=DomainSums.of(nodes, _repelling_weights(repelling)),
+        )
+
+    @property
+    def decides_nothing(self) -> bool:
+        """The incoming pod requires nothing, and no pod that runs keeps it away from any domain."""
+        return not (self.affinity_terms or self.anti_affinity_terms or self.existing_anti_affinity.everywhere.any())
+
+    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> FilterState:
+        """The counts after pods were added (sign +1) or removed (-1), each seen by its own node alone."""
+        return replace(
+            self,
+            affinity=self.affinity.after(nodes, change, sign),
+            anti_affinity=self.anti_affinity.after(nodes, change, sign),
+            existing_anti_affinity=self.existing_anti_affinity.after(nodes, change, sign),
+        )
+
+    # --- the rules; (row,) for the nodes of a table, True where the node fails
+
+    def lacks_affinity(self, nodes: NodeTable) -> BoolArray:
+        """A node must have every topology label, and a pod that satisfies all terms in each of those domains.
+
+        The first pod of a group that is to stay together finds nobody: where no pod anywhere satisfies the terms, and
+        the pod itself does, the labels are enough.
+        """
+        lacks_label = np.zeros(len(nodes), dtype=np.bool_)
+        finds_nobody = np.zeros(len(nodes), dtype=np.bool_)
+        for key, sums in self.affinity.sums.items():
+            lacks_label |= ~present(nodes.label(key))
+            finds_nobody |= sums[nodes.rows] <= 0
+        if self.matches_itself:
+            finds_nobody &= self.affinity.everywhere[nodes.rows] != 0
+        return lacks_label | finds_nobody
+
+    def breaks_anti_affinity(self, nodes: NodeTable) -> BoolArray:
+        return self.anti_affinity.any_positive(nodes.rows)
+
+    def breaks_existing_anti_affinity(self, nodes: NodeTable) -> BoolArray:
+        return self.existing_anti_affinity.any_positive(nodes.rows)
+
+
+FILTER: StateKey[FilterState] = StateKey("PreFilterInterPodAffinity", 'error reading "{}" from cycleState: not found')
+
+
+def _satisfying(terms: tuple[AffinityTerm, ...]) -> dict[str, Tally]:
+    """Topology key to the number of terms with that key, for pods that satisfy all terms."""
+    keys = [term.topology_key for term in terms]
+    return {key: SatisfiesAll(terms, keys.count(key)) for key in keys}
+
+
+def _repelling_weights(repelling: Mapping[int, tuple[AffinityTerm, ...]]) -> dict[str, Tally]:
+    """Topology key to the number of the pod's own terms with that key that match the incoming pod."""
+    return weighted_groups((term.topology_key, group, 1) for group, terms in repelling.items() for term in terms)
+
+
+# What PreScore adds up for Score. Upstream: pkg/scheduler/framework/plugins/interpodaffinity/scoring.go.
+
+SCORES: StateKey[IntArray] = StateKey("PreScoreInterPodAffinity", 'failed to read "{}" from cycleState: not found')
+"""(node,) raw scores of the whole cluster's nodes."""
+
+
+def has_preferred_terms(pod: Pod) -> bool:
+    """Whether the pod itself prefers or avoids the neighbourhood of others."""
+    affinity = pod.spec.affinity
+    return affinity is not None and any(
+        rules is not None and rules.preferred_during_scheduling_ignored_during_execution
+        for rules in (affinity.pod_affinity, affinity.pod_anti_affinity)
+    )
+
+
+def raw_scores(
+    pod: Pod,
+    terms: PodTerms,
+    existing: ExistingTerms,
+    namespaces: Mapping[str, Labels],
+    nodes: NodeTable,
+    hard_pod_affinity_weight: int,
+) -> IntArray | None:
+    """(node,) int64 for every node of the cluster: the weights of what its domain holds, for each topology key.
+
+    Pods on nodes that were filtered out count too: they share domains with feasible ones. None where no term meets a
+    pod that runs in a domain of its key, which is not the same as weights that cancel out.
+    """
+    namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
+    own = tuple(_signed(terms))
+    stated: list[tuple[str, int, int]] = []
+    for group, its in existing.about_pod(pod, namespace_labels):
+        required = its.required_affinity if hard_pod_affinity_weight > 0 else ()
+        for term, weight in (*((one, hard_pod_affinity_weight) for one in required), *_signed(its)):
+            stated.append((term.topology_key, group, weight))
+
+    scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
+    for weights in (weighted_matches(own), weighted_groups(stated)):
+        for sums in DomainSums.of(nodes, weights).sums.values():
+            scores += sums
+    if scores.any():
+        return scores
+    met = weighted_matches((term, 1) for term, _ in own), weighted_groups((key, group, 1) for key, group, _ in stated)
+    return scores if any(DomainSums.of(nodes, meetings).everywhere.any() for meetings in met) else None
+
+
+def _signed(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
+    """Preferred terms with what a match is worth."""
+    for term in terms.preferred_affinity:
+        yield term, term.weight
+    for term in terms.preferred_anti_affinity:
+        yield term, -term.weight
+
+
+def normalized(scores: IntArray) -> IntArray:
+    """(node,) 0 for the lowest score to 100 for the highest; all 0 where they are equal."""
+    lowest, highest = int(scores.min()), int(scores.max())
+    if highest == lowest:
+        return np.zeros(len(scores), dtype=np.int64)
+    share: FloatArray = (scores - lowest).astype(np.float64) / float(highest - lowest)
+    return (float(MAX_NODE_SCORE) * share).astype(np.int64)
+
+
+# Why a node was rejected: the terms, the domain, and the pods that meet there.
+
+SHOWN = 5
+"""How many pods or domains a finding names."""
+
+
+class Accounts:
+    """Row of the table that was filtered to its findings: every rule that the node fails, not only the first one."""
+
+    def __init__(self, counts: FilterState, pod: Pod, nodes: NodeTable) -> None:
+        self._counts = counts
+        self._pod = pod
+        self._nodes = nodes
+
+    def __call__(self, row: TableRow) -> tuple[Finding, ...]:
+        node = self._nodes.cluster_row(row)
+        lacks_affinity = self._counts.lacks_affinity(self._nodes.take(TableRows(np.array([row], dtype=np.int64))))
+        return (
+            *(self._affinity(node) if lacks_affinity[0] else ()),
+            *self._anti_affinity(node),
+            *self._existing_anti_affinity(node),
+        )
+
+    def alike(self) -> IntArray:
+        """(node of the table,) equal only where the same rules fail, and in the same domains but for single hosts."""
+        nodes = self._nodes
+        if nodes.removed is not None or nodes.added is not None:
+            return np.arange(len(nodes), dtype=np.int64)  # each is in a world of its own
+        lacks_affinity = self._counts.lacks_affinity(nodes).astype(np.int64)
+        about = (*self._satisfying, *self._conflicting, *self._by_rule())
+        return reduce(paired, (one.alike[nodes.rows] for one in about), lacks_affinity)
+
+    def _by_rule(self) -> Iterator[_Neighbours]:
+        """The pods that keep the incoming one away, each rule's by themselves."""
+        group = self._counts.existing.group
+        for key, repelling in self._repelling.items():
+            stating: dict[tuple[int, str], list[int]] = {}
+            for number, terms in self._counts.repelling.items():
+                for term in terms:
+                    if term.topology_key == key:
+                        stating.setdefault((term.index, term.selector_text), []).append(number)
+            if len(stating) == 1:
+                yield repelling
+            else:
+                yield from (repelling.of(np.isin(group, groups)) for groups in stating.values())
+
+    # --- a finding for each rule that fails
+
+    def _affinity(self, node: ClusterRow) -> Iterator[PodAffinityUnsatisfied]:
+        for term, satisfying in zip(self._counts.affinity_terms, self._satisfying, strict=True):
+            domain = satisfying.domain(node)
+            if domain is not None and len(satisfying.around(node)):
+                continue
+            pods = satisfying.anywhere(node)
+            yield PodAffinityUnsatisfied(
+                term=term.index,
+                topology_key=term.topology_key,
+                domain=domain,
+                selector=term.selector_text,
+                namespaces=tuple(sorted(term.namespaces)),
+                every_namespace=term.covers_every_namespace,
+                matches_itself=self._counts.matches_itself,
+                pods=self._keys(pods),
+                matching_pods=len(pods),
+                matching_domains=satisfying.domains,
+            )
+
+    def _anti_affinity(self, node: ClusterRow) -> Iterator[PodAntiAffinityConflict]:
+        for term, conflicting in zip(self._counts.anti_affinity_terms, self._conflicting, strict=True):
+            domain = conflicting.domain(node)
+            pods = conflicting.around(node)
+            if domain is not None and len(pods):
+                yield PodAntiAffinityConflict(
+                    term=term.index,
+                    topology_key=term.topology_key,
+                    domain=domain,
+                    selector=term.selector_text,
+                    pods=self._keys(pods),
+                    pod_count=len(pods),
+                )
+
+    def _existing_anti_affinity(self, node: ClusterRow) -> Iterator[ExistingAntiAffinityConflict]:
+        for key, repelling in self._repelling.items():
+            domain = repelling.domain(node)
+            if domain is None:
+                continue
+            for term, pods in self._rules(key, repelling.around(node)):
+                yield ExistingAntiAffinityConflict(
+                    pods=self._keys(pods),
+                    pod_count=len(pods),
+                    term=term.index,
+                    topology_key=key,
+                    domain=domain,
+                    selector=term.selector_text,
+                    matched_labels=self._labels_read_by(term),
+                )
+
+    def _rules(self, key: str, pods: IntArray) -> Iterator[tuple[AffinityTerm, IntArray]]:
+        """The terms with this key by which pods keep the incoming one away, each with all pods that state it so."""
+        group = self._counts.existing.group[pods]
+        stated: dict[tuple[int, str], tuple[AffinityTerm, list[int]]] = {}
+        for number in distinct(group).tolist():
+            for term in self._counts.repelling.get(number, ()):
+                if term.topology_key == key:
+                    stated.setdefault((term.index, term.selector_text), (term, []))[1].append(number)
+        for term, groups in stated.values():
+            yield term, pods[np.isin(group, groups)]
+
+    def _labels_read_by(self, term: AffinityTerm) -> tuple[str, ...]:
+        labels = self._pod.metadata.labels
+        keys = sorted({requirement.key for requirement in term.selector.requirements} & labels.keys())
+        return tuple(f"{key}={labels[key]}" for key in keys)
+
+    def _keys(self, pods: IntArray) -> tuple[str, ...]:
+        return tuple(self._nodes.pods.key(int(pod)) for pod in pods[:SHOWN])
+
+    # --- the pods behind the counts, sorted when the first node asks
+
+    @cached_property
+    def _satisfying(self) -> tuple[_Neighbours, ...]:
+        pods = self._nodes.pods
+        terms = self._counts.affinity_terms
+        satisfying = SatisfiesAll(terms, 1).weights(pods, np.arange(len(pods))) > 0
+        return tuple(_Neighbours(self._nodes, term.topology_key, satisfying) for term in terms)
+
+    @cached_property
+    def _conflicting(self) -> tuple[_Neighbours, ...]:
+        pods = self._nodes.pods
+        return tuple(
+            _Neighbours(self._nodes, term.topology_key, term.matching(pods))
+            for term in self._counts.anti_affinity_terms
+        )
+
+    @cached_property
+    def _repelling(self) -> Mapping[str, _Neighbours]:
+        weights = self._counts.existing_anti_affinity.weights
+        pods = self._nodes.pods
+        everyone = np.arange(len(pods))
+        return {
+            key: _Neighbours(self._nodes, key, weight.weights(pods, everyone) > 0) for key, weight in weights.items()
+        }
+
+
+class _Neighbours:
+    """Pods of a mask by the domain of a topology key that they run in. Nodes are rows of the whole cluster."""
+
+    def __init__(self, nodes: NodeTable, key: str, mask: BoolArray) -> None:
+        """`mask` is (pod,)."""
+        self._nodes = nodes
+        self._key = key
+        self._label = nodes.cluster.label(key)
+        self._mask = mask
+        self._running = np.flatnonzero(mask & (nodes.pods.node >= 0))
+        domains = self._label.codes[nodes.pods.node[self._running]]
+        order, self._start = rows_by_group(domains, len(self._label.values))
+        self._by_domain = self._running[order]
+
+    def of(self, mask: BoolArray) -> _Neighbours:
+        """Those of these pods that are in another mask too."""
+        return _Neighbours(self._nodes, self._key, self._mask & mask)
+
+    @property
+    def alike(self) -> IntArray:
+        """(node of the cluster,) its domain; where each host is one, whether it is labelled and has such pods."""
+        codes = self._label.codes
+        if self._key != HOSTNAME:
+            return codes
+        held: IntArray = (np.diff(self._start) > 0).astype(np.int64)
+        return held[codes] * 2 + present(self._label)
+
+    def domain(self, node: ClusterRow) -> str | None:
+        return self._label[node]
+
+    @cached_property
+    def domains(self) -> tuple[str, ...]:
+        """The first domains that hold such pods."""
+        held = np.flatnonzero(np.diff(self._start))
+        return tuple(sorted(value for code in held.tolist() if (value := self._label.values[code]) is not None)[:SHOWN])
+
+    def around(self, node: ClusterRow) -> IntArray:
+        """Rows of the pods in a node's domain, in the node's own world."""
+        code = self._label.codes[node]
+        return self._in_world(self._by_domain[self._start[code] : self._start[code + 1]], node)
+
+    def anywhere(self, node: ClusterRow) -> IntArray:
+        """Rows of the pods in the cluster, in a node's own world."""
+        return self._in_world(self._running, node)
+
+    def _in_world(self, pods: IntArray, node: ClusterRow) -> IntArray:
+        removed, added = self._here(self._nodes.removed, node), self._here(self._nodes.added, node)
+        if len(removed):
+            pods = pods[~np.isin(pods, removed)]
+        return np.concatenate([pods, added]) if len(added) else pods
+
+    def _here(self, change: PodRows | None, node: ClusterRow) -> IntArray:
+        """The pods of the mask that were changed on a node."""
+        if change is None:
+            return np.empty(0, dtype=np.int64)
+        pods: IntArray = change.pods[change.nodes == node]
+        return pods[self._mask[pods]]
+
+
+# The InterPodAffinity plugin: its place in the framework. The rules are in `filtering` and `scoring`.
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

@@ -13,12 +13,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.field_errors import aggregate
-from kschedx.api.selectors import Operator, Requirement, Selector, compile_selector
-from kschedx.api.types import Affinity, Labels, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from kschedx.errors import InputError
+from kschedx.kube.field_errors import aggregate
+from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
+from kschedx.kube.types import Affinity, Labels, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from kschedx.snapshot.columns import BoolArray, Column, IntArray
-from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import PodTable, Tally
 
 NO_LABELS: Mapping[str, str] = {}
 
@@ -275,3 +276,122 @@ def _all_terms(affinity: Affinity) -> Iterator[PodAffinityTerm]:
             yield from rules.required_during_scheduling_ignored_during_execution
             for weighted in rules.preferred_during_scheduling_ignored_during_execution:
                 yield weighted.pod_affinity_term
+
+
+# What pods weigh for the terms of an incoming pod, and by their own terms about it.
+
+
+class SatisfiesAll(Struct, frozen=True):
+    """`weight` for a pod that every one of some resolved terms matches."""
+
+    terms: tuple[AffinityTerm, ...]
+    weight: int
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        satisfying = np.ones(len(rows), dtype=np.bool_)
+        for term in self.terms:
+            satisfying &= term.matching(pods, rows)
+        return satisfying * self.weight
+
+
+class MatchesEach(Struct, frozen=True):
+    """The weights of those of some resolved terms that match a pod, added up."""
+
+    terms: tuple[tuple[AffinityTerm, int], ...]
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        total = np.zeros(len(rows), dtype=np.int64)
+        for term, weight in self.terms:
+            total += term.matching(pods, rows) * weight
+        return total
+
+
+class OfGroup(Struct, frozen=True):
+    """A number for the groups of `ExistingTerms`; 0 for pods of all others."""
+
+    numbers: tuple[tuple[int, int], ...]
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        existing = ExistingTerms.of(pods)
+        return existing.per_group(dict(self.numbers))[existing.group[rows]]
+
+
+def weighted_matches(terms: Iterable[tuple[AffinityTerm, int]]) -> dict[str, Tally]:
+    """Topology key to the weights of the terms with that key that match a pod."""
+    per_key: dict[str, list[tuple[AffinityTerm, int]]] = {}
+    for term, weight in terms:
+        per_key.setdefault(term.topology_key, []).append((term, weight))
+    return {key: MatchesEach(tuple(its)) for key, its in per_key.items()}
+
+
+def weighted_groups(stated: Iterable[tuple[str, int, int]]) -> dict[str, Tally]:
+    """From topology key, group and weight to the weights of a pod's group by key."""
+    per_key: dict[str, dict[int, int]] = {}
+    for key, group, weight in stated:
+        per_group = per_key.setdefault(key, {})
+        per_group[group] = per_group.get(group, 0) + weight
+    return {key: OfGroup(tuple(sorted(per_group.items()))) for key, per_group in per_key.items()}
+
+
+# Sums over the pods of a topology domain, as every node sees them.
+
+
+def present(column: Column[str | None]) -> BoolArray:
+    """(node,) whether a node has the label."""
+    # a search by equality alone: for host names a rule per value would cost more than everything else here
+    absent = column.values.index(None) if None in column.values else -1
+    has_label: BoolArray = column.codes != absent
+    return has_label
+
+
+class DomainSums(Struct, frozen=True, kw_only=True):
+    """What pods weigh in the domains of some topology keys.
+
+    Each node stands in its own world, so a sum is kept per node, not per domain: two nodes of one domain can differ
+    by the pods that were added or removed on one of them.
+    """
+
+    weights: Mapping[str, Tally]
+    """Topology key to what a pod adds to the domain that it runs in."""
+    sums: Mapping[str, IntArray]
+    """Topology key to (node,) int64 of the whole cluster: the sum in the node's domain, 0 where it has none."""
+    everywhere: IntArray
+    """(node,) the sum over all keys and domains."""
+
+    @classmethod
+    def of(cls, nodes: NodeTable, weights: Mapping[str, Tally]) -> DomainSums:
+        """The sums over all pods that run in the cluster, be their nodes in this table or not."""
+        count = len(nodes.cluster.nodes)
+        sums: dict[str, IntArray] = {}
+        total = 0
+        for key, weight in weights.items():
+            column = nodes.cluster.label(key)
+            here = nodes.pods.tally(weight) * present(column)
+            domains = _sum(column.codes, here, len(column.values))
+            sums[key] = domains[column.codes]
+            total += int(here.sum())
+        return cls(weights=weights, sums=sums, everywhere=np.full(count, total, dtype=np.int64))
+
+    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> DomainSums:
+        """The sums after pods were added (sign +1) or removed (-1), each seen by its own node alone."""
+        sums = dict(self.sums)
+        everywhere = self.everywhere
+        for key, weight in self.weights.items():
+            moved = weight.weights(nodes.pods, change.pods)
+            if moved.any():
+                here = sign * _sum(change.nodes, moved, len(everywhere)) * present(nodes.cluster.label(key))
+                sums[key] = sums[key] + here
+                everywhere = everywhere + here
+        return DomainSums(weights=self.weights, sums=sums, everywhere=everywhere)
+
+    def any_positive(self, rows: IntArray) -> BoolArray:
+        """(row,) whether the node's domain has something under any of the keys."""
+        positive = np.zeros(len(rows), dtype=np.bool_)
+        for numbers in self.sums.values():
+            positive |= numbers[rows] > 0
+        return positive
+
+
+def _sum(group: IntArray, numbers: IntArray, count: int) -> IntArray:
+    """(count,) int64 the numbers of each group added up; exact below 2**53."""
+    return np.bincount(group, weights=numbers, minlength=count).astype(np.int64)

@@ -1,4 +1,7 @@
-"""Which CSI volumes pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes."""
+"""Limits that nodes have among their allocatable resources, as `attachable-volumes-*`: until 1.31.
+
+Upstream: volumeLimits in nodevolumelimits/utils.go.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,43 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from kschedx.api.csi_translation import (
+from kschedx.kube.storage import (
+    PREFIX,
+    PersistentVolumeClaim,
     TranslationError,
+    claim_name,
     inline_handle,
+    not_found,
+    not_owned_by,
     plugin_named,
     plugin_of,
     translated,
 )
-from kschedx.api.pod_claims import claim_name, not_owned_by
-from kschedx.api.pod_volumes import Volume
-from kschedx.api.storage import PersistentVolumeClaim, not_found
-from kschedx.api.types import ObjectMeta
-from kschedx.snapshot.columns import BoolArray, IntArray, distinct
+from kschedx.kube.types import ObjectMeta, Volume
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
-from kschedx.snapshot.rows import ClusterRow, ClusterRows, cluster_rows
 from kschedx.snapshot.storage import Storage
+
+
+def allocatable_limit(nodes: NodeTable, key: str, absent: int) -> IntArray:
+    """(node,) what the node's allocatable says for a key, `absent` where it does not name it."""
+    column = nodes.resources.index.get(key)
+    if column is None:
+        return np.full(len(nodes), absent, dtype=np.int64)
+    return np.where(nodes.offers[:, column], nodes.allocatable[:, column], absent)
+
+
+def limits_any_volume(nodes: NodeTable) -> BoolArray:
+    """(node,) whether the node's allocatable limits volumes of any kind."""
+    limited = np.zeros(len(nodes), dtype=np.bool_)
+    for name, column in nodes.resources.index.items():
+        if name.startswith(PREFIX):
+            limited |= nodes.offers[:, column]
+    return limited
+
+
+# Which CSI volumes pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes.
 
 _FEW_NODES = 32
 """Up to so many, their pods are looked at one node after the other."""

@@ -14,20 +14,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedx.api.pod_claims import claim_name, not_owned_by
-from kschedx.api.pod_volumes import InTreeVolumeSources, Volume
-from kschedx.api.storage import PersistentVolumeClaim, not_found
-from kschedx.api.types import Node, ObjectMeta, Pod
 from kschedx.findings import AttachedVolume, ClaimNotFound, Finding, PluginMessage, VolumeLimitExceeded
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Touch,
+)
 from kschedx.framework.status import Code, Verdicts
-from kschedx.plugins.csi_migration import migrated_plugins
-from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit
-from kschedx.plugins.node_volume_limits.attached import VolumeError
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.kube.storage import PersistentVolumeClaim, claim_name, not_found, not_owned_by
+from kschedx.kube.types import InTreeVolumeSources, Node, ObjectMeta, Pod, Volume
+from kschedx.plugins.node_volume_limits.attached import VolumeError, allocatable_limit
+from kschedx.plugins.volume_facts import migrated_plugins
+from kschedx.snapshot.columns import BoolArray, IntArray, TableRow, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import TableRow, each_row, rows_where
 
 REASON = "node(s) exceed max volume count"
 

@@ -8,9 +8,6 @@ from functools import cached_property
 import numpy as np
 from msgspec import Struct
 
-from kschedx.api.attach_limits import csi_limit_key
-from kschedx.api.storage import CSINode
-from kschedx.api.types import Pod
 from kschedx.findings import (
     AttachedVolume,
     ClaimNotFound,
@@ -19,22 +16,30 @@ from kschedx.findings import (
     PluginMessage,
     VolumeLimitExceeded,
 )
-from kschedx.framework.interface import PRE_FILTER_SKIP, FilterPlugin, PreFilterPlugin, PreFilterResult, Touch
-from kschedx.framework.state import CycleState
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Touch,
+)
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
-from kschedx.plugins.csi_migration import migrated_plugins
-from kschedx.plugins.node_volume_limits.allocatable import allocatable_limit, limits_any_volume
+from kschedx.kube.storage import CSINode, csi_limit_key
+from kschedx.kube.types import Pod
 from kschedx.plugins.node_volume_limits.attached import (
     Attachable,
     Attached,
     AttachedVolumes,
     VolumeError,
+    allocatable_limit,
     attachable_volumes,
     is_counted,
+    limits_any_volume,
 )
-from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.plugins.volume_facts import migrated_plugins
+from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import TableRow, each_row, rows_where
 
 REASON = "node(s) exceed max volume count"
 

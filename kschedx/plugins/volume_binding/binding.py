@@ -1,39 +1,257 @@
-"""What would be done with a pod's claims on every node of the cluster (FindPodVolumes in binder.go).
-
-None of it depends on the pods that run on a node, so it is settled once per cycle.
-"""
+"""PreFilter: a pod's claims, and what keeps the pod from being scheduled anywhere (binder.go, GetPodVolumeClaims)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from enum import IntFlag
 from functools import cached_property, partial
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kschedx.api.csi_translation import InTreePlugin, TranslationError, plugin_of, translated
-from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
+from kschedx.errors import InputError
 from kschedx.findings import (
+    ClaimBeingDeleted,
+    ClaimLost,
+    ClaimNotFound,
+    ClaimNotOwned,
     Finding,
+    InsufficientStorageCapacity,
     NoMatchingVolume,
     PluginMessage,
     ProvisioningTopologyMismatch,
     SelectedNodeMismatch,
+    StorageCapacity,
     VolumeNodeAffinityMismatch,
     VolumeNotFound,
     VolumeToBind,
     VolumeToProvision,
 )
-from kschedx.plugins.claim_facts import claim_facts, term_matches
-from kschedx.plugins.volume_binding.claims import PodClaims
-from kschedx.plugins.volume_binding.matching import NO_VOLUME, Matches, Search, SearchError, find_matches
-from kschedx.plugins.volume_binding.provisioning import Provision, allowed_topologies, provision
-from kschedx.snapshot.columns import BoolArray, IntArray
-from kschedx.snapshot.node_lookup import NodeLookup
+from kschedx.framework.args import UtilizationShapePoint
+from kschedx.framework.status import Code, Status
+from kschedx.kube.scalars import truncated_quotient
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, compile_selector
+from kschedx.kube.storage import (
+    BIND_COMPLETED,
+    STORAGE,
+    CSIPersistentVolumeSource,
+    CSIStorageCapacity,
+    InTreePlugin,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+    TranslationError,
+    VolumeNodeAffinity,
+    claim_name,
+    not_found,
+    not_owned_by,
+    plugin_of,
+    translated,
+)
+from kschedx.kube.types import ObjectMeta, Pod, Volume
+from kschedx.plugins.score_functions import shape_score
+from kschedx.plugins.volume_binding.matching import NO_VOLUME, Matches, SearchError, VolumeSearch, find_matches
+from kschedx.plugins.volume_facts import claim_facts, claim_unbound, selector_text, term_matches
+from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray
+from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow
-from kschedx.snapshot.storage import Storage
+from kschedx.snapshot.storage import Storage, StorageChange
+
+REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+
+class PodClaims(Struct, frozen=True, kw_only=True):
+    """A pod's claims in the order of its volumes; a claim that two volumes name is there twice."""
+
+    bound: tuple[PersistentVolumeClaim, ...] = ()
+    delayed: tuple[PersistentVolumeClaim, ...] = ()
+    """Unbound ones that wait for their first consumer, which is this pod."""
+
+
+def pod_claims(pod: Pod, storage: Storage) -> PodClaims | Status | None:
+    """The claims to be settled on a node; the status that rejects the pod on all nodes; None without any claim."""
+    claims: list[PersistentVolumeClaim] = []
+    for volume in pod.spec.volumes:
+        name = claim_name(pod.metadata.name, volume)
+        if name is None:
+            continue
+        claim = storage.claim(pod.metadata.namespace, name)
+        wrong = _wrong(pod, volume, name, claim)
+        if wrong is not None:
+            return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(wrong[0],), findings=(wrong[1],))
+        assert claim is not None
+        claims.append(claim)
+    if not claims:
+        return None
+    unbound = [claim for claim in claims if not claim.is_fully_bound]
+    immediate = [claim for claim in unbound if not _waits(claim, storage)]
+    if immediate:
+        findings = tuple(claim_unbound(claim, storage) for claim in immediate)
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return Status(code=code, reasons=(REASON_UNBOUND_IMMEDIATE,), findings=findings)
+    return PodClaims(bound=tuple(claim for claim in claims if claim.is_fully_bound), delayed=tuple(unbound))
+
+
+def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+    """The claim is bound when a node has been chosen; one that names its volume already is not."""
+    storage_class = storage.classes.get(claim.storage_class) if claim.storage_class else None
+    return storage_class is not None and storage_class.waits_for_first_consumer and not claim.spec.volume_name
+
+
+def _wrong(pod: Pod, volume: Volume, name: str, claim: PersistentVolumeClaim | None) -> tuple[str, Finding] | None:
+    """What is wrong with a claim itself, in upstream's words and as facts."""
+    ephemeral = volume.persistent_volume_claim is None
+    if claim is None:
+        finding = ClaimNotFound(claim=f"{pod.metadata.namespace}/{name}", volume=volume.name, ephemeral=ephemeral)
+        if ephemeral:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"', finding
+        return not_found("persistentvolumeclaim", name), finding
+    if claim.status.phase == "Lost":
+        gone = claim.spec.volume_name
+        text = f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{gone}"'
+        return text, ClaimLost(claim=claim.key, persistent_volume=gone)
+    if claim.metadata.deletion_timestamp is not None:
+        since = claim.metadata.deletion_timestamp
+        return f'persistentvolumeclaim "{name}" is being deleted', ClaimBeingDeleted(claim=claim.key, since=since)
+    not_owned = not_owned_by(claim, pod.metadata) if ephemeral else None
+    if not_owned is not None:
+        owner = claim.metadata.controller
+        return not_owned, ClaimNotOwned(claim=claim.key, owner=f"{owner.kind}/{owner.name}" if owner else "")
+    return None
+
+
+# Volumes that would be made for claims, on all nodes at once (checkVolumeProvisions in binder.go).
+
+UNLIMITED = -1
+NO_CAPACITY = -2
+
+_MOST_CAPACITIES = 10
+
+
+class Provision(Struct, frozen=True, kw_only=True, dict=True):
+    """What making a volume for a claim takes. All arrays are (node,)."""
+
+    claim: PersistentVolumeClaim
+    storage_class: StorageClass
+    needed: BoolArray
+    """No existing volume is bound to the claim there."""
+    in_topology: BoolArray
+    """The node's labels are among allowedTopologies."""
+    capacities: tuple[CSIStorageCapacity, ...]
+    """Those of the class, where the driver's capacity counts."""
+    capacity: IntArray
+    """Position in `capacities` of the one that has room; UNLIMITED where none is asked, NO_CAPACITY where none has."""
+    lookup: NodeLookup
+
+    @property
+    def no_topology(self) -> BoolArray:
+        """Nodes where the class cannot make a volume."""
+        outside: BoolArray = self.needed & ~(self.in_topology & self.storage_class.can_provision)
+        return outside
+
+    @property
+    def no_space(self) -> BoolArray:
+        """Nodes where it could, were there room."""
+        full: BoolArray = self.capacity == NO_CAPACITY
+        return self.needed & full
+
+    @cached_property
+    def _largest_first(self) -> tuple[int, ...]:
+        """Positions in `capacities`."""
+        one = self.capacities
+        return tuple(sorted(range(len(one)), key=lambda position: (-(one[position].limit or 0), one[position].key)))
+
+    @cached_property
+    def _by_node(self) -> dict[int, list[int]]:
+        """Node to the positions in `capacities` of those that are for it, largest first."""
+        positions: dict[int, list[int]] = {}
+        for position in self._largest_first:
+            for row in reachable(self.capacities[position], self.lookup).tolist():
+                positions.setdefault(row, []).append(position)
+        return positions
+
+    def insufficient(self, node: ClusterRow) -> InsufficientStorageCapacity:
+        """The account of a node for which no capacity has room."""
+        near = self._by_node.get(node, [])[:_MOST_CAPACITIES]
+        far = [one for one in self._largest_first[: _MOST_CAPACITIES + len(near)] if one not in near]
+        return InsufficientStorageCapacity(
+            claim=claim_facts(self.claim),
+            driver=self.storage_class.provisioner,
+            capacities=tuple(_facts(self.capacities[one], one in near) for one in (near + far)[:_MOST_CAPACITIES]),
+            capacity_count=len(self.capacities),
+        )
+
+
+def allowed_topologies(storage_class: StorageClass) -> NodeSelector | None:
+    """The class's topology as a node selector; None allows every node."""
+    if not storage_class.allowed_topologies:
+        return None
+    return NodeSelector(
+        node_selector_terms=tuple(
+            NodeSelectorTerm(
+                match_expressions=tuple(
+                    NodeSelectorRequirement(key=one.key, operator="In", values=one.values)
+                    for one in term.match_label_expressions
+                )
+            )
+            for term in storage_class.allowed_topologies
+        )
+    )
+
+
+def provision(claim: PersistentVolumeClaim, needed: BoolArray, storage: Storage, lookup: NodeLookup) -> Provision:
+    """`claim` names a class that exists."""
+    storage_class = storage.classes[claim.storage_class]
+    in_topology = np.zeros(len(needed), dtype=np.bool_)
+    in_topology[lookup.selector(allowed_topologies(storage_class))] = True
+    capacities: tuple[CSIStorageCapacity, ...] = ()
+    capacity = np.full(len(needed), UNLIMITED, dtype=np.int64)
+    driver = storage.csi_drivers.get(storage_class.provisioner)
+    if STORAGE in claim.spec.resources.requests and driver is not None and driver.spec.storage_capacity:
+        capacities = storage.capacities_of_class.get(storage_class.name, ())
+        capacity[:] = NO_CAPACITY
+        for position, one in enumerate(capacities):
+            if one.limit is not None and one.limit >= claim.size_in_bytes:
+                rows = reachable(one, lookup)
+                capacity[rows[capacity[rows] == NO_CAPACITY]] = position
+    return Provision(
+        claim=claim,
+        storage_class=storage_class,
+        needed=needed,
+        in_topology=in_topology,
+        capacities=capacities,
+        capacity=capacity,
+        lookup=lookup,
+    )
+
+
+def reachable(capacity: CSIStorageCapacity, lookup: NodeLookup) -> IntArray:
+    """Rows of the nodes that a capacity is for: none without a topology, or with one that cannot be read."""
+    if capacity.node_topology is None:
+        return np.zeros(0, dtype=np.int64)
+    try:
+        return lookup.requirements(compile_selector(capacity.node_topology).requirements)
+    except InputError:
+        return np.zeros(0, dtype=np.int64)
+
+
+def _facts(capacity: CSIStorageCapacity, is_reachable: bool) -> StorageCapacity:
+    return StorageCapacity(
+        name=capacity.key,
+        limit=capacity.limit,
+        reachable=is_reachable,
+        topology="" if capacity.node_topology is None else selector_text(capacity.node_topology),
+    )
+
+
+# What would be done with a pod's claims on every node of the cluster (FindPodVolumes in binder.go).
+#
+# None of it depends on the pods that run on a node, so it is settled once per cycle.
 
 
 class Conflict(IntFlag):
@@ -169,7 +387,7 @@ class Binding:
         here = ~elsewhere & (self.error == 0)
         try:
             searches = [
-                Search(claim, self._storage, attributes_classes=attributes_classes)
+                VolumeSearch(claim, self._storage, attributes_classes=attributes_classes)
                 for claim in sorted(others, key=lambda claim: claim.size)
             ]
         except SearchError as wrong:
@@ -277,3 +495,99 @@ class Binding:
             for one in self.provisions(node)
         )
         return (*bindings, *provisions)
+
+
+# What becomes of claims and volumes where a pod's claims are bound, or volumes made for them.
+
+
+def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:
+    """What changes when every claim of a pod on this node has got its volume."""
+    claims: dict[str, PersistentVolumeClaim] = {}
+    volumes: dict[str, PersistentVolume] = {}
+    for claim, volume in binding.bindings(node):
+        volumes[volume.name] = replace(volume, spec=replace(volume.spec, claim_ref=_reference(claim)), status=_BOUND)
+        claims[claim.key] = _bound(claim, volume.name)
+    for one in binding.provisions(node):
+        made = _made(one, node, nodes, storage)
+        volumes[made.name] = made
+        claims[one.claim.key] = _bound(one.claim, made.name)
+    return StorageChange(claims=claims, volumes=volumes)
+
+
+_BOUND = PersistentVolumeStatus(phase="Bound")
+
+
+def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    metadata = claim.metadata
+    return ObjectReference(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+
+
+def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
+    annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
+    return replace(
+        claim,
+        metadata=replace(claim.metadata, annotations=annotations),
+        spec=replace(claim.spec, volume_name=volume),
+    )
+
+
+def _made(one: Provision, node: ClusterRow, nodes: NodeTable, storage: Storage) -> PersistentVolume:
+    """The volume that the driver makes: within reach of the node, by the topology keys that the driver has there."""
+    claim, provisioner, name = one.claim, one.storage_class.provisioner, nodes.cluster.names[node]
+    csi_node = storage.csi_nodes.get(name)
+    drivers = csi_node.spec.drivers if csi_node is not None else ()
+    keys = next((driver.topology_keys for driver in drivers if driver.name == provisioner), ())
+    labels = nodes.cluster.nodes[node].metadata.labels
+    terms = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels
+    )
+    reach = VolumeNodeAffinity(required=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=terms),)))
+    volume = f"pvc-{claim.metadata.namespace}-{claim.metadata.name}"
+    return PersistentVolume(
+        metadata=ObjectMeta(name=volume),
+        spec=PersistentVolumeSpec(
+            capacity=dict(claim.spec.resources.requests),
+            access_modes=claim.spec.access_modes,
+            volume_mode=claim.spec.volume_mode,
+            storage_class_name=claim.storage_class,
+            claim_ref=_reference(claim),
+            node_affinity=reach if terms else None,
+            csi=CSIPersistentVolumeSource(driver=provisioner, volume_handle=volume),
+        ),
+        status=_BOUND,
+    )
+
+
+# The score of a node from how much of its storage the pod's claims take (scorer.go).
+
+_FULL = 100
+
+
+def score(binding: Binding, node: ClusterRow, shape: Sequence[UtilizationShapePoint], *, with_provisions: bool) -> int:
+    """0..100, the mean over storage classes: of the volumes to bind, or `with_provisions` of those to make where there
+    are none to bind."""
+    classes: dict[str, tuple[int, int]] = {}
+    bindings = binding.bindings(node)
+    for claim, volume in bindings:
+        requested, capacity = classes.get(volume.spec.storage_class_name, (0, 0))
+        total = requested + claim.size_in_bytes, capacity + volume.size_in_bytes
+        classes[volume.spec.storage_class_name] = total
+    for one in binding.provisions(node) if with_provisions and not bindings else ():
+        position = int(one.capacity[node])
+        if position < 0:
+            continue
+        name = one.claim.spec.storage_class_name or ""
+        # the claims of a class share what the node has, so the capacity is not added up
+        requested = classes.get(name, (0, 0))[0]
+        classes[name] = requested + one.claim.size_in_bytes, one.capacities[position].free
+    if not classes:
+        return 0
+    scores = [shape_score(shape, _utilization(*amounts)) for amounts in classes.values()]
+    return math.floor(sum(scores) / len(scores) + 0.5)
+
+
+def _utilization(requested: int, capacity: int) -> int:
+    """Percent; full where there is no capacity or not enough of it."""
+    if capacity == 0 or requested > capacity:
+        return _FULL
+    return truncated_quotient(requested * _FULL, capacity)

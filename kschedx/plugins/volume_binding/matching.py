@@ -1,7 +1,7 @@
-"""Existing volumes for unbound claims, on all nodes at once (FindMatchingVolume in component-helpers/storage/volume).
+"""The volumes that name no claim, by size, and what each node takes of them.
 
-On a node, the claims take turns in ascending order of size. Each takes a volume that is prebound to it, or else the
-smallest that fits and that the node can reach; what one claim took is gone for the next.
+A volume that a claim got, and that it gave back, changes nothing about the others: a ranking stands as long as no other
+volume comes, and what is free of it is a mask over its ranks.
 """
 
 from __future__ import annotations
@@ -14,15 +14,110 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.api.selectors import NodeSelector, Selector, compile_selector
-from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
 from kschedx.errors import InputError
 from kschedx.findings import LostCount, VolumeCandidate
-from kschedx.plugins.volume_binding.ranking import Ranking
-from kschedx.snapshot.columns import BoolArray, IntArray
-from kschedx.snapshot.node_lookup import NodeLookup
-from kschedx.snapshot.rows import ClusterRow
+from kschedx.kube.selectors import NodeSelector, Selector, compile_selector
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
+from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_by_group
+from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.storage import Storage, VolumeCandidates
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+class _Reached(Struct, frozen=True):
+    """The nodes that volumes of one reach can be reached from: `rows[start[reach] : start[reach + 1]]`."""
+
+    lookup: NodeLookup
+    rows: IntArray
+    start: IntArray
+
+
+class VolumeRanking:
+    """Volumes that a claim of their class could be bound to as long as they name no claim, smallest first."""
+
+    def __init__(self, volumes: Iterable[tuple[int, PersistentVolume]]) -> None:
+        """With their places, as `VolumeCandidates` has them, in load order: of equal ones the first is taken."""
+        ordered = sorted(volumes, key=lambda one: one[1].size)
+        self.volumes = tuple(volume for _, volume in ordered)
+        self.places: IntArray = np.array([place for place, _ in ordered], dtype=np.int64)
+        """(rank,)"""
+        reaches: dict[NodeSelector | None, int] = {}
+        self.reach: IntArray = np.array(
+            [reaches.setdefault(volume.required_node_affinity, len(reaches)) for volume in self.volumes], dtype=np.int64
+        )
+        """(rank,) equal for volumes with the same node affinity."""
+        self._reaches = tuple(reaches)
+        self.by_reach, start = rows_by_group(self.reach, len(reaches))
+        """(rank,) ranks of one reach after each other, ascending."""
+        self.first: IntArray = start[self.reach[self.by_reach]]
+        """(rank,) where in `by_reach` those of the same reach start."""
+        self._reached: _Reached | None = None
+        self._fitting: tuple[int, Fitting] | None = None
+
+    @cached_property
+    def of_place(self) -> Mapping[int, PersistentVolume]:
+        return dict(zip(self.places.tolist(), self.volumes, strict=True))
+
+    def fitting(self, candidates: VolumeCandidates, storage_class: str) -> Fitting:
+        """Those that are free now."""
+        version = candidates.version(storage_class)
+        if self._fitting is None or self._fitting[0] != version:
+            self._fitting = version, Fitting(self, candidates.are_free(self.places))
+        return self._fitting[1]
+
+    def reached(self, lookup: NodeLookup) -> _Reached:
+        if self._reached is None or self._reached.lookup is not lookup:
+            rows = [lookup.selector(reach) for reach in self._reaches]
+            start = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+            self._reached = _Reached(lookup, np.concatenate([_NONE, *rows]), start)
+        return self._reached
+
+
+class Fitting:
+    """What is free of a ranking."""
+
+    def __init__(self, ranking: VolumeRanking, is_free: BoolArray) -> None:
+        """`is_free` is (rank,)."""
+        self.ranking = ranking
+        self._is_free = is_free
+        self._best: tuple[NodeLookup, IntArray] | None = None
+
+    @cached_property
+    def volumes(self) -> Sequence[PersistentVolume]:
+        """Smallest first."""
+        return tuple(self.ranking.volumes[rank] for rank in np.flatnonzero(self._is_free))
+
+    def offered(self, lookup: NodeLookup, each: int) -> tuple[IntArray, IntArray]:
+        """(pair,) nodes, and ranks of what they reach: of volumes with one reach the first `each` that are free."""
+        ranking, reached = self.ranking, self.ranking.reached(lookup)
+        free = self._is_free[ranking.by_reach]
+        free_before = np.concatenate([[0], np.cumsum(free)])
+        turn = free_before[1:] - free_before[ranking.first]
+        ranks = ranking.by_reach[free & (turn <= each)]
+        first = reached.start[ranking.reach[ranks]]
+        counts = reached.start[ranking.reach[ranks] + 1] - first
+        before = np.cumsum(counts) - counts
+        pairs = np.arange(counts.sum()) + np.repeat(first - before, counts)
+        return reached.rows[pairs], np.repeat(ranks, counts)
+
+    def best(self, lookup: NodeLookup, count: int) -> IntArray:
+        """(node,) the rank of what each of `count` nodes takes, if it can; the number of all ranks where not."""
+        if self._best is None or self._best[0] is not lookup:
+            self._best = lookup, self.least(*self.offered(lookup, 1), count)
+        return self._best[1]
+
+    def least(self, rows: IntArray, ranks: IntArray, count: int) -> IntArray:
+        """As `best`, of pairs as `offered` gives them."""
+        best = np.full(count, len(self.ranking.volumes), dtype=np.int64)
+        np.minimum.at(best, rows, ranks)
+        return best
+
+
+# Existing volumes for unbound claims, on all nodes at once (FindMatchingVolume in component-helpers/storage/volume).
+#
+# On a node, the claims take turns in ascending order of size. Each takes a volume that is prebound to it, or else the
+# smallest that fits and that the node can reach; what one claim took is gone for the next.
 
 NO_VOLUME = -1
 
@@ -41,7 +136,7 @@ class SearchError(Exception):
     """A claim that cannot be searched for, in upstream's words: an error on every node."""
 
 
-class Search:
+class VolumeSearch:
     """One claim against the volumes of its class: what can be said without a node."""
 
     def __init__(self, claim: PersistentVolumeClaim, storage: Storage, *, attributes_classes: bool) -> None:
@@ -62,9 +157,9 @@ class Search:
         """Volumes that name the claim, by place: the first of them is taken or none at all."""
         self.free = self._ranking(candidates).fitting(candidates, claim.storage_class)
 
-    def _ranking(self, candidates: VolumeCandidates) -> Ranking:
+    def _ranking(self, candidates: VolumeCandidates) -> VolumeRanking:
         """That of claims that ask for the same."""
-        known = candidates.derived.setdefault(Ranking, {})
+        known = candidates.derived.setdefault(VolumeRanking, {})
         assert isinstance(known, dict), "nobody else keeps anything under this name"
         claim = self.claim
         likeness = (
@@ -75,8 +170,8 @@ class Search:
             if len(known) == _KEPT:
                 del known[next(iter(known))]
             unclaimed = candidates.unclaimed(claim.storage_class)
-            found = known[likeness] = Ranking(one for one in unclaimed if self._lost(one[1]) is None)
-        assert isinstance(found, Ranking), "nobody else keeps anything under this name"
+            found = known[likeness] = VolumeRanking(one for one in unclaimed if self._lost(one[1]) is None)
+        assert isinstance(found, VolumeRanking), "nobody else keeps anything under this name"
         return found
 
     def _lost(self, volume: PersistentVolume) -> str | None:
@@ -220,7 +315,7 @@ def _reach(selector: NodeSelector | None) -> str:
 class Matches(Struct, frozen=True, kw_only=True):
     """What each claim takes on each node: `choices[i]` is (node,), the place of a volume or NO_VOLUME."""
 
-    searches: tuple[Search, ...]
+    searches: tuple[VolumeSearch, ...]
     """In the order in which the claims take turns."""
     choices: tuple[IntArray, ...]
 
@@ -234,7 +329,7 @@ class Matches(Struct, frozen=True, kw_only=True):
         return None if place == NO_VOLUME else self.searches[search].volume(place)
 
 
-def find_matches(searches: Iterable[Search], lookup: NodeLookup, count: int) -> Matches:
+def find_matches(searches: Iterable[VolumeSearch], lookup: NodeLookup, count: int) -> Matches:
     """The volumes that the claims take on each of `count` nodes."""
     turns = tuple(sorted(searches, key=lambda search: search.claim.size))
     choices: list[IntArray] = []
@@ -243,7 +338,7 @@ def find_matches(searches: Iterable[Search], lookup: NodeLookup, count: int) -> 
     return Matches(searches=turns, choices=tuple(choices))
 
 
-def _choose(search: Search, taken: Sequence[IntArray], lookup: NodeLookup, count: int) -> IntArray:
+def _choose(search: VolumeSearch, taken: Sequence[IntArray], lookup: NodeLookup, count: int) -> IntArray:
     choice = np.full(count, NO_VOLUME, dtype=np.int64)
     undecided = np.ones(count, dtype=np.bool_)
     for place, volume in search.prebound.items():

@@ -1,18 +1,19 @@
-"""The plugin: bound volumes must be in reach, unbound claims must get a volume."""
+"""Pods whose claims come to the same on every node, though they are other claims and volumes."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from kschedx.api.storage import PersistentVolume, PersistentVolumeClaim
-from kschedx.api.types import Pod
 from kschedx.framework.args import VolumeBindingArgs
 from kschedx.framework.interface import (
     NOTHING_BOUND,
     PRE_FILTER_SKIP,
-    Bound,
+    BindingEffect,
+    CycleState,
     FilterPlugin,
     PreBindPlugin,
     PreFilterPlugin,
@@ -20,20 +21,45 @@ from kschedx.framework.interface import (
     PreScorePlugin,
     ReservePlugin,
     ScorePlugin,
+    StateKey,
     Touch,
 )
-from kschedx.framework.state import CycleState, StateKey
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
-from kschedx.plugins.csi_migration import migrated_plugins
-from kschedx.plugins.volume_binding.binding import Binding, Conflict
-from kschedx.plugins.volume_binding.claims import pod_claims
-from kschedx.plugins.volume_binding.likeness import alike
-from kschedx.plugins.volume_binding.scoring import score
-from kschedx.plugins.volume_binding.settled import settled
-from kschedx.snapshot.columns import Column, IntArray
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, plugin_of
+from kschedx.kube.types import Pod
+from kschedx.plugins.volume_binding.binding import Binding, Conflict, PodClaims, pod_claims, score, settled
+from kschedx.plugins.volume_facts import migrated_plugins
+from kschedx.snapshot.columns import ClusterRow, Column, IntArray, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.rows import ClusterRow, each_cluster_row
 from kschedx.snapshot.storage import Storage
+
+
+def alike(claims: PodClaims, storage: Storage) -> Hashable:
+    """Equal for pods whose claims can be bound, or are, on the same nodes."""
+    bound = tuple(_reach(claim, storage) for claim in claims.bound)
+    names = [claim.key for claim in claims.delayed]
+    delayed = tuple((names.index(claim.key), *_wanted(claim, storage)) for claim in claims.delayed)
+    return bound, delayed
+
+
+def _reach(claim: PersistentVolumeClaim, storage: Storage) -> Hashable:
+    """Where a bound claim's volume can be reached."""
+    volume = storage.volumes.get(claim.spec.volume_name)
+    if volume is None:
+        return None
+    # how a volume of an in-tree plugin reads as its driver's is in more than its node affinity
+    return volume.name if plugin_of(volume.spec) is not None else (volume.required_node_affinity,)
+
+
+def _wanted(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable, ...]:
+    """What a claim asks for, and which volumes it could get."""
+    candidates = storage.candidates
+    prebound = tuple(volume.name for volume in candidates.prebound(claim))
+    spec = msgspec.json.encode(replace(claim.spec, volume_name=""))
+    return spec, claim.storage_class, claim.selected_node, prebound, candidates.version(claim.storage_class)
+
+
+# The plugin: bound volumes must be in reach, unbound claims must get a volume.
 
 REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 REASON_NO_SPACE = "node(s) did not have enough free storage"
@@ -129,10 +155,10 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         binding = state[BINDING]
         return SUCCESS if binding is None or binding.is_settled else Status(findings=binding.plan(node))
 
-    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> Bound:
+    def bound(self, state: CycleState, pod: Pod, node: ClusterRow) -> BindingEffect:
         if BINDING not in state or (binding := state[BINDING]) is None or binding.is_settled:
             return NOTHING_BOUND
-        return Bound(storage=settled(binding, node, self.handle.nodes, self.handle.snapshot.storage))
+        return BindingEffect(storage=settled(binding, node, self.handle.nodes, self.handle.snapshot.storage))
 
     def pre_bind(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
         """The same, written to the cluster; then kube-scheduler waits until the volume controller has followed."""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from kschedx.answer.explanation import Explanation
+from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.grouping import NodeGroup
-from kschedx.explain.notes.admission import ROUTINE
+from kschedx.explain.node_groups import NodeGroup
+from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.status import Code
-from kschedx.render.blocks import eviction_facts, told
-from kschedx.render.layout import SEPARATOR
-from kschedx.render.outcome import sentence
+from kschedx.inquiry.explanation import Explanation
+from kschedx.render.blocks import eviction_facts, shown_findings
+from kschedx.render.outcome import outcome_sentence, replicas_sentence
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Candidate,
     Candidates,
+    Column,
     Fix,
     Fixes,
     Line,
@@ -27,29 +28,30 @@ from kschedx.render.page.model import (
     Page,
     Scores,
     Section,
+    Table,
     Tone,
     Verdicts,
 )
-from kschedx.render.replicas import replicas_sentence
-from kschedx.render.safe import visible
-from kschedx.render.screen import why
-from kschedx.render.wording import Fact
+from kschedx.render.pending import cause_title, pending_lines, pending_sentence
+from kschedx.render.screen import why_lines
+from kschedx.render.terminal import SEPARATOR
+from kschedx.render.wording import Fact, visible
 from kschedx.render.words import describe
-from kschedx.snapshot.rows import TableRow
+from kschedx.snapshot.columns import TableRow
 
 MOST_CANDIDATES = 200
 NOT_ASKED = "not asked"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
 
-def headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
+def page_headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
     """What becomes of the replicas, where there are several; else of the pod."""
     if explanation.replicas is not None:
         return replicas_sentence(explanation.replicas)
-    return sentence(diagnosis, ranking(explanation.cycle, 2), explanation.holding)
+    return outcome_sentence(diagnosis, ranking(explanation.cycle, 2), explanation.holding)
 
 
-def page_of(explanation: Explanation, *, every_node: bool = True) -> Page:
+def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Page:
     """Everything that the screens of `why` can show, in one place; without `every_node` only a group's first node has
     its story, which is all that can be read where nothing can be opened."""
     cycle = explanation.cycle
@@ -58,10 +60,10 @@ def page_of(explanation: Explanation, *, every_node: bool = True) -> Page:
     facts.append(("release", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"))
     return Page(
         title=f"{cycle.pod.key} · kschedx why",
-        headline=visible(headline(explanation, diagnosis)),
+        headline=visible(page_headline(explanation, diagnosis)),
         tone=_tone(explanation.overall),
         facts=tuple((label, visible(text)) for label, text in facts),
-        screen="\n".join(line.plain.rstrip() for line in why(explanation, width=SCREEN_WIDTH)),
+        screen="\n".join(line.plain.rstrip() for line in why_lines(explanation, width=SCREEN_WIDTH)),
         sections=tuple(_sections(explanation, diagnosis, every_node=every_node)),
     )
 
@@ -150,7 +152,7 @@ def _members(group: NodeGroup) -> tuple[int, ...]:
 def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
     detail = diagnosis.detail(row)
     for blocker in detail.account.blockers:
-        for finding in told(blocker):
+        for finding in shown_findings(blocker):
             words = describe(finding, detail)
             yield Line(
                 plugin=blocker.plugin,
@@ -199,3 +201,44 @@ def _candidates(cycle: Cycle) -> Iterator[Candidate]:
                 visible(f"{pods.key(row)} (priority {int(pods.priorities[row])})") for row in candidate.victims
             ),
         )
+
+
+# The answers about many pods as a page: a table for each cause.
+
+
+def pending_page(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]) -> Page:
+    """As on the screen, the largest group first, with every pod."""
+    lines = pending_lines(answers, fix_of, width=SCREEN_WIDTH, wide=True, notes=notes)
+    fits = all(answer.outcome is Outcome.SCHEDULED for answer in answers)
+    return Page(
+        title="kschedx why",
+        headline=visible(pending_sentence(answers)),
+        tone=Tone.GOOD if fits else Tone.BAD,
+        facts=(),
+        screen="\n".join(line.plain.rstrip() for line in lines),
+        sections=tuple(_cause_tables(answers, fix_of, notes)),
+    )
+
+
+def _cause_tables(
+    answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]
+) -> Iterator[Section]:
+    if notes:
+        yield Notes(notes=tuple(map(visible, notes)))
+    columns = (
+        Column(label="pod"),
+        Column(label="made by"),
+        Column(label="priority", is_number=True),
+        Column(label="node"),
+        Column(label="whole story"),
+    )
+    for group in groups(answers):
+        fix = fix_of(group)
+        rows = tuple(map(_row, group.answers))
+        title = cause_title(group)
+        yield Table(title=visible(f"{title}; fix: {fix}" if fix else title), columns=columns, rows=rows)
+
+
+def _row(answer: PodAnswer) -> tuple[str, str, int, str, str]:
+    nodes = ", ".join(answer.nodes[:4])
+    return visible(answer.pod), visible(answer.owner), answer.priority, visible(nodes), visible(answer.command)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from kschedx.render.page.model import Candidates, Fixes, Notes, Page, Scores, Section, Table, Usage, Verdicts
-from kschedx.render.units import count, listed
+from kschedx.render.wording import count, listed
 
 MOST_ROWS = 20
 """Of a table; a comment has to be read."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from kschedx.render.page.model import Page, Scores, Verdicts
-from kschedx.render.units import count
+from kschedx.render.wording import count
 
 MOST_ROWS = 60
 CELL, LINE, CHARACTER = 24, 22, 8

@@ -25,30 +25,25 @@ from kschedx.findings import (
     VolumeFinding,
 )
 from kschedx.render.wording import Reason, Words
-from kschedx.render.words import (
-    claims,
-    devices,
-    extenders,
-    node,
-    pod,
-    resources,
-    scheduler_plugins,
-    text,
-    topology,
-    volumes,
-)
+from kschedx.render.words import constraints as node
+from kschedx.render.words import constraints as topology
+from kschedx.render.words import devices, pod, resources, volumes
+from kschedx.render.words import pod as extenders
+from kschedx.render.words import pod as scheduler_plugins
+from kschedx.render.words import pod as text
+from kschedx.render.words import volumes as claims
 
 REASONS: Mapping[str, Reason] = (
-    pod.REASONS
-    | node.REASONS
-    | resources.REASONS
-    | topology.REASONS
-    | claims.REASONS
-    | volumes.REASONS
-    | devices.REASONS
-    | extenders.REASONS
-    | scheduler_plugins.REASONS
-    | text.REASONS
+    pod.POD_REASONS
+    | node.NODE_REASONS
+    | resources.RESOURCE_REASONS
+    | topology.TOPOLOGY_REASONS
+    | claims.CLAIM_REASONS
+    | volumes.VOLUME_REASONS
+    | devices.DEVICE_REASONS
+    | extenders.EXTENDER_REASONS
+    | scheduler_plugins.SCHEDULER_PLUGINS_REASONS
+    | text.PLUGIN_MESSAGE_REASONS
 )
 """Id to what `kschedx reason` says of it, in the order in which it lists them."""
 
@@ -63,23 +58,23 @@ def headline(finding: Finding) -> str:
 def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
     """A finding in words; `detail` adds what surrounds it on its node: parts of the request, holders."""
     if isinstance(finding, PodFinding):
-        return pod.describe(finding)
+        return pod.describe_pod(finding)
     if isinstance(finding, NodeFinding):
-        return node.describe(finding)
+        return node.describe_node(finding)
     if isinstance(finding, ResourceFinding):
-        return resources.describe(finding, detail)
+        return resources.describe_resource(finding, detail)
     if isinstance(finding, TopologyFinding):
-        return topology.describe(finding)
+        return topology.describe_topology(finding)
     if isinstance(finding, ClaimFinding):
-        return claims.describe(finding)
+        return claims.describe_claim(finding)
     if isinstance(finding, VolumeFinding):
-        return volumes.describe(finding)
+        return volumes.describe_volume(finding)
     if isinstance(finding, DeviceFinding):
-        return devices.describe(finding)
+        return devices.describe_device(finding)
     if isinstance(finding, ExtenderFinding):
-        return extenders.describe(finding)
+        return extenders.describe_extender(finding)
     if isinstance(finding, SchedulerPluginsFinding):
-        return scheduler_plugins.describe(finding)
+        return scheduler_plugins.describe_scheduler_plugins(finding)
     if isinstance(finding, PluginFinding | PluginMessage):
-        return text.describe(finding)
+        return text.describe_plugin_message(finding)
     assert_never(finding)

@@ -6,16 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from kschedx.api.quantity import Unit, format_quantity
-from kschedx.autoscaler.answers import Answer, Choice, PodAnswer, Result
 from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
-from kschedx.autoscaler.growth import Grown, Growth
-from kschedx.autoscaler.pods import Outcome
-from kschedx.autoscaler.remedy import (
+from kschedx.autoscaler.growth import AutoscalerGrowth, AutoscalerGrowthStep
+from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.remedies import (
     AddGroup,
+    AutoscalerRemedy,
     RaiseMaximum,
     RaisePriority,
-    Remedy,
     RemedyStep,
     RequestAtMost,
     SetFlag,
@@ -23,45 +21,47 @@ from kschedx.autoscaler.remedy import (
     UncordonNode,
 )
 from kschedx.autoscaler.sizes import Resize
+from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
-from kschedx.render.units import amount, count, listed
+from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.render.wording import amount, count, listed
 from kschedx.render.words import headline
 
 MOST_NAMES = 3
 
 
-def sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
+def autoscaler_sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     """What becomes of the pod."""
     pod, flags = scaling.pod, autoscaler.flags
     match pod.outcome:
-        case Outcome.CONSIDERED:
+        case PodOutcome.CONSIDERED:
             return _considered(autoscaler, scaling)
-        case Outcome.EXPENDABLE:
+        case PodOutcome.EXPENDABLE:
             row = autoscaler.snapshot.pods
             priority = int(row.priorities[pod.row]) if pod.row < len(row) else 0
             cutoff = flags.expendable_pods_priority_cutoff
             return f"does not look at it: priority {priority} is below --expendable-pods-priority-cutoff={cutoff}"
-        case Outcome.SCHEDULABLE:
+        case PodOutcome.SCHEDULABLE:
             coming = ", a node that is about to come" if pod.is_on_upcoming else ""
             return f"does nothing: in its eyes the pod fits {pod.node}{coming}"
-        case Outcome.DAEMON_SET:
+        case PodOutcome.DAEMON_SET:
             return "does nothing: a pod of a DaemonSet needs its own node, and a new one would be no help"
-        case Outcome.TOO_YOUNG:
+        case PodOutcome.TOO_YOUNG:
             return "waits: the pod is younger than its scale-up delay"
-        case Outcome.ALL_NEW:
+        case PodOutcome.ALL_NEW:
             return "waits: the pods are so new that others may follow"
-        case Outcome.NOT_MARKED:
+        case PodOutcome.NOT_MARKED:
             return "does not see it: kube-scheduler has not called the pod unschedulable"
-        case Outcome.NOMINATED:
+        case PodOutcome.NOMINATED:
             return "does nothing: the pod is nominated for a node, where others are about to go"
-        case Outcome.DELETING:
+        case PodOutcome.DELETING:
             return "does nothing: the pod is being deleted"
-        case Outcome.NOT_LOOKED_AT if scaling.result is Result.NOT_TRIED:
+        case PodOutcome.NOT_LOOKED_AT if scaling.result is LoopOutcome.NOT_TRIED:
             return "looks at no pod: too many nodes are not ready"
-        case Outcome.NOT_LOOKED_AT if flags.allowed_schedulers:
+        case PodOutcome.NOT_LOOKED_AT if flags.allowed_schedulers:
             allowed = listed(flags.allowed_schedulers, MOST_NAMES)
             return f"does not look at it: --allowed-scheduler-names={allowed} leaves its scheduler out"
-        case Outcome.NOT_LOOKED_AT:
+        case PodOutcome.NOT_LOOKED_AT:
             return "looks at no pod: one is nominated for a node that has not started, which ends its loop"
         case _:
             assert_never(pod.outcome)
@@ -70,9 +70,9 @@ def sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
 def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     if scaling.choice is not None:
         return _adds(scaling.choice, scaling.alternatives)
-    if scaling.result is Result.AT_MAX_NODES_TOTAL:
+    if scaling.result is LoopOutcome.AT_MAX_NODES_TOTAL:
         return f"adds nothing: the cluster is at --max-nodes-total={autoscaler.flags.max_nodes_total}"
-    if scaling.result is Result.ERROR:
+    if scaling.result is LoopOutcome.ERROR:
         return f"fails: {scaling.error}"
     fitting = [group.name for group in scaling.groups if group.fits and not group.skipped]
     if fitting and scaling.is_waiting:
@@ -86,7 +86,7 @@ def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     return f"adds nothing: {'its only group does not help' if one else f'none of {len(scaling.groups)} groups helps'}"
 
 
-def _adds(choice: Choice, alternatives: Sequence[str]) -> str:
+def _adds(choice: GroupChoice, alternatives: Sequence[str]) -> str:
     if choice.error:
         return f"fails: {choice.error}"
     if not choice.resizes:
@@ -136,7 +136,7 @@ def on_a_new_node(template: Template) -> Iterator[str]:
         yield f"{asked} for its own pods: {listed(names, MOST_NAMES)}"
 
 
-def basis(autoscaler: Autoscaler) -> Iterator[str]:
+def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
     """What the answer goes by, as far as it was guessed."""
     told: list[str] = []
     by = autoscaler.membership.told_by
@@ -161,7 +161,7 @@ def basis(autoscaler: Autoscaler) -> Iterator[str]:
         yield " · ".join(told)
 
 
-def growth_text(growth: Growth) -> str:
+def node_group_growth_text(growth: AutoscalerGrowth) -> str:
     """What the autoscaler adds for all pods that wait, in a sentence."""
     left = Counter(one.outcome for one in growth.last.pods)
     remain = sum(one.remains for one in growth.last.pods)
@@ -178,10 +178,10 @@ def growth_text(growth: Growth) -> str:
     clauses += [
         f"{left[outcome]} {text}"
         for outcome, text in (
-            (Outcome.EXPENDABLE, "of too low a priority for it"),
-            (Outcome.DAEMON_SET, "of DaemonSets, which it leaves alone"),
-            (Outcome.NOT_MARKED, "not yet called unschedulable"),
-            (Outcome.NOT_LOOKED_AT, "not looked at"),
+            (PodOutcome.EXPENDABLE, "of too low a priority for it"),
+            (PodOutcome.DAEMON_SET, "of DaemonSets, which it leaves alone"),
+            (PodOutcome.NOT_MARKED, "not yet called unschedulable"),
+            (PodOutcome.NOT_LOOKED_AT, "not looked at"),
         )
         if left[outcome]
     ]
@@ -190,7 +190,7 @@ def growth_text(growth: Growth) -> str:
     return f"{told}; {', '.join(clauses)}{_refusals(growth.last)}" if clauses else told
 
 
-def _refusals(answer: Answer) -> str:
+def _refusals(answer: LoopResult) -> str:
     """What the groups say to most of the pods that none helps: `. spot: in backoff after failed scale-up`."""
     refused = Counter(_refusal(answer, one) for one in answer.pods if one.remains)
     if not refused:
@@ -205,7 +205,7 @@ def most_said(told: str, pods: int | None) -> str:
     return f". {most}{told}" if told else ""
 
 
-def _refusal(answer: Answer, pod: PodAnswer) -> str:
+def _refusal(answer: LoopResult, pod: PodResult) -> str:
     said: dict[str, list[str]] = {}
     for one in answer.groups:
         verdict = pod.verdicts.get(one.group.name)
@@ -223,12 +223,12 @@ def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
     return "; ".join([*told[:MOST_NAMES], *more])
 
 
-def _sizes(one: Grown) -> str:
+def _sizes(one: AutoscalerGrowthStep) -> str:
     more = count(one.after - one.before, "node")
     return f"{more} to {one.group} ({one.before} → {one.after} of at most {one.maximum})"
 
 
-def remedy_title(step: RemedyStep) -> str:
+def group_remedy_title(step: RemedyStep) -> str:
     """`raise the maximum of workers from 3 to 4`."""
     match step:
         case RaisePriority(at_least=priority):
@@ -269,8 +269,8 @@ def _but_for(step: AddGroup) -> str:
     return " and ".join(f"{what} {', '.join(names)}" for what, names in differences if names)
 
 
-def remedy_text(remedy: Remedy) -> str:
+def remedy_text(remedy: AutoscalerRemedy) -> str:
     """The title, and what was found when it was tried."""
     where = "it" if isinstance(remedy.step, AddGroup) else remedy.group
     then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"it fits {where} then, and is next"
-    return f"{remedy_title(remedy.step)} (verified: {then})"
+    return f"{group_remedy_title(remedy.step)} (verified: {then})"

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from kschedx.explain.difference import LeftOut
-from kschedx.explain.profile_changes import Unspelled
+from kschedx.explain.difference import (
+    Difference,
+    DifferenceGroup,
+    Effect,
+    LeftOut,
+    PlacedAnew,
+    Preemption,
+    Side,
+    Summary,
+)
+from kschedx.explain.profile_changes import WEIGHED, Change, Unspelled
+from kschedx.explain.setup import Setup
+from kschedx.releases import POINTS
+from kschedx.render.wording import count, listed
 
 
 def left_out_text(why: LeftOut) -> str:
@@ -28,3 +41,241 @@ def setting_text(value: str | Unspelled) -> str:
             return value
         case _:
             assert_never(value)
+
+
+# Differences of configurations and of pods in words, for every kind of output.
+
+ARROW = "→"
+MOST_GATES = 6
+MOST_NAME = 24
+"""Of what a column stands for; a file's name is at the end of its path."""
+
+_POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
+
+_EFFECTS: dict[Effect, tuple[str, str]] = {
+    Effect.STOPS: ("stops being schedulable", "stop being schedulable"),
+    Effect.STARTS: ("becomes schedulable", "become schedulable"),
+    Effect.OUTCOME: ("ends otherwise", "end otherwise"),
+    Effect.MOVES: ("goes to another node", "go to another node"),
+    Effect.TIES: ("may go to another node", "may go to another node"),
+    Effect.PREEMPTS: ("preempts otherwise", "preempt otherwise"),
+    Effect.FITS: ("fits on other nodes", "fit on other nodes"),
+    Effect.MESSAGE: ("has another event text", "have another event text"),
+    Effect.SCORES: ("has other scores", "have other scores"),
+}
+
+
+def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
+    """What the two sides are called: their names, and the release where only that tells them apart."""
+    if before.release.version == after.release.version:
+        return before.name, after.name
+    return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
+
+
+def comparison_headline(before: Setup, after: Setup) -> str:
+    first, second = side_titles(before, after)
+    same = before.release.version == after.release.version
+    return f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
+
+
+# --- configuration
+
+
+def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
+    """(place, subject, what changes); gates and single plugins that come and go alike are told together."""
+    rows: list[tuple[str, str, str]] = []
+    gates: list[str] = []
+    has_many = max(len(setup.profiles) for setup in (before, after)) > 1
+    for change in changes:
+        place = f"{change.profile} {change.place}" if has_many and change.profile else change.place
+        if change.place == "gate":
+            gates.append(f"{change.subject} {'on' if change.after == 'true' else 'off'}")
+        else:
+            rows.append((place, change.subject, _change(change)))
+    if gates:
+        first = next((number for number, row in enumerate(rows) if row[0] not in ("release", "gate")), len(rows))
+        rows.insert(first, ("gates", f"{len(gates)} differ", listed(gates, MOST_GATES)))
+    return rows
+
+
+def _change(change: Change) -> str:
+    before, after = setting_text(change.before), setting_text(change.after)
+    if change.place == "behaviour" and {before, after} == {"true", "false"}:
+        return "from now on" if after == "true" else "no longer"
+    if change.setting:
+        return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
+    if not before or not after:
+        if change.place not in _POINTS:
+            return after or "no longer"
+        weight = f" ({after or before})" if change.place in WEIGHED else ""
+        return f"{'enabled' if after else 'no longer'}{weight}"
+    return f"{before} {ARROW} {after}"
+
+
+# --- pods
+
+
+def compared(summary: Summary) -> str:
+    """`15,000 pods compared: 3 differ`."""
+    told = f"{count(summary.compared, 'pod')} compared: "
+    different = len(summary.differences)
+    if not different:
+        return told + ("nothing differs" if not summary.undecided else "nothing differs where it could be decided")
+    return told + f"{different:,} {'differs' if different == 1 else 'differ'}, {summary.same:,} the same"
+
+
+def effect_counts(summary: Summary) -> list[str]:
+    """`3 stop being schedulable`, and so on, for all effects; a pod counts for each of its own."""
+    return [f"{number:,} {effect_words(effect, number)}" for effect, number in summary.counts.items()]
+
+
+def effect_words(effect: Effect, number: int) -> str:
+    one, many = _EFFECTS[effect]
+    return one if number == 1 else many
+
+
+def difference_title(group: DifferenceGroup) -> str:
+    """`3 pods go to another node: NodeResourcesFit turns it`."""
+    number = len(group.differences)
+    told = f"{count(number, 'pod')} {effect_words(group.effect, number)}"
+    if not group.causes:
+        return told
+    first, plugins = group.differences[0], listed(group.causes, 3)
+    match group.effect:
+        case Effect.STOPS:
+            return f"{told}: {plugins} {_verb(group, 'rejects', 'reject')} what fitted"
+        case Effect.STARTS:
+            return f"{told}: {plugins} no longer {_verb(group, 'rejects', 'reject')}"
+        case Effect.MOVES | Effect.TIES:
+            return f"{told}: {plugins} {'decides by filtering' if first.filtered_by else 'turns it'}"
+        case _:
+            return f"{told}: {plugins}"
+
+
+def _verb(group: DifferenceGroup, one: str, many: str) -> str:
+    return one if len(group.causes) == 1 else many
+
+
+def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
+    """What happens to one pod: in a line, and in further lines what made it so."""
+    before, after = difference.before, difference.after
+    match difference.effect:
+        case Effect.STOPS | Effect.STARTS | Effect.FITS:
+            told = f"{before.feasible:,} {ARROW} {after.feasible:,} nodes fit"
+            nodes = _nodes(after if difference.effect is Effect.STARTS else before)
+            goes = f", {'now' if difference.effect is Effect.STARTS else 'before'} on {nodes}" if nodes else ""
+            goes = f", still on {_nodes(after)}" if difference.effect is Effect.FITS else goes
+            message = (f"event: {after.message}",) if difference.effect is Effect.STOPS and after.message else ()
+            return told + goes, (*_shifts(difference), *message)
+        case Effect.OUTCOME:
+            return f"{before.outcome} {ARROW} {after.outcome}", _messages(difference)
+        case Effect.MOVES | Effect.TIES:
+            return f"{_place(before, difference.old_node)} {ARROW} {_place(after, difference.new_node)}", _turns(
+                difference
+            )
+        case Effect.PREEMPTS:
+            return f"{_evictions(before.preemptions)} {ARROW} {_evictions(after.preemptions)}", ()
+        case Effect.MESSAGE:
+            return "", _messages(difference)
+        case Effect.SCORES:
+            same = f"still {_place(after, '')}" if after.nodes else "of the nodes that fit"
+            return same, tuple(_scores(difference))
+        case _:
+            assert_never(difference.effect)
+
+
+def _place(side: Side, node: str) -> str:
+    """`node-04, 12 ahead`, `node-04, one of 3`."""
+    name = node or _nodes(side)
+    if side.node_count > 1:
+        return f"{name}, one of {side.node_count:,}" if node else name
+    return name if side.margin is None else f"{name}, {side.margin:,} ahead"
+
+
+def _nodes(side: Side) -> str:
+    return listed(side.nodes, 2, side.node_count)
+
+
+def _turns(difference: Difference) -> tuple[str, ...]:
+    if difference.filtered_by:
+        old_gone = any(shift.plugin == difference.filtered_by for shift in difference.lost)
+        kept = f"{difference.filtered_by} no longer allows {difference.old_node}"
+        came = f"{difference.filtered_by} now allows {difference.new_node}"
+        return (kept if old_gone else came,)
+    swings = [f"{turn.plugin} {turn.before:+,} {ARROW} {turn.after:+,}" for turn in difference.turned]
+    return (f"lead of the new node: {listed(swings, 4)}",) if swings else ()
+
+
+def _shifts(difference: Difference) -> tuple[str, ...]:
+    lost = [f"{shift.plugin} rejects {shift.nodes:,} more" for shift in difference.lost]
+    gained = [f"{shift.plugin} allows {shift.nodes:,} more" for shift in difference.gained]
+    return (", ".join((*lost, *gained)),) if lost or gained else ()
+
+
+def _scores(difference: Difference) -> Iterator[str]:
+    told = [f"{one.plugin} by {one.largest:+,} at most, on {count(one.nodes, 'node')}" for one in difference.rescored]
+    yield listed(told, 3)
+
+
+def _evictions(preemptions: tuple[Preemption, ...]) -> str:
+    if not preemptions:
+        return "no preemption"
+    first = preemptions[0]
+    others = f" (or {count(len(preemptions) - 1, 'other node')})" if len(preemptions) > 1 else ""
+    return f"{first.node} without {listed(first.victims, 2)}{others}"
+
+
+def _messages(difference: Difference) -> tuple[str, ...]:
+    before, after = difference.before, difference.after
+    return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
+
+
+def node_rows(found: PlacedAnew, names: tuple[str, str]) -> list[tuple[str, ...]]:
+    """How full nodes are now and as each profile fills them: a heading, then a row for each number."""
+    sides = (found.now, found.before, found.after)
+    rows: list[tuple[str, ...]] = [
+        ("", "now", *(name if len(name) <= MOST_NAME else f"…{name[1 - MOST_NAME :]}" for name in names)),
+        ("nodes in use", *(f"{side.in_use:,} of {side.nodes:,}" for side in sides)),
+    ]
+    filled = ("cpu", "memory")
+    rows += [(f"{name} asked for there", *(f"{side.percent(name)}%" for side in sides)) for name in filled]
+    rows += [(f"{name} on the fullest", *(f"{side.fullest[name]}%" for side in sides)) for name in filled]
+    if any(side.pending for side in sides):
+        rows.append(("pods without a place", *(f"{len(side.pending):,}" for side in sides)))
+    return rows
+
+
+def node_notes(found: PlacedAnew, names: tuple[str, str]) -> list[str]:
+    """The nodes that only one of the profiles leaves to be emptied, and who finds no place."""
+    told = []
+    for unused, name in ((found.emptied, names[1]), (found.filled, names[0])):
+        if unused:
+            told.append(f"could be emptied with {name} alone: {listed(unused, 6)}")
+    for side, name in ((found.before, names[0]), (found.after, names[1])):
+        if side.pending:
+            told.append(f"no place with {name}: {listed(side.pending, 4)}")
+    return told
+
+
+def placed_anew_title(found: PlacedAnew) -> str:
+    """What is simulated."""
+    if found.before == found.after:
+        return "nodes are filled alike by both, if the running pods are placed anew one after another"
+    if found.pods == 1:
+        return "nodes, if the running pod is placed anew"
+    return f"nodes, if the {found.pods:,} running pods are placed anew one after another, in queue order"
+
+
+def not_placed_anew(summary: Summary) -> str:
+    """That nodes are not told of."""
+    pods = count(summary.not_placed_anew, "running pod")
+    return f"not told: what it means for nodes; --nodes places the {pods} anew, one after another"
+
+
+def left_out(summary: Summary) -> list[str]:
+    """What was asked for and not compared."""
+    told = [f"not compared: {number:,} {left_out_text(why)}" for why, number in summary.left_out.items()]
+    if summary.undecided:
+        pod, why = next(iter(summary.undecided.items()))
+        told.append(f"{count(len(summary.undecided), 'pod')} undecided, {pod} among them: {why}")
+    return told

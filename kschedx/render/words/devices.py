@@ -19,16 +19,15 @@ from kschedx.findings import (
     DevicesToAllocate,
     InsufficientDevices,
 )
-from kschedx.render.units import count, listed
-from kschedx.render.wording import Brief, Fact, Reason, Words
+from kschedx.render.wording import Brief, Fact, Reason, Words, count, listed
 
 SHOWN = 4
 
 
-REASONS: dict[str, Reason] = {}
+DEVICE_REASONS: dict[str, Reason] = {}
 
 
-def describe(finding: DeviceFinding) -> Words:
+def describe_device(finding: DeviceFinding) -> Words:
     match finding:
         case DeviceClaimNotFound():
             return _device_claim_not_found(finding)
@@ -52,7 +51,7 @@ def describe(finding: DeviceFinding) -> Words:
             assert_never(finding)
 
 
-REASONS[DeviceClaimNotFound.reason] = Reason(
+DEVICE_REASONS[DeviceClaimNotFound.reason] = Reason(
     plugins=("DynamicResources",),
     means="The pod names a ResourceClaim that does not exist.",
     arises="The name in spec.resourceClaims is wrong, or the claim is still to be created.",
@@ -67,7 +66,7 @@ def _device_claim_not_found(finding: DeviceClaimNotFound) -> Words:
     )
 
 
-REASONS[DeviceClaimNotCreated.reason] = Reason(
+DEVICE_REASONS[DeviceClaimNotCreated.reason] = Reason(
     plugins=("DynamicResources",),
     means="The ResourceClaim that is made from the pod's template does not exist yet, so the pod waits outside.",
     arises=(
@@ -89,7 +88,7 @@ def _device_claim_not_created(finding: DeviceClaimNotCreated) -> Words:
     )
 
 
-REASONS[DeviceClaimBeingDeleted.reason] = Reason(
+DEVICE_REASONS[DeviceClaimBeingDeleted.reason] = Reason(
     plugins=("DynamicResources",),
     means="The pod's ResourceClaim is being deleted; a new pod cannot use it.",
     arises="Somebody deleted it, and pods that use it hold it until they are gone.",
@@ -101,7 +100,7 @@ def _device_claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
     return Words(headline=f"resource claim {finding.claim} is being deleted since {finding.since}")
 
 
-REASONS[DeviceClaimNotOwned.reason] = Reason(
+DEVICE_REASONS[DeviceClaimNotOwned.reason] = Reason(
     plugins=("DynamicResources",),
     means="The pod's status names a ResourceClaim that was not made for it.",
     arises="A claim of the generated name existed before, or the pod was made again under its old name.",
@@ -114,7 +113,7 @@ def _device_claim_not_owned(finding: DeviceClaimNotOwned) -> Words:
     return Words(headline=f"resource claim {finding.claim} was not made for this pod: {owner}")
 
 
-REASONS[DeviceClassNotFound.reason] = Reason(
+DEVICE_REASONS[DeviceClassNotFound.reason] = Reason(
     plugins=("DynamicResources",),
     means="A request of a ResourceClaim is for a DeviceClass that does not exist.",
     arises="A misspelled name, or a driver whose chart, which brings the class, is not installed.",
@@ -134,7 +133,7 @@ def _device_class_not_found(finding: DeviceClassNotFound) -> Words:
     )
 
 
-REASONS[DeviceSelectorFailed.reason] = Reason(
+DEVICE_REASONS[DeviceSelectorFailed.reason] = Reason(
     plugins=("DynamicResources",),
     means="A CEL expression of a DeviceClass or ResourceClaim fails on a device; the pod is tried again and again.",
     arises=(
@@ -158,7 +157,7 @@ def _device_selector_failed(finding: DeviceSelectorFailed) -> Words:
     )
 
 
-REASONS[DeviceClaimOutOfReach.reason] = Reason(
+DEVICE_REASONS[DeviceClaimOutOfReach.reason] = Reason(
     plugins=("DynamicResources",),
     means=(
         "The ResourceClaim has devices already, and this node cannot use them: they are on other nodes, or their "
@@ -189,7 +188,7 @@ def _device_claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
     return Words(headline=text, facts=tuple(facts))
 
 
-REASONS[InsufficientDevices.reason] = Reason(
+DEVICE_REASONS[InsufficientDevices.reason] = Reason(
     plugins=("DynamicResources",),
     means="The node cannot give the pod's claims the devices that they ask for.",
     arises=(
@@ -303,7 +302,7 @@ def _held(holder: DeviceHolder) -> str:
     return f"{holder.device} by {holder.claim}{by}"
 
 
-REASONS[DevicesToAllocate.reason] = Reason(
+DEVICE_REASONS[DevicesToAllocate.reason] = Reason(
     plugins=("DynamicResources",),
     means="On the chosen node the claim would get these devices. Nothing is wrong.",
     arises="A claim is allocated when its first pod is scheduled.",

@@ -6,33 +6,33 @@ from collections.abc import Iterable
 from shlex import quote
 from typing import assert_never
 
-from kschedx.api.quantity import Unit, format_quantity
-from kschedx.api.selectors import NodeSelectorRequirement
-from kschedx.api.types import Node
 from kschedx.findings import RequirementMatch
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Fix
 from kschedx.fixes import steps as s
-from kschedx.fixes.hopeless import (
+from kschedx.fixes.dead_end import (
     Contradiction,
+    DeadEnd,
     GateOfController,
     GroupIncomplete,
     HeldByOther,
     HeldByPlugin,
-    Hopeless,
     NotSearched,
     OfController,
     RefusedByExtender,
     Untold,
 )
-from kschedx.render.units import count, listed
+from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.types import Node
+from kschedx.render.wording import count, listed
 from kschedx.render.words import describe
 
 SHOWN_VICTIMS = 3
 SHOWN_LABELS = 4
 
 
-def title(fix: Fix) -> str:
+def fix_title(fix: Fix) -> str:
     """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
     own = [one for one in fix.steps if not isinstance(one, s.NextAttempt)]
     steps = sorted(own or fix.steps, key=lambda one: isinstance(one, s.AwaitController))
@@ -159,7 +159,7 @@ def step_text(step: s.Step) -> str:
             assert_never(step)
 
 
-def no_fix(found: Hopeless) -> str:
+def no_fix_text(found: DeadEnd) -> str:
     """Why nothing that was tried helps."""
     match found:
         case GateOfController():
@@ -192,7 +192,7 @@ def _asked(one: NodeSelectorRequirement) -> str:
     )
 
 
-def commands(fix: Fix) -> tuple[str, ...]:
+def fix_commands(fix: Fix) -> tuple[str, ...]:
     """kubectl's commands that do all of it; none where a step takes a patch."""
     found = [_commands(step) for step in fix.steps]
     return tuple(command for of_step in found for command in of_step) if all(found) else ()

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
-from kschedx.api.karpenter import NodeOverlay
-from kschedx.api.quantity import Unit
-from kschedx.autoscaler.remedy import RequestAtMost, TolerateTaints
+from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
-from kschedx.karpenter.cluster import Certainty, Karpenter, PodProvisioning, PoolVerdict
-from kschedx.karpenter.growth import Growth
+from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
+from kschedx.karpenter.growth import KarpenterGrowth
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
-from kschedx.karpenter.labels import ZONE
-from kschedx.karpenter.pods import Outcome
+from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.provisioning import SkippedPool
 from kschedx.karpenter.rejections import (
     CheapestAreTooFew,
@@ -23,11 +20,12 @@ from kschedx.karpenter.rejections import (
     NotTolerated,
     PortTaken,
 )
-from kschedx.karpenter.remedy import AllowValues, LabelPool, RaiseLimit, RemedyStep
-from kschedx.karpenter.requirements import Conflict, NothingInCommon, Requirement, UnknownLabel
+from kschedx.karpenter.remedies import AllowValues, LabelPool, RaiseLimit, RemedyStep
+from kschedx.karpenter.requirements import ZONE, LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
-from kschedx.render.units import amount, count, listed
-from kschedx.render.wording import Fact
+from kschedx.kube.autoscalers import NodeOverlay
+from kschedx.kube.quantity import Unit
+from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.render.words.autoscaler import by_name, change_of_pod, most_said
 
 MOST_NAMES = 3
@@ -35,16 +33,16 @@ _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
 """Resources of an instance type that are told, in this order."""
 
 
-def sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
+def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
     """What becomes of the pod."""
-    if found.looked.outcome is not Outcome.CONSIDERED:
+    if found.looked.outcome is not PodEligibility.CONSIDERED:
         return _not_looked_at(karpenter, found)
     if found.pool:
         return _adds(found)
     if found.existing:
         kind = "NodeClaim" if found.is_claim else "node"
         return f"adds nothing: it expects the pod on {kind} {found.existing}"
-    unsure = [one.name for one in found.pools if one.certainty is Certainty.UNKNOWN]
+    unsure = [one.name for one in found.pools if one.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
         names = listed(unsure, MOST_NAMES)
         return f"adds nothing, as far as can be known: {names} would need an instance type that was not seen here"
@@ -72,30 +70,30 @@ def _adds(found: PodProvisioning) -> str:
 
 def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
     match found.looked.outcome:
-        case Outcome.CONSIDERED:
+        case PodEligibility.CONSIDERED:
             raise AssertionError("a pod that is looked at is told of otherwise")
-        case Outcome.NOT_MARKED:
+        case PodEligibility.NOT_MARKED:
             return "does not see it: kube-scheduler has not called the pod unschedulable"
-        case Outcome.NOMINATED:
+        case PodEligibility.NOMINATED:
             return "does nothing: the pod is nominated for a node, where others are about to go"
-        case Outcome.DAEMON_SET:
+        case PodEligibility.DAEMON_SET:
             return "does nothing: a pod of a DaemonSet needs its own node, and a new one would be no help"
-        case Outcome.STATIC:
+        case PodEligibility.STATIC:
             return "does nothing: a static pod is its kubelet's own"
-        case Outcome.AVOIDS_KARPENTER:
+        case PodEligibility.AVOIDS_KARPENTER:
             return "does nothing: the pod asks for a node without karpenter.sh/nodepool"
-        case Outcome.REFUSED:
+        case PodEligibility.REFUSED:
             return "passes over the pod, and says why"
-        case Outcome.NO_POOLS:
+        case PodEligibility.NO_POOLS:
             return "has no NodePool that it can use"
-        case Outcome.WAITING:
+        case PodEligibility.WAITING:
             claims = listed(karpenter.cluster.not_launched, MOST_NAMES)
             return f"decides nothing before the cloud has answered for NodeClaim {claims}"
         case _:
             assert_never(found.looked.outcome)
 
 
-def headline(verdict: PoolVerdict) -> str:
+def pool_headline(verdict: PoolVerdict) -> str:
     """Why a pool does not help: lower case, with the number."""
     rejection = verdict.rejection
     match rejection:
@@ -122,7 +120,7 @@ def headline(verdict: PoolVerdict) -> str:
             assert_never(rejection)
 
 
-def _conflict(conflict: Conflict, *, is_about_volumes: bool) -> str:
+def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:
     match conflict:
         case UnknownLabel(key=key, typo_of=meant):
             hint = f", did you mean {meant}?" if meant else ""
@@ -134,7 +132,7 @@ def _conflict(conflict: Conflict, *, is_about_volumes: bool) -> str:
             assert_never(conflict)
 
 
-def _values(requirement: Requirement) -> str:
+def _values(requirement: LabelRequirement) -> str:
     """What a requirement asks for."""
     named = listed(sorted(requirement.values), MOST_NAMES)
     bounds = [f">= {requirement.at_least}"] if requirement.at_least is not None else []
@@ -152,7 +150,7 @@ def _values(requirement: Requirement) -> str:
             return "any"
 
 
-def _has(requirement: Requirement) -> str:
+def _has(requirement: LabelRequirement) -> str:
     return "has none" if requirement.operator == "DoesNotExist" else f"has {_values(requirement)}"
 
 
@@ -181,10 +179,10 @@ def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
     for name in full or sorted(rejection.limits):
         limit, left = rejection.limits[name], rejection.remaining[name]
         used = (limit - left) if limit.nano else Amount(-left.nano, limit.format)
-        yield f"{written(name, used)} of at most {written(name, limit)} {name} in use"
+        yield f"{resource_amount(name, used)} of at most {resource_amount(name, limit)} {name} in use"
 
 
-def written(resource: str, one: Amount) -> str:
+def resource_amount(resource: str, one: Amount) -> str:
     """An amount as people write it."""
     unit = Unit.of(resource)
     if resource == NODES:
@@ -204,7 +202,7 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     if verdict.lacks_a_reservation:
         return "its node class has no capacity reservation, and reserved capacity is wanted"
     nearest = nearest_type(verdict, rejection)
-    which = "no instance type" if verdict.certainty is Certainty.REJECTS else "no type that is known"
+    which = "no instance type" if verdict.certainty is LaunchCertainty.REJECTS else "no type that is known"
     if nearest is not None:
         shorts = ", ".join(_short(nearest, rejection.requests))
         return f"{which} is large enough: {nearest.name}, the largest that would do, is short by {shorts}"
@@ -251,10 +249,10 @@ def _short(one: InstanceType, requests: Amounts) -> Iterator[str]:
     for name, asked in sorted(requests.items()):
         left = one.allocatable.get(name, ZERO)
         if asked.nano > left.nano:
-            yield f"{written(name, Amount(asked.nano - left.nano))} {name}"
+            yield f"{resource_amount(name, Amount(asked.nano - left.nano))} {name}"
 
 
-def facts(verdict: PoolVerdict) -> Iterator[Fact]:
+def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
     """The numbers behind a pool's headline."""
     rejection = verdict.rejection
     if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
@@ -283,7 +281,7 @@ def _owner(name: str, verdict: PoolVerdict) -> str:
 def _listed_amounts(amounts: Amounts) -> Iterator[str]:
     for name in (*_TOLD, *sorted(set(amounts) - set(_TOLD))):
         if name in amounts and amounts[name].nano and name != "pods":
-            yield f"{written(name, amounts[name])} {name}"
+            yield f"{resource_amount(name, amounts[name])} {name}"
 
 
 def _offer(one: InstanceType) -> str:
@@ -296,7 +294,7 @@ def resources_text(amounts: Amounts) -> str:
     return ", ".join(_listed_amounts({name: amounts[name] for name in _TOLD if name in amounts}))
 
 
-def skipped(one: SkippedPool) -> str:
+def skipped_pool_text(one: SkippedPool) -> str:
     """Why a pool is not used, whatever the pod."""
     match one.why:
         case "static":
@@ -311,7 +309,7 @@ def skipped(one: SkippedPool) -> str:
             return "no instance type meets its own requirements"
 
 
-def basis(karpenter: Karpenter) -> str:
+def karpenter_basis(karpenter: Karpenter) -> str:
     """What the answer goes by, and what it cannot know."""
     if karpenter.options.catalogue is not None:
         types = f"{count(len(karpenter.options.catalogue.instance_types), 'type')} of --instance-types"
@@ -326,7 +324,7 @@ def basis(karpenter: Karpenter) -> str:
     return f"{types} · stock and prices unknown"
 
 
-def growth_text(growth: Growth) -> str:
+def node_claim_growth_text(growth: KarpenterGrowth) -> str:
     """What Karpenter adds for all pods that wait, in a sentence."""
     if growth.grown:
         told = ", ".join(
@@ -346,19 +344,19 @@ def growth_text(growth: Growth) -> str:
 
 
 _PASSED_OVER = {
-    Outcome.CONSIDERED: "looked at",
-    Outcome.NOT_MARKED: "not yet called unschedulable",
-    Outcome.NOMINATED: "nominated for a node",
-    Outcome.DAEMON_SET: "of DaemonSets, which it leaves alone",
-    Outcome.STATIC: "static",
-    Outcome.AVOIDS_KARPENTER: "that want no node of Karpenter's",
-    Outcome.REFUSED: "passed over for what they ask",
-    Outcome.NO_POOLS: "without a NodePool that can be used",
-    Outcome.WAITING: "wait for the cloud's answer to a NodeClaim",
+    PodEligibility.CONSIDERED: "looked at",
+    PodEligibility.NOT_MARKED: "not yet called unschedulable",
+    PodEligibility.NOMINATED: "nominated for a node",
+    PodEligibility.DAEMON_SET: "of DaemonSets, which it leaves alone",
+    PodEligibility.STATIC: "static",
+    PodEligibility.AVOIDS_KARPENTER: "that want no node of Karpenter's",
+    PodEligibility.REFUSED: "passed over for what they ask",
+    PodEligibility.NO_POOLS: "without a NodePool that can be used",
+    PodEligibility.WAITING: "wait for the cloud's answer to a NodeClaim",
 }
 
 
-def remedy_title(step: RemedyStep) -> str:
+def pool_remedy_title(step: RemedyStep) -> str:
     """`raise the limit of general from 64 to 68 cpu`."""
     match step:
         case TolerateTaints() | RequestAtMost():
@@ -373,11 +371,11 @@ def remedy_title(step: RemedyStep) -> str:
             assert_never(step)
 
 
-def _rejections(growth: Growth) -> str:
+def _rejections(growth: KarpenterGrowth) -> str:
     """What the pools say to most of the pods that none takes: `. general: limit reached: 32 of at most 32 cpu`."""
     pools, number = growth.rejected
     said: dict[str, list[str]] = {}
     for one in sorted(pools, key=lambda one: one.distance):
-        said.setdefault(headline(one), []).append(one.name)
+        said.setdefault(pool_headline(one), []).append(one.name)
     told = by_name((names, text) for text, names in said.items())
     return most_said(told, None if number == growth.left else number)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from kschedx.explain.cause import OfferedNowhere
-from kschedx.explain.diagnosis import NodeDetail
-from kschedx.explain.hardware_hints import HardwareHint
+from kschedx.explain.diagnosis import HardwareHint, NodeDetail, OfferedNowhere
 from kschedx.findings import HostPortConflict, InsufficientResource, ResourceFinding, TooManyPods
-from kschedx.render.units import Balance, balance, count, listed
-from kschedx.render.wording import Brief, Fact, Reason, Words
+from kschedx.render.wording import Balance, Brief, Fact, Reason, Words, balance, count, listed
 
-REASONS: dict[str, Reason] = {}
+RESOURCE_REASONS: dict[str, Reason] = {}
 
 
-def describe(finding: ResourceFinding, detail: NodeDetail | None) -> Words:
+def describe_resource(finding: ResourceFinding, detail: NodeDetail | None) -> Words:
     """`detail` adds what surrounds it on its node: parts of the request, holders."""
     match finding:
         case HostPortConflict():
@@ -27,7 +24,7 @@ def describe(finding: ResourceFinding, detail: NodeDetail | None) -> Words:
             assert_never(finding)
 
 
-REASONS[HostPortConflict.reason] = Reason(
+RESOURCE_REASONS[HostPortConflict.reason] = Reason(
     plugins=("NodePorts",),
     means=(
         "Another pod on the node has the host port. The port is compared with its protocol and address; "
@@ -57,7 +54,7 @@ def _endpoint(host_ip: str, port: int) -> str:
     return f"{host_ip or '0.0.0.0'}:{port}"
 
 
-REASONS[InsufficientResource.reason] = Reason(
+RESOURCE_REASONS[InsufficientResource.reason] = Reason(
     plugins=("NodeResourcesFit",),
     means=(
         "The pod's request exceeds what is left: the node's allocatable less the requests of the pods on it. "
@@ -144,7 +141,7 @@ def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: Nod
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
 
 
-REASONS[TooManyPods.reason] = Reason(
+RESOURCE_REASONS[TooManyPods.reason] = Reason(
     plugins=("NodeResourcesFit",),
     means="The node runs as many pods as its allocatable allows (status.allocatable.pods, 110 by default).",
     arises="Many small pods, or a network plugin with few addresses per machine.",

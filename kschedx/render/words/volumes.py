@@ -1,4 +1,4 @@
-"""Volumes in words."""
+"""The claims of a pod in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from typing import assert_never
 
 from kschedx.findings import (
     AttachedVolume,
+    ClaimBeingDeleted,
+    ClaimFacts,
+    ClaimFinding,
     ClaimInUse,
+    ClaimLost,
+    ClaimNotFound,
+    ClaimNotOwned,
+    ClaimUnbound,
     DiskConflict,
     DriverNotInstalled,
     InsufficientStorageCapacity,
@@ -18,14 +25,153 @@ from kschedx.findings import (
     VolumeFinding,
     VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
+    VolumeNotFound,
     VolumeToBind,
     VolumeToProvision,
     VolumeZoneMismatch,
 )
-from kschedx.render import terms
-from kschedx.render.units import count, listed
-from kschedx.render.wording import Brief, Fact, Reason, Words
-from kschedx.render.words.claims import asks, size
+from kschedx.render.wording import Brief, Fact, Reason, Words, amount, count, listed
+from kschedx.render.words import constraints as terms
+
+CLAIM_REASONS: dict[str, Reason] = {}
+
+
+def describe_claim(finding: ClaimFinding) -> Words:
+    match finding:
+        case ClaimNotFound():
+            return _claim_not_found(finding)
+        case ClaimLost():
+            return _claim_lost(finding)
+        case ClaimBeingDeleted():
+            return _claim_being_deleted(finding)
+        case ClaimNotOwned():
+            return _claim_not_owned(finding)
+        case ClaimUnbound():
+            return _claim_unbound(finding)
+        case VolumeNotFound():
+            return _volume_not_found(finding)
+        case _:
+            assert_never(finding)
+
+
+CLAIM_REASONS[ClaimNotFound.reason] = Reason(
+    plugins=("VolumeRestrictions", "VolumeBinding", "NodeVolumeLimits", "VolumeZone"),
+    means="A volume names a PersistentVolumeClaim that does not exist in the pod's namespace.",
+    arises=(
+        "The claim was deleted, was never created, or has another name; for an ephemeral volume, kube- "
+        "controller-manager has not made it yet."
+    ),
+    fixes=(
+        "create the claim",
+        "correct claimName",
+        "for a StatefulSet: delete the pod, so that both are made again",
+    ),
+)
+
+
+def _claim_not_found(finding: ClaimNotFound) -> Words:
+    made = "kube-controller-manager makes it from the pod's own template" if finding.ephemeral else ""
+    needs = f"volume {finding.volume}"
+    return Words(
+        headline=f"claim {finding.claim} does not exist",
+        facts=(Fact(label="needed by", items=(needs, made) if made else (needs,)),),
+    )
+
+
+CLAIM_REASONS[ClaimLost.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means="The claim's phase is Lost: the PersistentVolume that it was bound to is gone.",
+    arises="Somebody deleted the volume, or the storage system did.",
+    fixes=("restore the PersistentVolume", "delete the claim and make a new one; its data is gone"),
+)
+
+
+def _claim_lost(finding: ClaimLost) -> Words:
+    return Words(headline=f"claim {finding.claim} is lost: its volume {finding.persistent_volume} is gone")
+
+
+CLAIM_REASONS[ClaimBeingDeleted.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means="The claim has a deletion timestamp; no new pod may use it.",
+    arises="It was deleted while a pod still used it, and goes when the last one has gone.",
+    fixes=("wait, then create it again",),
+)
+
+
+def _claim_being_deleted(finding: ClaimBeingDeleted) -> Words:
+    return Words(headline=f"claim {finding.claim} is being deleted since {finding.since}")
+
+
+CLAIM_REASONS[ClaimNotOwned.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means="An ephemeral volume's claim has the right name but belongs to another owner.",
+    arises="A claim of the name POD-VOLUME existed before.",
+    fixes=("rename the volume or the pod", "delete the other claim, if nobody needs it"),
+)
+
+
+def _claim_not_owned(finding: ClaimNotOwned) -> Words:
+    owner = f"{finding.owner} owns it" if finding.owner else "nobody owns it"
+    return Words(headline=f"claim {finding.claim} was not made for this pod: {owner}")
+
+
+CLAIM_REASONS[ClaimUnbound.reason] = Reason(
+    plugins=("VolumeBinding",),
+    means=(
+        "A claim that must be bound before its pod is scheduled is not bound. Only classes with "
+        "volumeBindingMode: WaitForFirstConsumer wait for the pod."
+    ),
+    arises="The provisioner is slow, missing or failing; the claim names no class or one that does not exist.",
+    fixes=("kubectl describe pvc: its events say why", "name an existing class", "repair the provisioner"),
+)
+
+
+def _claim_unbound(finding: ClaimUnbound) -> Words:
+    claim = finding.claim
+    match finding.cause:
+        case "no-class":
+            cause = "it names no storage class, so only an existing volume will do"
+        case "class-missing":
+            cause = f"storage class {claim.storage_class} does not exist"
+        case "prebound":
+            cause = f"it names volume {finding.persistent_volume}, whose binding is not complete"
+        case _:
+            cause = f"class {claim.storage_class} binds at once (Immediate), before its pod is scheduled"
+    by = (Fact(label="made by", items=(finding.provisioner,)),) if finding.provisioner else ()
+    return Words(
+        headline=f"claim {claim.claim} is not bound",
+        facts=(Fact(label="because", items=(cause,)), claim_request(claim), *by),
+    )
+
+
+def claim_request(claim: ClaimFacts) -> Fact:
+    """What a claim wants of a volume."""
+    text = size_text(claim.requested) if claim.requested else "no size"
+    items = [f"{text} {'+'.join(claim.access_modes)}".strip(), f"class {claim.storage_class or 'none'}"]
+    if claim.volume_mode not in ("", "Filesystem"):
+        items.append(f"volumeMode {claim.volume_mode}")
+    if claim.selector:
+        items.append(f"selector {claim.selector}")
+    return Fact(label="asks", items=tuple(items))
+
+
+def size_text(number: int) -> str:
+    return amount("storage", number)
+
+
+CLAIM_REASONS[VolumeNotFound.reason] = Reason(
+    plugins=("VolumeBinding", "VolumeZone"),
+    means="A claim is bound to a PersistentVolume that does not exist.",
+    arises="The volume was deleted by force, or the cluster was restored without it.",
+    fixes=("restore the PersistentVolume", "delete the claim and make a new one"),
+)
+
+
+def _volume_not_found(finding: VolumeNotFound) -> Words:
+    return Words(headline=f"claim {finding.claim} is bound to volume {finding.persistent_volume}, which does not exist")
+
+
+# Volumes in words.
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 SHOWN = 4
@@ -44,10 +190,10 @@ _LOST = {
 }
 
 
-REASONS: dict[str, Reason] = {}
+VOLUME_REASONS: dict[str, Reason] = {}
 
 
-def describe(finding: VolumeFinding) -> Words:
+def describe_volume(finding: VolumeFinding) -> Words:
     match finding:
         case VolumeNodeAffinityMismatch():
             return _volume_node_affinity_mismatch(finding)
@@ -77,7 +223,7 @@ def describe(finding: VolumeFinding) -> Words:
             assert_never(finding)
 
 
-REASONS[VolumeNodeAffinityMismatch.reason] = Reason(
+VOLUME_REASONS[VolumeNodeAffinityMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
     means=("The claim's volume can be used only from nodes that its node affinity selects, and this is none of them."),
     arises="Zonal disks and local volumes do not move: when their zone or node is full, the pod waits.",
@@ -89,12 +235,12 @@ def _volume_node_affinity_mismatch(finding: VolumeNodeAffinityMismatch) -> Words
     driver = (Fact(label="driver", items=(f"read by the topology key of {finding.driver}",)),) if finding.driver else ()
     return Words(
         headline=f"volume {finding.persistent_volume} cannot be reached from here",
-        facts=(Fact(label="claim", items=(finding.claim,)), *terms.facts(finding.terms), *driver),
-        brief=terms.brief(finding.terms),
+        facts=(Fact(label="claim", items=(finding.claim,)), *terms.term_facts(finding.terms), *driver),
+        brief=terms.term_brief(finding.terms),
     )
 
 
-REASONS[VolumeZoneMismatch.reason] = Reason(
+VOLUME_REASONS[VolumeZoneMismatch.reason] = Reason(
     plugins=("VolumeZone",),
     means="The volume's zone or region label names other zones than the node's.",
     arises="As for the volume's node affinity, with volumes that carry labels instead.",
@@ -111,7 +257,7 @@ def _volume_zone_mismatch(finding: VolumeZoneMismatch) -> Words:
     )
 
 
-REASONS[SelectedNodeMismatch.reason] = Reason(
+VOLUME_REASONS[SelectedNodeMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
     means="The claim's volume is being made for another node (annotation volume.kubernetes.io/selected-node).",
     arises="An earlier try chose that node and provisioning has not finished or failed.",
@@ -123,7 +269,7 @@ def _selected_node_mismatch(finding: SelectedNodeMismatch) -> Words:
     return Words(headline=f"claim {finding.claim} is being provisioned for node {finding.selected_node}")
 
 
-REASONS[NoMatchingVolume.reason] = Reason(
+VOLUME_REASONS[NoMatchingVolume.reason] = Reason(
     plugins=("VolumeBinding",),
     means="No existing volume can be bound to the claim on this node, and none can be made.",
     arises="A class without a provisioner whose volumes are bound, too small or on other nodes.",
@@ -137,7 +283,7 @@ def _no_matching_volume(finding: NoMatchingVolume) -> Words:
     made = "the class has no provisioner, so none can be made" if static else ""
     volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
     items = (volumes, *(f"{one.volumes:,} {_lost(one.lost)}" for one in finding.lost))
-    facts = [asks(claim), Fact(label="offers", items=items)]
+    facts = [claim_request(claim), Fact(label="offers", items=items)]
     if finding.nearest:
         facts.append(Fact(label="nearest", items=tuple(_candidate(one) for one in finding.nearest[:SHOWN])))
     if made:
@@ -151,10 +297,10 @@ def _lost(lost: str) -> str:
 
 def _candidate(one: VolumeCandidate) -> str:
     detail = f" ({one.detail})" if one.detail else ""
-    return f"{one.name} {size(one.capacity)} is {_lost(one.lost)}{detail}"
+    return f"{one.name} {size_text(one.capacity)} is {_lost(one.lost)}{detail}"
 
 
-REASONS[ProvisioningTopologyMismatch.reason] = Reason(
+VOLUME_REASONS[ProvisioningTopologyMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
     means=("The claim's class makes volumes only in the topology that allowedTopologies names; the node is outside."),
     arises="A class for one zone, and pods that may go to others.",
@@ -168,12 +314,12 @@ def _provisioning_topology_mismatch(finding: ProvisioningTopologyMismatch) -> Wo
         headline=f"class {claim.storage_class} makes no volume for this node",
         facts=(
             Fact(label="claim", items=(claim.claim, f"made by {finding.provisioner}")),
-            *terms.facts(finding.terms, "allowed"),
+            *terms.term_facts(finding.terms, "allowed"),
         ),
     )
 
 
-REASONS[InsufficientStorageCapacity.reason] = Reason(
+VOLUME_REASONS[InsufficientStorageCapacity.reason] = Reason(
     plugins=("VolumeBinding",),
     means=(
         "The driver reports its capacity (CSIStorageCapacity), and no storage that the node can reach has "
@@ -188,26 +334,29 @@ def _insufficient_storage_capacity(finding: InsufficientStorageCapacity) -> Word
     claim = finding.claim
     reachable = [one for one in finding.capacities if one.reachable]
     others = [one for one in finding.capacities if not one.reachable]
-    facts = [asks(claim), Fact(label="offers", items=tuple(map(_capacity, reachable)) or ("nothing within reach",))]
+    facts = [
+        claim_request(claim),
+        Fact(label="offers", items=tuple(map(_capacity, reachable)) or ("nothing within reach",)),
+    ]
     if others:
         items = (*(f"{_capacity(one)}, out of reach" for one in others[:2]),)
         facts.append(Fact(label="others", items=items))
     return Words(
-        shared=f"storage for claim {claim.claim}: {size(claim.requested)} asked",
-        headline=f"storage for claim {claim.claim}: {size(claim.requested)} asked, "
-        f"{size(finding.largest)} is the largest volume",
+        shared=f"storage for claim {claim.claim}: {size_text(claim.requested)} asked",
+        headline=f"storage for claim {claim.claim}: {size_text(claim.requested)} asked, "
+        f"{size_text(finding.largest)} is the largest volume",
         facts=(*facts, Fact(label="driver", items=(finding.driver,))),
-        brief=Brief(detail=f"largest volume {size(finding.largest)}"),
+        brief=Brief(detail=f"largest volume {size_text(finding.largest)}"),
     )
 
 
 def _capacity(one: StorageCapacity) -> str:
-    limit = "says nothing of its size" if one.limit is None else f"{size(one.limit)} at most"
+    limit = "says nothing of its size" if one.limit is None else f"{size_text(one.limit)} at most"
     where = f" ({one.topology})" if one.topology else ""
     return f"{one.name.partition('/')[2] or one.name} {limit}{where}"
 
 
-REASONS[DiskConflict.reason] = Reason(
+VOLUME_REASONS[DiskConflict.reason] = Reason(
     plugins=("VolumeRestrictions",),
     means="A pod on the node uses the same disk, and one of the two writes to it.",
     arises="Disks named in the pod itself (gcePersistentDisk, awsElasticBlockStore, iscsi, rbd).",
@@ -228,7 +377,7 @@ def _disk_conflict(finding: DiskConflict) -> Words:
     )
 
 
-REASONS[ClaimInUse.reason] = Reason(
+VOLUME_REASONS[ClaimInUse.reason] = Reason(
     plugins=("VolumeRestrictions",),
     means="The claim's access mode is ReadWriteOncePod, and a running pod has it.",
     arises="A rolling update that starts the new pod before the old one stops.",
@@ -246,7 +395,7 @@ def _claim_in_use(finding: ClaimInUse) -> Words:
     )
 
 
-REASONS[VolumeLimitExceeded.reason] = Reason(
+VOLUME_REASONS[VolumeLimitExceeded.reason] = Reason(
     plugins=("NodeVolumeLimits",),
     means="The node can attach no further volumes of this driver: the limit is in its CSINode.",
     arises="Many small volumes on few machines, or attachments that were left behind.",
@@ -282,7 +431,7 @@ def _attached(one: AttachedVolume) -> str:
     return f"{one.volume} by {listed(one.pods, 2)}" if one.pods else f"{one.volume} attached, no pod uses it"
 
 
-REASONS[DriverNotInstalled.reason] = Reason(
+VOLUME_REASONS[DriverNotInstalled.reason] = Reason(
     plugins=("NodeVolumeLimits",),
     means="The node's CSINode does not list the CSI driver that the volume needs.",
     arises="The driver's DaemonSet does not run there, because of a taint or a selector.",
@@ -298,7 +447,7 @@ def _driver_not_installed(finding: DriverNotInstalled) -> Words:
     )
 
 
-REASONS[VolumeToBind.reason] = Reason(
+VOLUME_REASONS[VolumeToBind.reason] = Reason(
     plugins=("VolumeBinding",),
     means="On the chosen node an existing volume would be bound to the claim. Nothing is wrong.",
     arises="A class with WaitForFirstConsumer, whose claim waits for its pod.",
@@ -309,11 +458,11 @@ REASONS[VolumeToBind.reason] = Reason(
 def _volume_to_bind(finding: VolumeToBind) -> Words:
     return Words(
         headline=f"claim {finding.claim.claim} would be bound to volume {finding.persistent_volume} "
-        f"({size(finding.capacity)})"
+        f"({size_text(finding.capacity)})"
     )
 
 
-REASONS[VolumeToProvision.reason] = Reason(
+VOLUME_REASONS[VolumeToProvision.reason] = Reason(
     plugins=("VolumeBinding",),
     means="On the chosen node a volume would be made for the claim. Nothing is wrong.",
     arises="A class with WaitForFirstConsumer and a provisioner.",
@@ -323,6 +472,6 @@ REASONS[VolumeToProvision.reason] = Reason(
 
 def _volume_to_provision(finding: VolumeToProvision) -> Words:
     return Words(
-        headline=f"a volume of {size(finding.claim.requested)} would be made for claim {finding.claim.claim} "
+        headline=f"a volume of {size_text(finding.claim.requested)} would be made for claim {finding.claim.claim} "
         f"by {finding.provisioner} on {finding.node}"
     )

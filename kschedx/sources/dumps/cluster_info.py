@@ -20,9 +20,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from kschedx.errors import InputError, Place
-from kschedx.sources.dumps import Dump, Lack, all_but, lack
-from kschedx.sources.dumps.form import Form, plain
-from kschedx.sources.streams import Readable, Stream
+from kschedx.sources.compression import Readable, Stream
+from kschedx.sources.dumps import Dump, Form, Lack, all_but, lack, plain
 
 FORMAT = "kubectl cluster-info dump"
 _FILES = ("events", "replication-controllers", "services", "daemonsets", "deployments", "replicasets", "pods")
@@ -33,7 +32,7 @@ _ALWAYS_THERE = frozenset({"default", "kube-node-lease", "kube-public", "kube-sy
 """Namespaces that every cluster has; by default only one or two of them are dumped."""
 
 
-def find(names: Sequence[str]) -> Iterator[Form]:
+def find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
     """The folders among those of these files that --output-directory has written."""
     present = {plain(name) for name in names}
     namespaces: dict[str, set[str]] = {}

@@ -13,8 +13,7 @@ from msgspec import Raw, Struct
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch
-from kschedx.sources.dumps import Dump, all_but, lack
-from kschedx.sources.dumps.form import listed_kind
+from kschedx.sources.dumps import Dump, all_but, lack, listed_kind
 from kschedx.sources.lists import flatten
 
 _LISTS: Mapping[str, str] = {
@@ -90,7 +89,7 @@ def as_list(kind: str, items: bytes) -> bytes:
 
 
 def _from_yaml(text: bytes, source: str) -> bytes:
-    from kschedx.sources.yaml_text import load, split
+    from kschedx.sources.yaml import load, split
 
     documents = [found for part in split(text, source=source) if (found := load(part, source=source))]
     return msgspec.json.encode(documents[0].value if len(documents) == 1 else None)

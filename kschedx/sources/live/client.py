@@ -20,7 +20,7 @@ from urllib3 import exceptions
 
 from kschedx.errors import InputError, Place
 from kschedx.sources.live.credentials import Access
-from kschedx.sources.live.kubeconfig import Named, User
+from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Impersonation:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, user: Named[User]) -> Impersonation:
+    def of(cls, user: Named[KubeconfigUser]) -> Impersonation:
         """What a kubeconfig's user says about it."""
         entry = user.entry
         return cls(user=entry.as_user, groups=entry.as_groups, uid=entry.as_uid, extra=entry.as_user_extra)

@@ -1,33 +1,142 @@
-"""From a kubeconfig's cluster and user to connections: certificates, tokens and login plugins.
+"""Which proxy a server is reached through, and how.
 
-A secret is sent to the server that it is for, over an encrypted connection, and is told to nobody: no error has it.
-
-Upstream: k8s.io/client-go/tools/clientcmd and rest.
+Upstream: golang.org/x/net/http/httpproxy for the environment; clientcmd for `proxy-url`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import ipaddress
 import os
 import re
 import ssl
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
-from kschedx.sources.live import exec_plugins, oidc
-from kschedx.sources.live.kubeconfig import Choice, Cluster, Named, User
-from kschedx.sources.live.proxies import parts, pool_through, proxy_of_environment, split_credentials
+from kschedx.sources.live import logins as exec_plugins
+from kschedx.sources.live import logins as oidc
+from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, Named
 
 if TYPE_CHECKING:
     import urllib3
+
+_SCHEMES = ("http", "https", "socks5")
+_NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"\\^`{|}]")
+
+
+def proxy_of_environment(url: str, environment: Mapping[str, str]) -> str:
+    """As Go reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY; empty where there is none for this server."""
+    target = parts(url)
+    if target is None:
+        return ""
+    name = "https_proxy" if target.scheme == "https" else "http_proxy"
+    found = environment.get(name.upper()) or environment.get(name) or ""
+    excepted = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    if not found or _is_direct(target, excepted):
+        return ""
+    return found if "://" in found else f"http://{found}"
+
+
+def _is_direct(target: SplitResult, excepted: str) -> bool:
+    host = (target.hostname or "").rstrip(".")
+    port = str(target.port or {"https": 443}.get(target.scheme, 80))
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        address = None
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return True
+    return any(_excepts(one.strip().lower(), host, port, address) for one in excepted.split(","))
+
+
+def _excepts(one: str, host: str, port: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address | None) -> bool:
+    if not one:
+        return False
+    if one == "*":
+        return True
+    with contextlib.suppress(ValueError):
+        network = ipaddress.ip_network(one, strict=False)
+        return address is not None and address in network
+    if one.count(":") == 1:
+        one, _, only = one.partition(":")
+        if only != port:
+            return False
+    if address is not None:
+        return one == host
+    if one.startswith("*."):
+        one = one[1:]
+    return host.endswith(one) if one.startswith(".") else host == one or host.endswith(f".{one}")
+
+
+def split_credentials(url: str) -> tuple[str, str]:
+    """The URL without user and password, and those as `user:password`; of what is no URL, what is before its last @."""
+    at = parts(url)
+    if at is None:
+        scheme, separator, rest = url.partition("://") if "://" in url else ("", "", url)
+        credentials, _, host = rest.rpartition("@")
+        return f"{scheme}{separator}{host}", unquote(credentials)
+    if "@" not in at.netloc:
+        return url, ""
+    credentials, _, host = at.netloc.rpartition("@")
+    return urlunsplit(at._replace(netloc=host)), unquote(credentials)
+
+
+def parts(url: str) -> SplitResult | None:
+    """None for what is no URL of a host."""
+    if _NOT_IN_URL.search(url):
+        return None
+    try:
+        at = urlsplit(url)
+        return at if at.hostname and (at.port is None or at.port) else None
+    except ValueError:  # brackets that are no address, a port that is no number
+        return None
+
+
+def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
+    """Connections through a proxy; its user and password go to it and to nobody else. Raises `InputError`."""
+    import urllib3
+
+    shown, credentials = split_credentials(proxy)
+    at = parts(proxy)
+    no_proxy = InputError(f'expected a URL with {", ".join(_SCHEMES)}, found "{shown}"', place=place)
+    if at is None or at.scheme not in _SCHEMES:
+        raise no_proxy
+    scheme = at.scheme
+    user, _, password = credentials.partition(":")
+    if scheme != "socks5":
+        headers = urllib3.make_headers(proxy_basic_auth=credentials) if credentials else None
+        try:
+            return urllib3.ProxyManager(shown, proxy_headers=headers, **settings)
+        except urllib3.exceptions.LocationParseError:
+            raise no_proxy from None
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of what is missing, which the error says
+            from urllib3.contrib.socks import SOCKSProxyManager
+    except ImportError:
+        message = f"the proxy {shown} needs the package PySocks (in a clone: pip install '.[socks]')"
+        raise InputError(message, place=place) from None
+    # the proxy looks up names, as it does for Go
+    return SOCKSProxyManager(
+        shown.replace("socks5://", "socks5h://", 1), username=user or None, password=password or None, **settings
+    )
+
+
+# From a kubeconfig's cluster and user to connections: certificates, tokens and login plugins.
+#
+# A secret is sent to the server that it is for, over an encrypted connection, and is told to nobody: no error has it.
+#
+# Upstream: k8s.io/client-go/tools/clientcmd and rest.
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod finds its own credentials."""
@@ -57,7 +166,7 @@ def in_cluster(environment: Mapping[str, str]) -> Access:
         raise InputError("no cluster is configured", hint=hint)
     place = Place(source=str(SERVICE_ACCOUNT))
     url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    cluster = Cluster(server=url, certificate_authority=str(authority))
+    cluster = KubeconfigCluster(server=url, certificate_authority=str(authority))
     return Access(
         url=url,
         pool=_pool("", place, {"ssl_context": _trust(cluster, place)}),
@@ -73,7 +182,7 @@ def own_namespace() -> str:
         return "default"
 
 
-def access(choice: Choice, environment: Mapping[str, str], *, insecure: bool = False) -> Access:
+def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: bool = False) -> Access:
     """Logs in. Raises `InputError` naming the file and the entry."""
     place = choice.cluster.place("cluster")
     cluster = choice.cluster.entry
@@ -115,7 +224,7 @@ def _pool(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.Pool
 # --- whom to trust
 
 
-def _trust(cluster: Cluster, place: Place) -> ssl.SSLContext:
+def _trust(cluster: KubeconfigCluster, place: Place) -> ssl.SSLContext:
     if cluster.insecure_skip_tls_verify:
         context = ssl.create_default_context()
         context.check_hostname = False
@@ -159,7 +268,7 @@ def _file(path: str, where: Place) -> bytes:
 # --- who asks
 
 
-def _log_in(user: Named[User], cluster: Cluster, context: ssl.SSLContext) -> Callable[[], str]:
+def _log_in(user: Named[KubeconfigUser], cluster: KubeconfigCluster, context: ssl.SSLContext) -> Callable[[], str]:
     """The certificate goes into `context`; what the header says is returned."""
     entry, place = user.entry, user.place("user")
     certificate = _content(entry.client_certificate_data, entry.client_certificate, "client-certificate", place)

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.api.decode import decode
 from kschedx.errors import InputError, Place, nearest
+from kschedx.kube.decoding import decode
 
 LARGEST = 10 << 20
 """Bytes of a kubeconfig; what is larger is none."""
@@ -24,7 +24,7 @@ LARGEST = 10 << 20
 # --- what an entry may say, with Kubernetes' types (k8s.io/client-go/tools/clientcmd/api/v1)
 
 
-class Cluster(Struct, frozen=True, kw_only=True, rename="kebab"):
+class KubeconfigCluster(Struct, frozen=True, kw_only=True, rename="kebab"):
     server: str = ""
     tls_server_name: str = ""
     insecure_skip_tls_verify: bool = False
@@ -55,7 +55,7 @@ class AuthProvider(Struct, frozen=True, kw_only=True):
     config: dict[str, str] = field(default_factory=dict)
 
 
-class User(Struct, frozen=True, kw_only=True, rename="kebab"):
+class KubeconfigUser(Struct, frozen=True, kw_only=True, rename="kebab"):
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
@@ -78,15 +78,15 @@ class Context(Struct, frozen=True, kw_only=True):
     namespace: str = ""
 
 
-Entry = TypeVar("Entry", Cluster, User, Context)
+KubeconfigEntry = TypeVar("KubeconfigEntry", KubeconfigCluster, KubeconfigUser, Context)
 
 
 class _Element(Struct, frozen=True, kw_only=True):
     """Of a list: a name, and an entry of the kind that the list is of."""
 
     name: str = ""
-    cluster: Cluster = Cluster()
-    user: User = User()
+    cluster: KubeconfigCluster = KubeconfigCluster()
+    user: KubeconfigUser = KubeconfigUser()
     context: Context = Context()
 
 
@@ -101,25 +101,25 @@ class _Document(Struct, frozen=True, kw_only=True):
 # --- the files, and what is chosen of them
 
 
-class Named(Struct, Generic[Entry], frozen=True, kw_only=True):
+class Named(Struct, Generic[KubeconfigEntry], frozen=True, kw_only=True):
     """One entry, and the file that set it."""
 
     name: str
-    entry: Entry
+    entry: KubeconfigEntry
     source: str
 
     def place(self, what: str) -> Place:
         return Place(source=self.source, object=f"{what} {self.name}")
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class ContextChoice(Struct, frozen=True, kw_only=True):
     """A cluster and a user. Without a user nobody is logged in."""
 
     context: str
     """Empty where --cluster and --user do without one."""
     namespace: str
-    cluster: Named[Cluster]
-    user: Named[User] | None
+    cluster: Named[KubeconfigCluster]
+    user: Named[KubeconfigUser] | None
 
     @property
     def place(self) -> Place:
@@ -132,8 +132,8 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
 
     sources: tuple[str, ...]
     current_context: str
-    clusters: Mapping[str, Named[Cluster]]
-    users: Mapping[str, Named[User]]
+    clusters: Mapping[str, Named[KubeconfigCluster]]
+    users: Mapping[str, Named[KubeconfigUser]]
     contexts: Mapping[str, Named[Context]]
 
     @property
@@ -145,7 +145,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
     def place(self) -> Place:
         return Place(source=os.pathsep.join(self.sources))
 
-    def choose(self, *, context: str = "", cluster: str = "", user: str = "") -> Choice:
+    def choose(self, *, context: str = "", cluster: str = "", user: str = "") -> ContextChoice:
         """What --context, --cluster and --user name, or the current context. Raises `InputError`."""
         name = context or self.current_context
         entry = Context()
@@ -163,7 +163,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
         if not found.entry.server:
             raise InputError("no server", place=found.place("cluster"))
         user_name = user or entry.user
-        return Choice(
+        return ContextChoice(
             context=name,
             namespace=entry.namespace or "default",
             cluster=found,
@@ -171,7 +171,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
         )
 
 
-def _find(entries: Mapping[str, Named[Entry]], what: str, name: str, place: Place) -> Named[Entry]:
+def _find(entries: Mapping[str, Named[KubeconfigEntry]], what: str, name: str, place: Place) -> Named[KubeconfigEntry]:
     if name not in entries:
         known = f"known: {', '.join(sorted(entries))}" if entries else f"there is no {what} at all"
         raise InputError(f'{what} "{name}" does not exist', place=place, hint=nearest(name, entries) or known)
@@ -191,8 +191,8 @@ def load(explicit: str | None, environment: Mapping[str, str]) -> Kubeconfig:
             raise InputError("no such file", place=Place(source=explicit), hint=nearest(files[0].name, beside))
     else:
         files = [path for path in _files(environment) if path.exists()]
-    clusters: dict[str, Named[Cluster]] = {}
-    users: dict[str, Named[User]] = {}
+    clusters: dict[str, Named[KubeconfigCluster]] = {}
+    users: dict[str, Named[KubeconfigUser]] = {}
     contexts: dict[str, Named[Context]] = {}
     current = ""
     for path in files:
@@ -221,7 +221,7 @@ def _files(environment: Mapping[str, str]) -> Sequence[Path]:
 
 
 def _read(path: Path) -> _Document:
-    from kschedx.sources import yaml_text
+    from kschedx.sources import yaml as yaml_text
 
     source = str(path)
     try:
@@ -260,12 +260,12 @@ def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[
         yield element
 
 
-def _beside(entry: Entry, path: Path, *names: str) -> Entry:
+def _beside(entry: KubeconfigEntry, path: Path, *names: str) -> KubeconfigEntry:
     """Relative paths are beside the file."""
     return replace(entry, **{name: str(_folder(path) / value) for name in names if (value := getattr(entry, name))})
 
 
-def _with_own_plugin(user: User, path: Path) -> User:
+def _with_own_plugin(user: KubeconfigUser, path: Path) -> KubeconfigUser:
     """A plugin's command is a path only where it has a slash."""
     plugin = user.exec
     if plugin is None or os.sep not in plugin.command:

@@ -12,10 +12,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from kschedx.api.kinds import Kind
 from kschedx.errors import InputError, Place
-from kschedx.sources.batch import RAWS, Batch
-from kschedx.sources.json_errors import explain_malformed
+from kschedx.kube.kinds import ResourceKind
+from kschedx.sources.batch import RAWS, Batch, explain_malformed
 from kschedx.sources.lists import flatten
 from kschedx.sources.live.client import ApiServer, RefusedError, TooLargeError
 
@@ -81,7 +80,7 @@ class PageOrigin(Struct, frozen=True, kw_only=True):
 class ListPage:
     """Some objects of one kind, none of which says so."""
 
-    resource: Kind
+    resource: ResourceKind
     api_version: str
     batch: Batch
     remaining: int | None
@@ -160,7 +159,7 @@ _ANY = msgspec.json.Decoder(Raw)
 _PAGE = msgspec.json.Decoder(_Body)
 
 
-def pages(server: ApiServer, resource: Kind, namespace: str = "") -> Iterator[ListPage | Restarted]:
+def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Iterator[ListPage | Restarted]:
     """The list of a kind, in the whole cluster or in a namespace.
 
     Raises `RefusedError` where the server says no (404: in every version in which the kind may be served), and
@@ -182,7 +181,7 @@ def pages(server: ApiServer, resource: Kind, namespace: str = "") -> Iterator[Li
         yield Restarted(kind=resource.key)
 
 
-def path_of(kind: Kind, version: str, namespace: str = "", only: str = "") -> str:
+def path_of(kind: ResourceKind, version: str, namespace: str = "", only: str = "") -> str:
     """Of the list in the whole cluster, or in a namespace, where the kind is in namespaces; `only` is one of the kind's
     own."""
     api = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
@@ -190,13 +189,13 @@ def path_of(kind: Kind, version: str, namespace: str = "", only: str = "") -> st
     return f"{api}/namespaces/{inside}/{kind.plural}" if inside else f"{api}/{kind.plural}"
 
 
-def query_of(kind: Kind, namespace: str, only: str = "") -> dict[str, str]:
+def query_of(kind: ResourceKind, namespace: str, only: str = "") -> dict[str, str]:
     """What the list is asked for with: of all objects, only the one that is meant."""
     name = only.partition("/")[2] or (namespace if kind.key == "Namespace" else "")
     return {"fieldSelector": f"metadata.name={name}"} if name else {}
 
 
-def _taken(server: ApiServer, resource: Kind, namespace: str, only: str) -> Iterator[ListPage]:
+def _taken(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> Iterator[ListPage]:
     """The list, from its beginning, at one resourceVersion."""
     deadline = time.monotonic() + max(MAX_SECONDS, 10 * server.timeout)
     path, body = _first(server, resource, namespace, only)
@@ -214,7 +213,7 @@ def _taken(server: ApiServer, resource: Kind, namespace: str, only: str) -> Iter
     raise InputError("a list that does not end", place=Place(source=server.url + path))
 
 
-def _first(server: ApiServer, resource: Kind, namespace: str, only: str) -> tuple[str, bytes]:
+def _first(server: ApiServer, resource: ResourceKind, namespace: str, only: str) -> tuple[str, bytes]:
     """The path under which the kind is served, and the first page."""
     for version in resource.versions:
         path = path_of(resource, version, namespace, only)
@@ -233,7 +232,7 @@ def _sized(server: ApiServer, path: str, query: dict[str, str]) -> bytes:
         return server.get(path, {"limit": str(SMALL_LIMIT), **query})
 
 
-def _page(body: bytes, resource: Kind, origin: PageOrigin) -> tuple[ListPage, str]:
+def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[ListPage, str]:
     """The page, and what the next one is asked for with. Raises `InputError` for what is no list of the kind."""
     place = Place(source=origin.server + origin.path)
     quick = _cut(body)

@@ -6,22 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedx.plugin import (
-    PRE_FILTER_SKIP,
-    SUCCESS,
-    CycleState,
-    Explained,
-    NodeByNodeFilter,
-    NodeInfo,
-    NodeTable,
-    Pod,
-    PreFilterPlugin,
-    PreFilterResult,
-    ScorePlugin,
-    Status,
-    finding,
-    rejected,
-)
+from kschedx.findings.extensions import Explained
+from kschedx.framework.interface import PRE_FILTER_SKIP, CycleState, PreFilterPlugin, PreFilterResult, ScorePlugin
+from kschedx.framework.status import SUCCESS, Status
+from kschedx.kube.types import Pod
+from kschedx.plugin import NodeByNodeFilter, NodeInfo, finding, rejected
+from kschedx.snapshot.nodes import NodeTable
 
 LICENCE, SEATS, POWER = "acme.io/licence", "acme.io/seats", "acme.io/clean-power"
 THING = "no plugin at all"

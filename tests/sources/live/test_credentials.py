@@ -14,21 +14,20 @@ import pytest
 from kschedx.errors import InputError
 from kschedx.sources.live import credentials
 from kschedx.sources.live.client import Impersonation
-from kschedx.sources.live.credentials import Access, access, in_cluster
-from kschedx.sources.live.kubeconfig import Choice, Cluster, Named, User
-from kschedx.sources.live.proxies import proxy_of_environment, split_credentials
+from kschedx.sources.live.credentials import Access, access, in_cluster, proxy_of_environment, split_credentials
+from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, Named
 from tests.api_server import CERTIFICATE
 
 HERE = "https://127.0.0.1:1"
 SECRET = "secret"
 
 
-def choice(cluster: Mapping[str, object], user: Mapping[str, object] | None = None) -> Choice:
-    return Choice(
+def choice(cluster: Mapping[str, object], user: Mapping[str, object] | None = None) -> ContextChoice:
+    return ContextChoice(
         context="c",
         namespace="default",
-        cluster=Named(name="here", entry=msgspec.convert(cluster, Cluster), source="config"),
-        user=None if user is None else Named(name="me", entry=msgspec.convert(user, User), source="config"),
+        cluster=Named(name="here", entry=msgspec.convert(cluster, KubeconfigCluster), source="config"),
+        user=None if user is None else Named(name="me", entry=msgspec.convert(user, KubeconfigUser), source="config"),
     )
 
 
@@ -174,7 +173,7 @@ def test_a_certificate_of_the_user_is_used_and_left_nowhere(tmp_path: Path, monk
 
 def test_a_user_may_say_whom_to_impersonate() -> None:
     fields = {"as": "jane", "as-groups": ["dev"], "as-uid": "7", "as-user-extra": {"why": ["audit"]}}
-    found = Impersonation.of(Named(name="me", entry=msgspec.convert(fields, User), source="config"))
+    found = Impersonation.of(Named(name="me", entry=msgspec.convert(fields, KubeconfigUser), source="config"))
     assert found == Impersonation(user="jane", groups=("dev",), uid="7", extra={"why": ("audit",)})
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kschedx.errors import InputError
-from kschedx.sources.live.kubeconfig import ExecPlugin, Kubeconfig, User, load
+from kschedx.sources.live.kubeconfig import ExecPlugin, Kubeconfig, KubeconfigUser, load
 
 Document = Mapping[str, object]
 
@@ -104,7 +104,7 @@ def test_the_first_file_to_set_an_entry_wins_it_whole(
     assert found.current_context == current
     assert found.clusters["dev"].entry.server == dev
     assert found.clusters["dev"].entry.insecure_skip_tls_verify == (dev == "https://second")
-    assert found.users["me"].entry == msgspec.convert(me, User)
+    assert found.users["me"].entry == msgspec.convert(me, KubeconfigUser)
     assert found.choose(context="both").namespace == both
     assert set(found.clusters) == {"dev", "prod"}
 
@@ -138,13 +138,13 @@ def test_relative_paths_are_beside_their_own_file(tmp_path: Path) -> None:
     files = [str(tmp_path / name / "config") for name in "abc"]
     found = load(None, {"KUBECONFIG": os.pathsep.join(files)})
     assert found.clusters["dev"].entry.certificate_authority == str(tmp_path / "a/ca.crt")
-    assert found.users["me"].entry == User(
+    assert found.users["me"].entry == KubeconfigUser(
         client_certificate=str(tmp_path / "b/me.crt"),
         client_key=str(tmp_path / "b/../me.key"),
         token_file="/run/token",
         exec=ExecPlugin(command=str(tmp_path / "b/login")),
     )
-    assert found.users["you"].entry == User(exec=ExecPlugin(command="aws"))
+    assert found.users["you"].entry == KubeconfigUser(exec=ExecPlugin(command="aws"))
 
 
 # --- errors

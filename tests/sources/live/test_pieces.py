@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedx.api.kinds import KINDS
 from kschedx.errors import InputError
+from kschedx.kube.kinds import KINDS
 from kschedx.sources.live import lists
 from kschedx.sources.live.client import ApiServer
 from kschedx.sources.live.lists import ListPage, pages

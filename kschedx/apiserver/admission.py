@@ -1,0 +1,305 @@
+"""A manifest as the API server would store it: defaults, then every built-in admission plugin that scheduling can see.
+
+The order is the API server's: defaults, the plugins that change a pod (AllOrderedPlugins in
+pkg/kubeapiserver/options/plugins.go), label keys (pkg/registry/core/pod/strategy.go), validation, the plugins that
+refuse a pod. A pod that comes from a cluster has been through all that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.apiserver.defaulting import default_pod, merge_spread_label_keys, with_canonical_amounts
+from kschedx.apiserver.limit_range import apply_limit_range, limit_range_refusal
+from kschedx.apiserver.pod_classes import (
+    apply_runtime_class,
+    check_overhead,
+    find_runtime_class,
+    priority_conflicts,
+    resolve_priority,
+)
+from kschedx.apiserver.pod_security import LevelVersion, Standards, Violation, told, violations
+from kschedx.apiserver.security_context import KubeletSpec, judged
+from kschedx.apiserver.validation import validate_pod
+from kschedx.errors import InputError, NotAdmittedError, nearest
+from kschedx.kube.field_errors import DEFAULT_OPTIONS, ValidationOptions, aggregate
+from kschedx.kube.optional_admission import (
+    EXTENDED_RESOURCE_TOLERATION,
+    OPTIONAL_PLUGINS,
+    POD_NODE_SELECTOR,
+    POD_TOLERATION_RESTRICTION,
+    apply_default_tolerations,
+    apply_node_selector,
+    tolerate_extended_resources,
+)
+from kschedx.kube.tolerations import NO_EXECUTE, toleration_text
+from kschedx.kube.types import (
+    EmptyDirVolumeSource,
+    Labels,
+    LimitRange,
+    Pod,
+    PodSpec,
+    PriorityClass,
+    RuntimeClass,
+    Toleration,
+)
+
+LIMIT_RANGER = "LimitRanger"
+PRIORITY = "Priority"
+DEFAULT_TOLERATION_SECONDS = "DefaultTolerationSeconds"
+RUNTIME_CLASS = "RuntimeClass"
+
+_TOLERATED_FOR_A_WHILE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_SECONDS = 300
+
+
+class PodSecurity(Struct, frozen=True, kw_only=True):
+    """What a namespace enforces or warns of, and what the API server knows of the standards."""
+
+    wanted: LevelVersion
+    standards: Standards
+
+    def violations(self, pod: Pod, kubelet: KubeletSpec) -> tuple[Violation, ...]:
+        """Of a pod as it would be stored."""
+        return violations(judged(pod, kubelet), self.wanted, self.standards)
+
+    def refusal(self, pod: Pod, kubelet: KubeletSpec) -> str | None:
+        """Why such a pod is not let in."""
+        found = self.violations(pod, kubelet)
+        return f'violates PodSecurity "{self.wanted}": {told(found)}' if found else None
+
+    def warning(self, pod: Pod, kubelet: KubeletSpec, *, is_template: bool) -> str:
+        """What kubectl prints where this is what the namespace warns of; empty where nothing."""
+        found = violations(judged(pod, kubelet, is_template=is_template), self.wanted, self.standards)
+        return f'would violate PodSecurity "{self.wanted}": {told(found)}' if found else ""
+
+
+class AdmissionContext(Struct, frozen=True, kw_only=True):
+    """What admission looks at: objects of the cluster, and how the API server was started."""
+
+    limit_ranges: Mapping[str, Sequence[LimitRange]] = {}
+    """By namespace, defaulted (`limit_range.default_limit_range`)."""
+    runtime_classes: Mapping[str, RuntimeClass] | None = {}
+    """By name; None where it is not known which there are: then none is applied and none is missed."""
+    priority_classes: Mapping[str, PriorityClass] = {}
+    """By name, defaulted; the built-in ones need not be among them."""
+    namespace_annotations: Mapping[str, Labels] = {}
+    """Namespace to annotations, for optional plugins."""
+    enabled_plugins: Sequence[str] = ()
+    """Of `optional_admission.OPTIONAL_PLUGINS`, as after --enable-admission-plugins."""
+    pod_security: PodSecurity | None = None
+    """What the pod's namespace enforces; None where every pod is let in, or it is not looked at."""
+    validation: ValidationOptions = DEFAULT_OPTIONS
+    merges_spread_label_keys: bool = True
+    """MatchLabelKeysInPodTopologySpreadSelectorMerge."""
+
+
+class AdmissionChange(Struct, frozen=True, kw_only=True):
+    """One thing that an admission plugin changed on a pod."""
+
+    plugin: str
+    source: str
+    """The object that wanted it, `LimitRange shop/defaults`; empty where the plugin needs none."""
+    container: str
+    """The container's name; empty for the pod as a whole."""
+    item: str
+    """`requests.cpu`, `limits.memory`, `overhead.cpu`, `nodeSelector.disk`, `toleration`, `priority`, ..."""
+    before: str
+    """The value, empty where there was none."""
+    after: str
+
+
+class Admitted(Struct, frozen=True, kw_only=True):
+    pod: Pod
+    changes: tuple[AdmissionChange, ...] = ()
+    """In the order in which they were made. Defaults that every API server fills in alike are not among them."""
+
+
+def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = None) -> Admitted:
+    """A manifest as it would be stored; `kubelet` is what it says that scheduling does not read.
+
+    Raises InputError where the API server refuses it, with its words and the field; several errors of validation are
+    one `[first, second]`. It is NotAdmittedError where what the cluster holds has to do with it.
+    """
+    given = default_pod(pod)
+    if kubelet is not None:
+        given = replace(given, spec=_with_empty_dirs(given.spec, kubelet))
+    spec = given.spec
+    changes: list[AdmissionChange] = []
+    try:
+        for step in _steps(given, context):
+            changed = step.change(spec)
+            changes += _differences(spec, changed, step)
+            spec = changed
+        if context.merges_spread_label_keys:
+            spec = merge_spread_label_keys(spec, given.metadata.labels)
+    except InputError as error:
+        raise _forbidden(given, error) from None
+    admitted = Admitted(pod=replace(given, spec=with_canonical_amounts(spec)), changes=tuple(changes))
+    _refuse(given, admitted, context, kubelet)
+    return admitted
+
+
+def check_plugins(names: Sequence[str]) -> None:
+    """Raise InputError for a name that is not of OPTIONAL_PLUGINS."""
+    for name in names:
+        if name not in OPTIONAL_PLUGINS:
+            hint = nearest(name, OPTIONAL_PLUGINS) or f"known are {', '.join(OPTIONAL_PLUGINS)}"
+            raise InputError(f'there is no optional admission plugin "{name}"', hint=hint)
+
+
+# --- plugins that change a pod
+
+
+class _Step(Struct, frozen=True, kw_only=True):
+    plugin: str
+    source: str
+    change: Callable[[PodSpec], PodSpec]
+    """Raises InputError to refuse the pod."""
+
+
+def _steps(pod: Pod, context: AdmissionContext) -> Iterator[_Step]:
+    namespace = pod.metadata.namespace
+    annotations = context.namespace_annotations.get(namespace, {})
+    for limit_range in context.limit_ranges.get(namespace, ()):
+        yield _Step(
+            plugin=LIMIT_RANGER,
+            source=f"LimitRange {namespace}/{limit_range.metadata.name}",
+            change=partial(apply_limit_range, limit_range=limit_range),
+        )
+    if POD_NODE_SELECTOR in context.enabled_plugins:
+        yield _Step(
+            plugin=POD_NODE_SELECTOR,
+            source=f"Namespace {namespace}",
+            change=lambda spec: apply_node_selector(spec, annotations),
+        )
+    yield _Step(plugin=PRIORITY, source="", change=lambda spec: _prioritized(spec, context.priority_classes))
+    yield _Step(plugin=DEFAULT_TOLERATION_SECONDS, source="", change=_with_default_tolerations)
+    if POD_TOLERATION_RESTRICTION in context.enabled_plugins:
+        yield _Step(
+            plugin=POD_TOLERATION_RESTRICTION,
+            source=f"Namespace {namespace}",
+            change=lambda spec: apply_default_tolerations(spec, annotations),
+        )
+    if EXTENDED_RESOURCE_TOLERATION in context.enabled_plugins:
+        yield _Step(plugin=EXTENDED_RESOURCE_TOLERATION, source="", change=tolerate_extended_resources)
+    if context.runtime_classes is not None:
+        runtime_class = find_runtime_class(pod.spec, context.runtime_classes)
+        if runtime_class is not None:
+            yield _Step(
+                plugin=RUNTIME_CLASS,
+                source=f"RuntimeClass {runtime_class.metadata.name}",
+                change=lambda spec: apply_runtime_class(spec, runtime_class),
+            )
+
+
+def _prioritized(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
+    for conflict in priority_conflicts(spec, classes):
+        raise conflict
+    return resolve_priority(replace(spec, priority=None), classes)
+
+
+def _with_default_tolerations(spec: PodSpec) -> PodSpec:
+    """Pods outlive short troubles of their node (plugin/pkg/admission/defaulttolerationseconds)."""
+    added = tuple(
+        Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=_SECONDS)
+        for key in _TOLERATED_FOR_A_WHILE
+        if not any(one.key in ("", key) and one.effect in ("", NO_EXECUTE) for one in spec.tolerations)
+    )
+    return replace(spec, tolerations=spec.tolerations + added)
+
+
+def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
+    """A volume without a source is an empty folder (SetDefaults_Volume); which has none, only its manifest says."""
+    without = {one.get("name") for one in kubelet.volumes if all(one[key] is None for key in one if key != "name")}
+    if not without:
+        return spec
+    volumes = tuple(
+        replace(volume, empty_dir=EmptyDirVolumeSource()) if volume.name in without else volume
+        for volume in spec.volumes
+    )
+    return replace(spec, volumes=volumes)
+
+
+# --- what refuses a pod in the end
+
+
+def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext, kubelet: KubeletSpec | None) -> None:
+    pod = admitted.pod
+    invalid = aggregate(validate_pod(pod, context.validation, kubelet))
+    if invalid is not None:
+        raise (
+            invalid if aggregate(validate_pod(given, context.validation, kubelet)) else _made_invalid(invalid, admitted)
+        )
+    for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
+        refusal = limit_range_refusal(pod.spec, limit_range)
+        if refusal is not None:
+            raise _forbidden(pod, refusal)
+    violation = None if context.pod_security is None else context.pod_security.refusal(pod, kubelet or KubeletSpec())
+    if violation is not None:
+        raise _forbidden(pod, InputError(violation))
+    try:
+        if context.runtime_classes is not None:
+            check_overhead(pod.spec, find_runtime_class(pod.spec, context.runtime_classes))
+        elif pod.spec.runtime_class_name is None:
+            check_overhead(pod.spec, None)
+    except InputError as error:
+        raise _forbidden(pod, error) from None
+
+
+def _forbidden(pod: Pod, refusal: InputError) -> NotAdmittedError:
+    text = f'pods "{pod.metadata.name}" is forbidden: {refusal.message}'
+    return NotAdmittedError(text, place=refusal.place, hint=refusal.hint)
+
+
+def _made_invalid(invalid: InputError, admitted: Admitted) -> NotAdmittedError:
+    """Of a pod that is valid as it is written: a LimitRange's default limit may lie below what a container requests."""
+    field, message = invalid.place.field, invalid.message
+    text = f'Pod "{admitted.pod.metadata.name}" is invalid: {f"{field}: " if field else ""}{message}'
+    sources = dict.fromkeys(change.source for change in admitted.changes if change.source)
+    return NotAdmittedError(text, place=invalid.place, hint=f"after the changes of {', '.join(sources)}")
+
+
+# --- what was changed
+
+
+def _differences(before: PodSpec, after: PodSpec, step: _Step) -> Iterator[AdmissionChange]:
+    old, new = _values(before), _values(after)
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key) != new.get(key):
+            container, item = key
+            yield AdmissionChange(
+                plugin=step.plugin,
+                source=step.source,
+                container=container,
+                item=item,
+                before=old.get(key, ""),
+                after=new.get(key, ""),
+            )
+    old_tolerations, new_tolerations = frozenset(before.tolerations), frozenset(after.tolerations)
+    tolerations = [
+        *((toleration_text(one), "") for one in before.tolerations if one not in new_tolerations),
+        *(("", toleration_text(one)) for one in after.tolerations if one not in old_tolerations),
+    ]
+    for dropped, added in tolerations:
+        yield AdmissionChange(
+            plugin=step.plugin, source=step.source, container="", item="toleration", before=dropped, after=added
+        )
+
+
+def _values(spec: PodSpec) -> dict[tuple[str, str], str]:
+    """(container, item) to value, of everything that a plugin may set, without tolerations."""
+    values: dict[tuple[str, str], str] = {}
+    for container in (*spec.init_containers, *spec.containers):
+        for side, amounts in (("requests", container.resources.requests), ("limits", container.resources.limits)):
+            values |= {(container.name, f"{side}.{name}"): str(amount) for name, amount in amounts.items()}
+    values |= {("", f"overhead.{name}"): str(amount) for name, amount in spec.overhead.items()}
+    values |= {("", f"nodeSelector.{key}"): value for key, value in spec.node_selector.items()}
+    values["", "priorityClassName"] = spec.priority_class_name
+    values["", "priority"] = "" if spec.priority is None else str(spec.priority)
+    values["", "preemptionPolicy"] = spec.preemption_policy or ""
+    return values

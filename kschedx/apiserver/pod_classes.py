@@ -1,0 +1,176 @@
+"""What built-in admission decides about a pod's priority. Upstream: plugin/pkg/admission/priority/admission.go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, Place, nearest
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.resources import exact_amounts
+from kschedx.kube.tolerations import merge_tolerations
+from kschedx.kube.types import ObjectMeta, PodSpec, PriorityClass, RuntimeClass
+
+PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
+PREEMPT_NEVER = "Never"
+
+BUILT_IN_CLASSES: Mapping[str, PriorityClass] = {
+    name: PriorityClass(metadata=ObjectMeta(name=name), value=value, preemption_policy=PREEMPT_LOWER_PRIORITY)
+    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000))
+}
+"""Present in every cluster, also where a dump leaves them out."""
+
+
+def resolve_priority(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PodSpec:
+    """The spec with the priority and the preemption policy of its PriorityClass.
+
+    `classes` by name; the built-in ones need not be among them. A pod without a class gets the global default one, or
+    priority 0. A pod that has a priority was admitted before and stays as it is; `priority_conflicts` checks such a
+    one. Raises InputError with the place `spec.priorityClassName` or `spec.preemptionPolicy`.
+    """
+    if spec.priority is not None:
+        return spec
+    chosen = _class_of(spec, classes)
+    conflict = _policy_conflict(spec, chosen)
+    if conflict is not None:
+        raise conflict
+    return replace(
+        spec,
+        priority_class_name=chosen.metadata.name,
+        priority=chosen.value,
+        preemption_policy=_policy(chosen),
+    )
+
+
+def priority_conflicts(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> Iterator[InputError]:
+    """Why admission would refuse a new pod: an unknown class, or a priority or policy that its class does not give."""
+    try:
+        chosen = _class_of(spec, classes)
+    except InputError as error:
+        yield error
+        return
+    if spec.priority is not None and spec.priority != chosen.value:
+        yield InputError(
+            f"the integer value of priority ({spec.priority}) must not be provided in pod spec; priority admission "
+            f"controller computed {chosen.value} from the given PriorityClass name",
+            place=Place(field="spec.priority"),
+        )
+        return
+    conflict = _policy_conflict(spec, chosen)
+    if conflict is not None:
+        yield conflict
+
+
+def names_no_priority(spec: PodSpec) -> bool:
+    """Neither a priority nor a class is written."""
+    return spec.priority is None and not spec.priority_class_name
+
+
+def global_default(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
+    """The class of pods that name none: of several, which only a race can leave, the one of the lowest value."""
+    return min((one for one in classes.values() if one.global_default), key=lambda one: one.value, default=None)
+
+
+def _class_of(spec: PodSpec, classes: Mapping[str, PriorityClass]) -> PriorityClass:
+    name = spec.priority_class_name
+    if not name:
+        return global_default(classes) or PriorityClass(preemption_policy=PREEMPT_LOWER_PRIORITY)
+    chosen = classes.get(name) or BUILT_IN_CLASSES.get(name)
+    if chosen is None:
+        raise InputError(
+            f"no PriorityClass with name {name} was found",
+            place=Place(field="spec.priorityClassName"),
+            hint=nearest(name, [*classes, *BUILT_IN_CLASSES]),
+        )
+    return chosen
+
+
+def _policy(chosen: PriorityClass) -> str:
+    return chosen.preemption_policy or PREEMPT_LOWER_PRIORITY
+
+
+def _policy_conflict(spec: PodSpec, chosen: PriorityClass) -> InputError | None:
+    if spec.preemption_policy in (None, _policy(chosen)):
+        return None
+    return InputError(
+        f"the string value of PreemptionPolicy ({spec.preemption_policy}) must not be provided in pod spec; "
+        f"priority admission controller computed {_policy(chosen)} from the given PriorityClass name",
+        place=Place(field="spec.preemptionPolicy"),
+    )
+
+
+# What a RuntimeClass adds to the pods that name it. Upstream: plugin/pkg/admission/runtimeclass/admission.go.
+
+
+def check_runtime_class(runtime_class: RuntimeClass) -> RuntimeClass:
+    """The same one. Raises InputError with the field's path where a quantity of its overhead is none."""
+    if runtime_class.overhead is not None:
+        try:
+            exact_amounts(runtime_class.overhead.pod_fixed)
+        except InputError as error:
+            raise error.at(Place(field="overhead.podFixed")) from None
+    return runtime_class
+
+
+def find_runtime_class(spec: PodSpec, classes: Mapping[str, RuntimeClass]) -> RuntimeClass | None:
+    """The class that a pod names, None where it names none. Raises InputError at `spec.runtimeClassName`."""
+    name = spec.runtime_class_name
+    if name is None:
+        return None
+    if name not in classes:
+        raise InputError(
+            f'pod rejected: RuntimeClass "{name}" not found',
+            place=Place(field="spec.runtimeClassName"),
+            hint=nearest(name, classes),
+        )
+    return classes[name]
+
+
+def apply_runtime_class(spec: PodSpec, runtime_class: RuntimeClass) -> PodSpec:
+    """The spec with the class's overhead, node selector and tolerations.
+
+    Raises InputError at `spec.overhead` or `spec.nodeSelector[key]` where the pod says something else.
+    """
+    if runtime_class.overhead is not None:
+        overhead = runtime_class.overhead.pod_fixed
+        if spec.overhead and not _same(overhead, spec.overhead):
+            raise _other_overhead()
+        spec = replace(spec, overhead=overhead)
+    if runtime_class.scheduling is None:
+        return spec
+    wanted = runtime_class.scheduling.node_selector
+    for key, value in sorted(wanted.items()):
+        own = spec.node_selector.get(key, value)
+        if own != value:
+            ours, theirs = f"pod.spec.nodeSelector[{key}]", f"runtimeClass.scheduling.nodeSelector[{key}]"
+            raise InputError(
+                f"conflict: {theirs} = {value}; {ours} = {own}", place=Place(field=f"spec.nodeSelector[{key}]")
+            )
+    return replace(
+        spec,
+        node_selector=spec.node_selector | wanted,
+        tolerations=merge_tolerations(spec.tolerations, runtime_class.scheduling.tolerations),
+    )
+
+
+def check_overhead(spec: PodSpec, runtime_class: RuntimeClass | None) -> None:
+    """Refuse an overhead that does not come from the pod's class, by an InputError at `spec.overhead`."""
+    if runtime_class is not None and runtime_class.overhead is not None:
+        if not _same(runtime_class.overhead.pod_fixed, spec.overhead):
+            raise _other_overhead()
+    elif spec.overhead:
+        raise InputError(
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead",
+            place=Place(field="spec.overhead"),
+        )
+
+
+def _same(one: ResourceList, other: ResourceList) -> bool:
+    return exact_amounts(one) == exact_amounts(other)
+
+
+def _other_overhead() -> InputError:
+    return InputError(
+        "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead", place=Place(field="spec.overhead")
+    )

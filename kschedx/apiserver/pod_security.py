@@ -1,0 +1,537 @@
+"""Pod Security admission: which pods a namespace's Pod Security Standard lets in, in the API server's words.
+
+Upstream: k8s.io/pod-security-admission.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+
+from msgspec import Struct
+
+from kschedx.apiserver.security_context import APP_ARMOR_ANNOTATION, Judged, JudgedContainer, SELinuxOptions
+from kschedx.kube.field_errors import quoted
+
+# What a namespace's labels say to Pod Security admission. Upstream: api/helpers.go and api/constants.go.
+
+PREFIX = "pod-security.kubernetes.io/"
+LATEST = "latest"
+_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
+
+
+class Level(IntEnum):
+    """In order of strictness."""
+
+    PRIVILEGED = 0
+    BASELINE = 1
+    RESTRICTED = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+_LEVELS: Mapping[str, Level] = {str(level): level for level in Level}
+
+
+class LevelVersion(Struct, frozen=True):
+    level: Level = Level.PRIVILEGED
+    minor: int | None = None
+    """Of Kubernetes 1; None is the newest that the API server knows."""
+
+    def __str__(self) -> str:
+        return f"{self.level}:{LATEST if self.minor is None else f'v1.{self.minor}'}"
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    enforce: LevelVersion = LevelVersion()
+    warn: LevelVersion = LevelVersion()
+
+
+def policy_of(labels: Mapping[str, str]) -> Policy:
+    """The policy of a namespace, where the API server's own configuration has no other defaults than its built-in ones.
+
+    What cannot be read counts as restricted, and the newest version; for warnings as privileged.
+    """
+    enforce, is_level = _read(labels, "enforce", Level.RESTRICTED)
+    warn, _ = _read(labels, "warn", Level.PRIVILEGED)
+    if f"{PREFIX}warn" not in labels and is_level and enforce.level > warn.level:
+        has_version = f"{PREFIX}warn-version" in labels
+        warn = LevelVersion(enforce.level, warn.minor if has_version else enforce.minor)
+    return Policy(enforce=enforce, warn=warn)
+
+
+def _read(labels: Mapping[str, str], mode: str, unreadable: Level) -> tuple[LevelVersion, bool]:
+    """What is said for a mode, and whether it names a level."""
+    written = labels.get(f"{PREFIX}{mode}")
+    level = Level.PRIVILEGED if written is None else _LEVELS.get(written, unreadable)
+    version = _VERSION.fullmatch(labels.get(f"{PREFIX}{mode}-version", LATEST))
+    return LevelVersion(level, int(version[1]) if version else None), written in _LEVELS
+
+
+# The checks of the Pod Security Standards: each says what it forbids of a pod, or None.
+#
+# Upstream: policy/check_*.go.
+
+
+class Edition(Struct, frozen=True, kw_only=True):
+    """Which text of the standards counts."""
+
+    minor: int
+    """The release of Kubernetes 1 whose checks are made."""
+    relaxes_own_users: bool = False
+    """UserNamespacesPodSecurityStandards, before 1.35 did so for all."""
+
+    def lets_pass(self, pod: Judged) -> bool:
+        """Root in a user namespace of the pod's own is nobody on the node."""
+        return pod.has_own_users and (self.relaxes_own_users or self.minor >= _OWN_USERS)
+
+
+class Violation(Struct, frozen=True, kw_only=True):
+    reason: str
+    """`hostPath volumes`, what a check forbids."""
+    detail: str
+    """`volume "logs"`, what of the pod it is about."""
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.detail})"
+
+
+PodSecurityRule = Callable[[Judged, Edition], Violation | None]
+
+_OWN_USERS = 35
+_WINDOWS = 25
+"""Since then, what no Windows pod can say is not asked of one."""
+
+ALLOWED_CAPABILITIES = frozenset({
+    "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
+    "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+})  # fmt: skip
+"""By baseline."""
+NET_BIND_SERVICE = "NET_BIND_SERVICE"
+"""The one that restricted allows."""
+ALL = "ALL"
+PROFILE_TYPES = ("RuntimeDefault", "Localhost")
+"""Of seccomp and AppArmor, that are allowed."""
+
+_SYSCTLS: Mapping[str, int] = {
+    "kernel.shm_rmid_forced": 0,
+    "net.ipv4.ip_local_port_range": 0,
+    "net.ipv4.tcp_syncookies": 0,
+    "net.ipv4.ping_group_range": 0,
+    "net.ipv4.ip_unprivileged_port_start": 0,
+    "net.ipv4.ip_local_reserved_ports": 27,
+    "net.ipv4.tcp_keepalive_time": 29,
+    "net.ipv4.tcp_fin_timeout": 29,
+    "net.ipv4.tcp_keepalive_intvl": 29,
+    "net.ipv4.tcp_keepalive_probes": 29,
+    "net.ipv4.tcp_rmem": 32,
+    "net.ipv4.tcp_wmem": 32,
+}
+"""Those that are allowed, and since when."""
+_SE_LINUX_TYPES: Mapping[str, int] = {
+    "": 0,
+    "container_t": 0,
+    "container_init_t": 0,
+    "container_kvm_t": 0,
+    "container_engine_t": 31,
+}
+_VOLUME_TYPES = frozenset({
+    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret",
+})  # fmt: skip
+"""Those that restricted allows."""
+_SECCOMP_OF_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_OF_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_OLD_SECCOMP = ("runtime/default", "docker/default")
+_LOCAL = "localhost/"
+
+
+# --- baseline
+
+
+def app_armor(pod: Judged, _: Edition) -> Violation | None:
+    of_pod = pod.context.app_armor_profile
+    values = set() if of_pod is None or of_pod.type in PROFILE_TYPES else {of_pod.type}
+    setters = ["pod"] if values else []
+    bad: list[str] = []
+    for container in pod.containers:
+        profile = container.context.app_armor_profile
+        if profile is not None and profile.type not in PROFILE_TYPES:
+            bad.append(container.name)
+            values.add(profile.type)
+    if bad:
+        setters.append(_containers(bad))
+    annotations = sorted(
+        f"{key}={quoted(value)}"
+        for key, value in pod.annotations.items()
+        if key.startswith(APP_ARMOR_ANNOTATION) and value not in ("", _OLD_SECCOMP[0]) and not value.startswith(_LOCAL)
+    )
+    if annotations:
+        setters.append(_plural("annotation", annotations))
+    if not setters:
+        return None
+    told = [*sorted(values), *annotations]
+    return Violation(
+        reason=_plural("forbidden AppArmor profile", told),
+        detail=f"{' and '.join(setters)} must not set AppArmor profile type to {_names(told)}",
+    )
+
+
+def baseline_capabilities(pod: Judged, _: Edition) -> Violation | None:
+    bad, forbidden = _adding(pod, ALLOWED_CAPABILITIES)
+    if not bad:
+        return None
+    detail = f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add"
+    return Violation(reason="non-default capabilities", detail=detail)
+
+
+def host_namespaces(pod: Judged, _: Edition) -> Violation | None:
+    shared = {"hostNetwork": pod.host_network, "hostPID": pod.host_pid, "hostIPC": pod.host_ipc}
+    told = [f"{name}=true" for name, is_shared in shared.items() if is_shared]
+    return Violation(reason="host namespaces", detail=", ".join(told)) if told else None
+
+
+def host_path_volumes(pod: Judged, _: Edition) -> Violation | None:
+    names = [_name(volume) for volume in pod.volumes if volume.get("hostPath") is not None]
+    if not names:
+        return None
+    return Violation(reason="hostPath volumes", detail=f"{_plural('volume', names)} {_names(names)}")
+
+
+def host_ports(pod: Judged, _: Edition) -> Violation | None:
+    bad = [container.name for container in pod.containers if container.host_ports]
+    ports = sorted({str(port) for container in pod.containers for port in container.host_ports})
+    if not bad:
+        return None
+    detail = f"{_containers(bad)} {_uses(bad)} {_plural('hostPort', ports)} {', '.join(ports)}"
+    return Violation(reason="hostPort", detail=detail)
+
+
+def hosts_of_probes(pod: Judged, _: Edition) -> Violation | None:
+    bad = sorted({container.name for container in pod.containers if container.hosts})
+    hosts = sorted({host for container in pod.containers for host in container.hosts})
+    if not bad:
+        return None
+    detail = f"{_containers(bad)} {_uses(bad)} {_plural('probe or lifecycle host', hosts)} {_names(hosts)}"
+    return Violation(reason="probe or lifecycle host", detail=detail)
+
+
+def privileged(pod: Judged, _: Edition) -> Violation | None:
+    bad = [container.name for container in pod.containers if container.context.privileged]
+    if not bad:
+        return None
+    return Violation(reason="privileged", detail=f"{_containers(bad)} must not set securityContext.privileged=true")
+
+
+def baseline_proc_mount(pod: Judged, edition: Edition) -> Violation | None:
+    return None if edition.lets_pass(pod) else proc_mount(pod, edition)
+
+
+def proc_mount(pod: Judged, _: Edition) -> Violation | None:
+    mounts = {one.name: one.context.proc_mount for one in pod.containers}
+    bad = [name for name, mount in mounts.items() if mount not in (None, "Default")]
+    if not bad:
+        return None
+    values = sorted({mounts[name] or "" for name in bad})
+    return Violation(
+        reason="procMount", detail=f"{_containers(bad)} must not set securityContext.procMount to {_names(values)}"
+    )
+
+
+def se_linux(pod: Judged, edition: Edition) -> Violation | None:
+    def is_bad(options: SELinuxOptions | None) -> bool:
+        return options is not None and bool(
+            _is_new(_SE_LINUX_TYPES, options.type, edition) or options.user or options.role
+        )
+
+    of_pod = pod.context.se_linux_options
+    bad = [one for one in pod.containers if is_bad(one.context.se_linux_options)]
+    setters = [*(["pod"] if is_bad(of_pod) else []), *([_containers([one.name for one in bad])] if bad else [])]
+    if not setters:
+        return None
+    every = [one for one in (of_pod, *(one.context.se_linux_options for one in bad)) if one is not None]
+    types = sorted({one.type for one in every if _is_new(_SE_LINUX_TYPES, one.type, edition)})
+    data = [f"{_plural('type', types)} {_names(types)}"] if types else []
+    data += ["user may not be set"] if any(one.user for one in every) else []
+    data += ["role may not be set"] if any(one.role for one in every) else []
+    detail = f"{' and '.join(setters)} set forbidden securityContext.seLinuxOptions: {'; '.join(data)}"
+    return Violation(reason="seLinuxOptions", detail=detail)
+
+
+def baseline_seccomp(pod: Judged, edition: Edition) -> Violation | None:
+    if edition.minor < 19:
+        return _seccomp_annotations(pod)
+    return _bad_seccomp(pod)
+
+
+def sysctls(pod: Judged, edition: Edition) -> Violation | None:
+    bad = [one.name for one in pod.context.sysctls if _is_new(_SYSCTLS, one.name, edition)]
+    return Violation(reason="forbidden sysctls", detail=", ".join(bad)) if bad else None
+
+
+def windows_host_process(pod: Judged, _: Edition) -> Violation | None:
+    of_pod = pod.context.windows_options
+    bad = [
+        one.name for one in pod.containers if one.context.windows_options and one.context.windows_options.host_process
+    ]
+    setters = [*(["pod"] if of_pod and of_pod.host_process else []), *([_containers(bad)] if bad else [])]
+    if not setters:
+        return None
+    return Violation(
+        reason="hostProcess",
+        detail=f"{' and '.join(setters)} must not set securityContext.windowsOptions.hostProcess=true",
+    )
+
+
+# --- restricted
+
+
+def allow_privilege_escalation(pod: Judged, edition: Edition) -> Violation | None:
+    bad = [one.name for one in pod.containers if one.context.allow_privilege_escalation is not False]
+    if not bad or _is_windows(pod, edition):
+        return None
+    return Violation(
+        reason="allowPrivilegeEscalation != false",
+        detail=f"{_containers(bad)} must set securityContext.allowPrivilegeEscalation=false",
+    )
+
+
+def restricted_capabilities(pod: Judged, edition: Edition) -> Violation | None:
+    if _is_windows(pod, edition):
+        return None
+    missing = [one.name for one in pod.containers if ALL not in _dropped(one)]
+    bad, forbidden = _adding(pod, frozenset({NET_BIND_SERVICE}))
+    told = [f'{_containers(missing)} must set securityContext.capabilities.drop=["ALL"]'] if missing else []
+    if bad:
+        told.append(f"{_containers(bad)} must not include {_names(forbidden)} in securityContext.capabilities.add")
+    return Violation(reason="unrestricted capabilities", detail="; ".join(told)) if told else None
+
+
+def restricted_volumes(pod: Judged, _: Edition) -> Violation | None:
+    bad: list[str] = []
+    types: set[str] = set()
+    for volume in pod.volumes:
+        sources = [key for key, value in volume.items() if key != "name" and value is not None]
+        if sources and _VOLUME_TYPES.isdisjoint(sources):  # without any it is an emptyDir
+            bad.append(_name(volume))
+            types.add(sources[0])
+    if not bad:
+        return None
+    kinds = sorted(types)
+    told = f"{_plural('restricted volume type', kinds)} {_names(kinds)}"
+    return Violation(
+        reason="restricted volume types", detail=f"{_plural('volume', bad)} {_names(bad)} {_uses(bad)} {told}"
+    )
+
+
+def run_as_non_root(pod: Judged, edition: Edition) -> Violation | None:
+    if edition.lets_pass(pod):
+        return None
+    reason, of_pod = "runAsNonRoot != true", pod.context.run_as_non_root
+    bad = [one.name for one in pod.containers if one.context.run_as_non_root is False]
+    setters = [*(["pod"] if of_pod is False else []), *([_containers(bad)] if bad else [])]
+    if setters:
+        detail = f"{' and '.join(setters)} must not set securityContext.runAsNonRoot=false"
+        return Violation(reason=reason, detail=detail)
+    silent = [one.name for one in pod.containers if one.context.run_as_non_root is None and not of_pod]
+    if not silent:
+        return None
+    return Violation(reason=reason, detail=f"pod or {_containers(silent)} must set securityContext.runAsNonRoot=true")
+
+
+def run_as_user(pod: Judged, edition: Edition) -> Violation | None:
+    if edition.lets_pass(pod):
+        return None
+    bad = [one.name for one in pod.containers if one.context.run_as_user == 0]
+    setters = [*(["pod"] if pod.context.run_as_user == 0 else []), *([_containers(bad)] if bad else [])]
+    if not setters:
+        return None
+    return Violation(reason="runAsUser=0", detail=f"{' and '.join(setters)} must not set runAsUser=0")
+
+
+def restricted_seccomp(pod: Judged, edition: Edition) -> Violation | None:
+    if _is_windows(pod, edition):
+        return None
+    explicit = _bad_seccomp(pod)
+    if explicit is not None or pod.context.seccomp_profile is not None:
+        return explicit
+    silent = [one.name for one in pod.containers if one.context.seccomp_profile is None]
+    if not silent:
+        return None
+    allowed = '"RuntimeDefault" or "Localhost"'
+    detail = f"pod or {_containers(silent)} must set securityContext.seccompProfile.type to {allowed}"
+    return Violation(reason="seccompProfile", detail=detail)
+
+
+# --- what several have in common
+
+
+def _bad_seccomp(pod: Judged) -> Violation | None:
+    of_pod = pod.context.seccomp_profile
+    values = set() if of_pod is None or of_pod.type in PROFILE_TYPES else {of_pod.type}
+    setters = ["pod"] if values else []
+    bad: list[str] = []
+    for container in pod.containers:
+        profile = container.context.seccomp_profile
+        if profile is not None and profile.type not in PROFILE_TYPES:
+            bad.append(container.name)
+            values.add(profile.type)
+    if bad:
+        setters.append(_containers(bad))
+    if not setters:
+        return None
+    detail = f"{' and '.join(setters)} must not set securityContext.seccompProfile.type to {_names(sorted(values))}"
+    return Violation(reason="seccompProfile", detail=detail)
+
+
+def _seccomp_annotations(pod: Judged) -> Violation | None:
+    keys = {_SECCOMP_OF_POD, *(f"{_SECCOMP_OF_CONTAINER}{one.name}" for one in pod.containers)}
+    told = sorted(
+        f"{key}={quoted(pod.annotations[key])}"
+        for key in keys & pod.annotations.keys()
+        if pod.annotations[key] not in _OLD_SECCOMP and not pod.annotations[key].startswith(_LOCAL)
+    )
+    if not told:
+        return None
+    return Violation(reason="seccompProfile", detail=f"forbidden {_plural('annotation', told)} {', '.join(told)}")
+
+
+def _adding(pod: Judged, allowed: frozenset[str]) -> tuple[list[str], list[str]]:
+    """The containers that add capabilities beyond those allowed, and which."""
+    bad: list[str] = []
+    forbidden: set[str] = set()
+    for container in pod.containers:
+        capabilities = container.context.capabilities
+        beyond = set() if capabilities is None else {*(capabilities.add or ())} - allowed
+        if beyond:
+            bad.append(container.name)
+            forbidden |= beyond
+    return bad, sorted(forbidden)
+
+
+def _dropped(container: JudgedContainer) -> tuple[str, ...]:
+    capabilities = container.context.capabilities
+    return () if capabilities is None else capabilities.drop or ()
+
+
+def _is_windows(pod: Judged, edition: Edition) -> bool:
+    return pod.is_windows and edition.minor >= _WINDOWS
+
+
+def _is_new(allowed: Mapping[str, int], value: str, edition: Edition) -> bool:
+    """Whether it is not allowed, or not yet."""
+    return value not in allowed or allowed[value] > edition.minor
+
+
+def _name(volume: Mapping[str, object]) -> str:
+    return str(volume.get("name") or "")
+
+
+def _containers(names: Sequence[str]) -> str:
+    return f"{_plural('container', names)} {_names(names)}"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _plural(word: str, of: Sequence[str]) -> str:
+    return word if len(of) == 1 else f"{word}s"
+
+
+def _uses(of: Sequence[str]) -> str:
+    return "uses" if len(of) == 1 else "use"
+
+
+# Which checks a level of the Pod Security Standards has in each release, and what they come to.
+#
+# Upstream: policy/registry.go and policy/checks.go.
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    name: str
+    rule: PodSecurityRule
+    level: Level = Level.BASELINE
+    since: int = 0
+    """The release of Kubernetes 1 that has it first."""
+    overrides: str = ""
+    """The check of baseline in whose place it is made."""
+
+
+_CHECKS = (
+    Check(name="appArmorProfile", rule=app_armor),
+    Check(name="capabilities_baseline", rule=baseline_capabilities),
+    Check(name="hostNamespaces", rule=host_namespaces),
+    Check(name="hostPathVolumes", rule=host_path_volumes),
+    Check(name="hostPorts", rule=host_ports),
+    Check(name="hostProbesAndHostLifecycle", rule=hosts_of_probes, since=34),
+    Check(name="privileged", rule=privileged),
+    Check(name="procMount", rule=baseline_proc_mount),
+    Check(name="seLinuxOptions", rule=se_linux),
+    Check(name="seccompProfile_baseline", rule=baseline_seccomp),
+    Check(name="sysctls", rule=sysctls),
+    Check(name="windowsHostProcess", rule=windows_host_process),
+    Check(name="allowPrivilegeEscalation", rule=allow_privilege_escalation, level=Level.RESTRICTED, since=8),
+    Check(
+        name="capabilities_restricted",
+        rule=restricted_capabilities,
+        level=Level.RESTRICTED,
+        since=22,
+        overrides="capabilities_baseline",
+    ),
+    Check(
+        name="procMount_restricted",
+        rule=proc_mount,
+        level=Level.RESTRICTED,
+        since=35,
+        overrides="procMount",
+    ),
+    Check(
+        name="restrictedVolumes",
+        rule=restricted_volumes,
+        level=Level.RESTRICTED,
+        overrides="hostPathVolumes",
+    ),
+    Check(name="runAsNonRoot", rule=run_as_non_root, level=Level.RESTRICTED),
+    Check(name="runAsUser", rule=run_as_user, level=Level.RESTRICTED, since=23),
+    Check(
+        name="seccompProfile_restricted",
+        rule=restricted_seccomp,
+        level=Level.RESTRICTED,
+        since=19,
+        overrides="seccompProfile_baseline",
+    ),
+)
+"""In the order in which they are told: baseline first, each level by name."""
+
+
+class Standards(Struct, frozen=True, kw_only=True):
+    """What an API server knows of the standards."""
+
+    minor: int
+    """Its release of Kubernetes 1."""
+    relaxes_own_users: bool = False
+    """UserNamespacesPodSecurityStandards."""
+
+    def edition(self, wanted: LevelVersion) -> Edition:
+        """A version that is newer than the API server counts as its own."""
+        minor = self.minor if wanted.minor is None else min(wanted.minor, self.minor)
+        return Edition(minor=minor, relaxes_own_users=self.relaxes_own_users)
+
+
+def violations(pod: Judged, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
+    """What a level forbids of a pod, in the order in which it is told."""
+    edition = standards.edition(wanted)
+    found = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))
+    return tuple(one for one in found if one is not None)
+
+
+def told(found: tuple[Violation, ...]) -> str:
+    return ", ".join(map(str, found))
+
+
+def _checks(level: Level, minor: int) -> Iterator[Check]:
+    made = [check for check in _CHECKS if check.level <= level and check.since <= minor]
+    overridden = {check.overrides for check in made}
+    return (check for check in made if check.name not in overridden)

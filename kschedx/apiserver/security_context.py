@@ -1,0 +1,267 @@
+"""What a manifest says of the rights that a pod has on its node: no scheduler reads it, but Pod Security judges by it.
+
+Decoded from manifests and templates that are asked about, never from the pods of a cluster. Upstream: core/v1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.kube.scalars import Int64
+from kschedx.kube.types import Container, Labels, Pod
+
+
+class SELinuxOptions(Struct, frozen=True, kw_only=True):
+    user: str = ""
+    role: str = ""
+    type: str = ""
+    level: str = ""
+
+
+class Profile(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of seccomp or of AppArmor."""
+
+    type: str = ""
+    localhost_profile: str | None = None
+
+
+class WindowsOptions(Struct, frozen=True, kw_only=True, rename="camel"):
+    gmsa_credential_spec_name: str | None = None
+    gmsa_credential_spec: str | None = None
+    run_as_user_name: str | None = None
+    host_process: bool | None = None
+
+
+class Sysctl(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    value: str = ""
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    add: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
+
+
+class _Shared(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a container may say anew."""
+
+    se_linux_options: SELinuxOptions | None = None
+    windows_options: WindowsOptions | None = None
+    run_as_user: Int64 | None = None
+    run_as_group: Int64 | None = None
+    run_as_non_root: bool | None = None
+    seccomp_profile: Profile | None = None
+    app_armor_profile: Profile | None = None
+
+
+class PodSecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
+    supplemental_groups: tuple[Int64, ...] | None = None
+    supplemental_groups_policy: str | None = None
+    fs_group: Int64 | None = None
+    fs_group_change_policy: str | None = None
+    se_linux_change_policy: str | None = None
+    sysctls: tuple[Sysctl, ...] = ()
+
+
+class SecurityContext(_Shared, frozen=True, kw_only=True, rename="camel"):
+    """A container's."""
+
+    capabilities: Capabilities | None = None
+    privileged: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    allow_privilege_escalation: bool | None = None
+    proc_mount: str | None = None
+
+
+class HTTPGetAction(Struct, frozen=True, kw_only=True):
+    host: str = ""
+
+
+class TCPSocketAction(Struct, frozen=True, kw_only=True):
+    host: str = ""
+
+
+class Handler(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of a probe, or of a step of a container's life."""
+
+    http_get: HTTPGetAction | None = None
+    tcp_socket: TCPSocketAction | None = None
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(one.host for one in (self.http_get, self.tcp_socket) if one is not None and one.host)
+
+
+class Lifecycle(Struct, frozen=True, kw_only=True, rename="camel"):
+    post_start: Handler | None = None
+    pre_stop: Handler | None = None
+
+
+class SecuredContainer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A container of any kind, as Pod Security sees it beside its ports."""
+
+    name: str = ""
+    security_context: SecurityContext | None = None
+    liveness_probe: Handler | None = None
+    readiness_probe: Handler | None = None
+    startup_probe: Handler | None = None
+    lifecycle: Lifecycle | None = None
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """To which its probes and the steps of its life connect, where that is not the pod itself."""
+        steps = () if self.lifecycle is None else (self.lifecycle.post_start, self.lifecycle.pre_stop)
+        handlers = (self.liveness_probe, self.readiness_probe, self.startup_probe, *steps)
+        return frozenset(host for handler in handlers if handler is not None for host in handler.hosts)
+
+
+class Rights(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a pod's spec says of its rights."""
+
+    host_pid: bool = field(default=False, name="hostPID")
+    host_ipc: bool = field(default=False, name="hostIPC")
+    share_process_namespace: bool | None = None
+    security_context: PodSecurityContext | None = None
+
+
+# What a manifest says to the kubelet alone: no scheduler reads it, but the API server refuses a pod for its mistakes.
+#
+# Decoded from manifests that are asked about, never from the pods of a cluster.
+
+VolumeSource = Mapping[str, object]
+"""A volume as written: its name, and a source under each of its other keys."""
+
+
+class VolumeMount(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    mount_path: str = ""
+    sub_path: str = ""
+    sub_path_expr: str = ""
+
+
+class VolumeDevice(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    device_path: str = ""
+
+
+class EnvVar(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    value: str = ""
+    value_from: Mapping[str, object] | None = None
+
+
+class KubeletContainer(SecuredContainer, frozen=True, kw_only=True, rename="camel"):
+    env: tuple[EnvVar, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    volume_devices: tuple[VolumeDevice, ...] = ()
+    image_pull_policy: str = ""
+
+
+class PodOS(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):
+    volumes: tuple[VolumeSource, ...] = ()
+    containers: tuple[KubeletContainer, ...] = ()
+    init_containers: tuple[KubeletContainer, ...] = ()
+    ephemeral_containers: tuple[SecuredContainer, ...] = ()
+    dns_policy: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    os: PodOS | None = None
+
+
+class KubeletFields(Struct, frozen=True, kw_only=True):
+    """The same of a whole pod; empty for a pod of which nothing but what scheduling reads is known."""
+
+    spec: KubeletSpec = field(default_factory=KubeletSpec)
+
+
+# What Pod Security looks at, of a pod or a template.
+
+APP_ARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+"""With the container's name behind it."""
+WINDOWS = "windows"
+
+_PROFILES: Mapping[str, Profile] = {
+    "unconfined": Profile(type="Unconfined"),
+    "runtime/default": Profile(type="RuntimeDefault"),
+}
+_LOCAL = "localhost/"
+
+
+class JudgedContainer(Struct, frozen=True, kw_only=True):
+    name: str
+    context: SecurityContext
+    host_ports: frozenset[int]
+    hosts: frozenset[str]
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    annotations: Labels
+    is_windows: bool
+    host_network: bool
+    host_pid: bool
+    host_ipc: bool
+    has_own_users: bool
+    """It is in a user namespace of its own: hostUsers is false."""
+    context: PodSecurityContext
+    volumes: tuple[VolumeSource, ...]
+    containers: tuple[JudgedContainer, ...]
+    """Init containers, the others, ephemeral ones."""
+
+
+def judged(pod: Pod, kubelet: KubeletSpec, *, is_template: bool = False) -> Judged:
+    """`pod` is as it would be stored, `kubelet` the rest of what its manifest says."""
+    spec = pod.spec
+    is_windows = kubelet.os is not None and kubelet.os.name == WINDOWS
+    context = kubelet.security_context or PodSecurityContext()
+    containers = (
+        *_beside(spec.init_containers, kubelet.init_containers),
+        *_beside(spec.containers, kubelet.containers),
+        *_beside((), kubelet.ephemeral_containers),
+    )
+    if not (is_template or is_windows):
+        annotations, of_pod = pod.metadata.annotations, context.app_armor_profile
+        containers = tuple(_with_profile(one, annotations, of_pod) for one in containers)
+    return Judged(
+        annotations=pod.metadata.annotations,
+        is_windows=is_windows,
+        host_network=spec.host_network,
+        host_pid=kubelet.host_pid,
+        host_ipc=kubelet.host_ipc,
+        has_own_users=spec.host_users is False,
+        context=context,
+        volumes=kubelet.volumes,
+        containers=containers,
+    )
+
+
+def _beside(containers: Sequence[Container], secured: Sequence[SecuredContainer]) -> Iterator[JudgedContainer]:
+    for index, one in enumerate(secured):
+        ports = containers[index].ports if index < len(containers) else ()
+        yield JudgedContainer(
+            name=one.name,
+            context=one.security_context or SecurityContext(),
+            host_ports=frozenset(port.host_port for port in ports if port.host_port),
+            hosts=one.hosts,
+        )
+
+
+def _with_profile(container: JudgedContainer, annotations: Labels, of_pod: Profile | None) -> JudgedContainer:
+    """With the AppArmor profile that an annotation names, as a pod is stored (applyAppArmorVersionSkew in
+    pkg/registry/core/pod/strategy.go)."""
+    written = annotations.get(f"{APP_ARMOR_ANNOTATION}{container.name}")
+    if written is None or container.context.app_armor_profile is not None:
+        return container
+    profile = _PROFILES.get(written)
+    name = written.removeprefix(_LOCAL)
+    if name != written and name and name == name.strip():
+        profile = Profile(type="Localhost", localhost_profile=name)
+    if profile is None or profile == of_pod:
+        return container
+    return replace(container, context=replace(container.context, app_armor_profile=profile))

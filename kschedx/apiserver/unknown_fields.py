@@ -1,0 +1,245 @@
+"""Fields that are misspelled, in the wrong place or of the wrong type, as `kubectl apply` refuses them.
+
+Only what a person writes is held against the fields of Kubernetes (`fields.json`, which `.ci/derive-schemas` takes from
+its published OpenAPI description). What an API server has stored may be of a newer release, and is read as it is.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from kschedx.errors import InputError, Place, join_fields
+from kschedx.kube.decoding import is_stored
+
+FIELDS = Path(__file__).with_name("fields.json")
+
+Json: TypeAlias = dict[str, Any]
+_Steps: TypeAlias = tuple[str | int, ...]
+
+_WORDS: Mapping[str, tuple[list[str], str]] = {
+    "string": (["string"], "a string"),
+    "integer": (["integer"], "a whole number"),
+    "number": (["number"], "a number"),
+    "boolean": (["boolean"], "true or false"),
+    "quantity": (["string", "number"], "an amount"),
+    "intOrString": (["string", "integer"], "a whole number or a string"),
+}
+"""The types of values in fields.json: JSON's, and what an error calls them."""
+_BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
+"""Of a whole number, at most: many fields have 32, which fields.json does not tell."""
+_NEAR = 0.8
+"""From here on two names are the same with a slip of the finger."""
+_ALIKE = 0.7
+"""From here on a name may be what was meant."""
+_FEW = 4
+"""Fields that are all named where none is near."""
+
+
+def unknown_fields(manifest: Mapping[str, object]) -> list[InputError]:
+    """What is wrong with a manifest's fields, in their order; nothing for a kind that is not known."""
+    root = _kinds().get(f"{manifest.get('apiVersion')} {manifest.get('kind')}")
+    if root is None or is_stored(manifest) or _has_fields_of(manifest, root):
+        return []
+    from jsonschema import Draft202012Validator
+
+    found = Draft202012Validator(_schema(root)).iter_errors(manifest)
+    return [fault for error in found for fault in _told(error, root)]
+
+
+def _has_fields_of(value: object, kind: str) -> bool:
+    """Whether nothing is wrong, as nearly always: what is wrong, and where, is for jsonschema to say, which takes its
+    time to load."""
+    if value is None:
+        return True
+    fields = _fields(kind)
+    return isinstance(value, Mapping) and all(key in fields and _is_a(fields[key], item) for key, item in value.items())
+
+
+def _is_a(kind: Any, value: object) -> bool:
+    if value is None:
+        return True
+    match kind:
+        case [item]:
+            return isinstance(value, list) and all(_is_a(item, one) for one in value)
+        case {"*": item}:
+            return isinstance(value, dict) and all(_is_a(item, one) for one in value.values())
+        case "boolean":
+            return isinstance(value, bool)
+        case "any":
+            return True
+        case str() if kind.startswith("#"):
+            return _has_fields_of(value, kind[1:])
+    numbers: tuple[type, ...] = (int,) if kind in ("integer", "intOrString") else (int, float)
+    is_number = isinstance(value, numbers) and not isinstance(value, bool) and kind != "string"
+    if isinstance(value, int) and kind in _BITS and not _lowest(kind) <= value <= -_lowest(kind) - 1:
+        return False
+    return is_number or (isinstance(value, str) and kind in ("string", "quantity", "intOrString"))
+
+
+def _lowest(kind: str) -> int:
+    return -(1 << _BITS[kind] - 1)
+
+
+@cache
+def _file() -> Json:
+    loaded: Json = json.loads(FIELDS.read_text(encoding="utf-8"))
+    return loaded
+
+
+def _kinds() -> Mapping[str, str]:
+    """`apps/v1 Deployment` to the name of its type."""
+    kinds: Mapping[str, str] = _file()["kinds"]
+    return kinds
+
+
+def _fields(name: str) -> Mapping[str, Any]:
+    fields: Mapping[str, Any] = _file()["types"][name]
+    return fields
+
+
+@cache
+def _schema(root: str) -> Json:
+    """A JSON Schema for one type and everything below it."""
+    definitions: Json = {}
+    waiting = [root]
+    while waiting:
+        name = waiting.pop()
+        if name not in definitions:
+            properties = {field: _of_value(value) for field, value in _fields(name).items()}
+            definitions[name] = {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
+            waiting += [_below(value) for value in _fields(name).values() if _below(value)]
+    return {"$ref": f"#/$defs/{root}", "$defs": definitions}
+
+
+def _below(value: Any) -> str:
+    """The type that a value consists of, or lists, or has under its keys."""
+    match value:
+        case [item]:
+            return _below(item)
+        case {"*": item}:
+            return _below(item)
+        case str() if value.startswith("#"):
+            return value[1:]
+    return ""
+
+
+def _of_value(value: Any) -> Json:
+    """Null is an absent value to an API server, wherever it stands."""
+    match value:
+        case [item]:
+            return {"type": ["array", "null"], "items": _of_value(item)}
+        case {"*": item}:
+            return {"type": ["object", "null"], "additionalProperties": _of_value(item)}
+        case str() if value.startswith("#"):
+            return {"$ref": f"#/$defs/{value[1:]}"}
+        case str() if value in _WORDS:
+            bounds = {"minimum": _lowest(value), "maximum": -_lowest(value) - 1} if value in _BITS else {}
+            return {"type": [*_WORDS[value][0], "null"], "description": _WORDS[value][1], **bounds}
+    return {}
+
+
+def _told(error: Any, root: str) -> Iterator[InputError]:
+    steps: _Steps = tuple(error.absolute_path)
+    if error.validator == "additionalProperties":
+        known = list(error.schema["properties"])
+        for name in error.instance:
+            if name not in error.schema["properties"]:
+                yield _unknown(steps, str(name), known, root)
+        return
+    if error.validator in ("minimum", "maximum"):
+        bounds = f"between {error.schema['minimum']} and {error.schema['maximum']}"
+        field = field_of(steps)
+        yield InputError(f"expected a number {bounds}, found {_shown(error.instance)}", place=Place(field=field))
+        return
+    expected = error.schema.get("description") or ("a list" if "array" in error.schema["type"] else "a mapping")
+    found = error.instance
+    hint = "quote it to make it a string" if expected == "a string" and isinstance(found, int | float) else ""
+    yield InputError(f"expected {expected}, found {_shown(found)}", place=Place(field=field_of(steps)), hint=hint)
+
+
+def _unknown(steps: _Steps, name: str, known: Sequence[str], root: str) -> InputError:
+    field = join_fields(field_of(steps), _step(name))
+    return InputError("unknown field", place=Place(field=field), hint=_hint(steps, name, known, root))
+
+
+def _hint(steps: _Steps, name: str, known: Sequence[str], root: str) -> str:
+    """The field that was meant: a slip of the finger, else one of this name elsewhere, else the nearest name."""
+    likely = max(known, key=lambda one: _likeness(one, name), default="")
+    likeness = _likeness(likely, name)
+    if likeness < _NEAR or abs(len(likely) - len(name)) > 2:
+        places = [place for place in _places(root, name) if _is_related(place[0], steps)]
+        if places:
+            at, spelled = min(places, key=lambda place: (-_shared(place[0], steps), len(place[0])))
+            return f"{spelled} belongs in {field_of(at)}"
+    likely = next(
+        (one for one in known if len(name) > 5 and one.startswith(name)), likely if likeness >= _ALIKE else ""
+    )
+    if likely:
+        return f'did you mean "{likely}"?'
+    return f"allowed are {', '.join(sorted(known))}" if len(known) <= _FEW else ""
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one.lower(), other.lower()).ratio()
+
+
+def _places(root: str, name: str) -> Iterator[tuple[_Steps, str]]:
+    """Where a field of this name is, as the steps to what has it, and how it is written; of lists the first element."""
+    seen: set[str] = set()
+    waiting: list[tuple[_Steps, str]] = [((), root)]
+    while waiting:
+        at, kind = waiting.pop(0)
+        fields = _fields(kind)
+        spelled = next((field for field in fields if field.lower() == name.lower()), "")
+        if spelled:
+            yield at, spelled
+        if kind in seen:
+            continue
+        seen.add(kind)
+        for field, value in fields.items():
+            below = _below(value)
+            if below and len(at) < 12:
+                waiting.append(((*at, field, 0) if isinstance(value, list) else (*at, field), below))
+
+
+def _is_related(place: _Steps, steps: _Steps) -> bool:
+    """What has the field is above or below, or one step aside and no element of a list."""
+    ours, theirs = _names(steps), _names(place)
+    is_aside = len(theirs) - _shared(place, steps) <= 1 and len(theirs) == len(place)
+    return ours[: len(theirs)] == theirs or theirs[: len(ours)] == ours or is_aside
+
+
+def _names(steps: _Steps) -> tuple[str, ...]:
+    return tuple(step for step in steps if isinstance(step, str))
+
+
+def _shared(place: _Steps, steps: _Steps) -> int:
+    """How many steps two paths have in common."""
+    count = 0
+    for one, other in zip(_names(place), _names(steps), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def field_of(steps: Sequence[str | int]) -> str:
+    """`spec.containers[0].image`; a key that is no plain name is in brackets."""
+    field = ""
+    for step in steps:
+        field = f"{field}[{step}]" if isinstance(step, int) else join_fields(field, _step(step))
+    return field
+
+
+def _step(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() else f"[{name}]"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,0 +1,474 @@
+"""What depends on the cloud: the label that announces a GPU, and the labels that do not count when groups are compared.
+
+Upstream: GPULabel of each cloud provider, processors/nodegroupset/*_nodegroups.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kschedx.autoscaler.flags import Flags
+from kschedx.autoscaler.status import Health, NodeGroupStatus, ScaleUp
+from kschedx.kube.autoscalers import NODE_POOL_ID
+from kschedx.kube.quantity import value
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.types import Node, Taint
+from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.snapshot.columns import ClusterRow
+
+GPU_LABELS: Mapping[str, str] = {
+    "aws": "k8s.amazonaws.com/accelerator",
+    "gce": "cloud.google.com/gke-accelerator",
+    "azure": "kubernetes.azure.com/accelerator",
+    "clusterapi": "cluster-api/accelerator",
+}
+
+IGNORED_LABELS = frozenset({
+    "kubernetes.io/hostname",
+    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+    "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup",
+})  # fmt: skip
+"""Of every cloud."""
+
+IGNORED_LABELS_OF: Mapping[str, frozenset[str]] = {
+    "aws": frozenset({
+        "alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup",
+        "k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id",
+    }),
+    "azure": frozenset({
+        "agentpool", "kubernetes.azure.com/agentpool", "topology.disk.csi.azure.com/zone", "aksEngineVersion",
+        "creationSource", "poolName", "resourceNameSuffix", "kubernetes.azure.com/node-image-version",
+        "kubernetes.azure.com/consolidated-additional-properties",
+    }),
+    "gce": frozenset({"topology.gke.io/zone"}),
+}  # fmt: skip
+
+SAME_POOL_LABELS: Mapping[str, tuple[str, ...]] = {"azure": ("kubernetes.azure.com/agentpool", "agentpool")}
+"""Nodes with the same value of one of these are similar whatever else they are."""
+
+
+def gpu_label(cloud_provider: str) -> str | None:
+    return GPU_LABELS.get(cloud_provider)
+
+
+# Taints that a template loses, and those that make a node count as not yet started.
+#
+# Upstream: utils/taints/taints.go.
+
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+
+IGNORE_PREFIX = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+STARTUP_PREFIX = "startup-taint.cluster-autoscaler.kubernetes.io/"
+STATUS_PREFIX = "status-taint.cluster-autoscaler.kubernetes.io/"
+
+_DROPPED = frozenset({
+    TO_BE_DELETED, DELETION_CANDIDATE,
+    "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/network-unavailable", "node.kubernetes.io/pid-pressure",
+    "node.cloudprovider.kubernetes.io/uninitialized", "node.cloudprovider.kubernetes.io/shutdown",
+    "cloud.google.com/impending-node-termination", "NodeWithImpairedVolumes",
+})  # fmt: skip
+"""The autoscaler's own, and those that stand for a passing condition."""
+
+
+class TaintRules(Struct, frozen=True, kw_only=True):
+    """Which taints are passing, by the flags."""
+
+    startup: frozenset[str]
+    startup_prefixes: tuple[str, ...]
+    status: frozenset[str]
+    status_prefixes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, flags: Flags, behaviour: AutoscalerBehaviour) -> TaintRules:
+        named = behaviour.startup_taints_are_named
+        return cls(
+            startup=frozenset(flags.startup_taints),
+            startup_prefixes=(IGNORE_PREFIX, *((STARTUP_PREFIX,) if named else ()), *flags.startup_taint_prefixes),
+            status=frozenset(flags.status_taints),
+            status_prefixes=(STATUS_PREFIX,) if named else (),
+        )
+
+    def is_startup(self, key: str) -> bool:
+        """A node with this taint has not started yet."""
+        return key in self.startup or key.startswith(self.startup_prefixes)
+
+    def lasting(self, taints: Iterable[Taint]) -> tuple[Taint, ...]:
+        """Those that a new node of the group will have."""
+        return tuple(taint for taint in taints if not self._is_passing(taint.key))
+
+    def _is_passing(self, key: str) -> bool:
+        return key in _DROPPED or self.is_startup(key) or key in self.status or key.startswith(self.status_prefixes)
+
+
+# Which node belongs to which group, found out from what clouds write on nodes.
+#
+# The autoscaler asks its cloud; kschedx has only the nodes. What it goes by is told beside every answer.
+
+_POOL_LABELS: Mapping[str, str] = {
+    "eks.amazonaws.com/nodegroup": r"eks-{}-[0-9a-f-]+",
+    "alpha.eksctl.io/nodegroup-name": r"eksctl-.+-nodegroup-{}-NodeGroup-.+",
+    "kops.k8s.io/instancegroup": r"{}\..+",
+    "cloud.google.com/gke-nodepool": r".*/instanceGroups/gke-.+-{}-[0-9a-z]+-grp",
+    "kubernetes.azure.com/agentpool": r"aks-{}-\d+-vmss",
+    "agentpool": r"aks-{}-\d+-vmss",
+    "worker.gardener.cloud/pool": r".*-{}(-z\d+)?",
+    "cluster.x-k8s.io/deployment-name": r"MachineDeployment/[^/]+/{}",
+    "node.openshift.io/machineset": r"MachineSet/[^/]+/{}",
+}
+"""A label that names a node's pool, and the names that clouds make of it for the pool's groups."""
+
+
+_OWNER_KIND, _OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owner-name"
+_OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
+
+Found = tuple[str, str]
+"""A group's name and what told it."""
+
+
+class Membership(Struct, frozen=True, kw_only=True):
+    """The groups of the nodes, and how they were found out."""
+
+    groups: Mapping[str, str]
+    """Node to group; nodes of no group are left out."""
+    told_by: tuple[str, ...]
+    """Labels and the like that told, the most frequent first."""
+    ambiguous: tuple[str, ...] = ()
+    """Nodes for which several groups were found, which count for none."""
+
+    def group_of(self, node: Node) -> str | None:
+        return self.groups.get(node.name)
+
+
+def membership(
+    nodes: Sequence[Node], names: Sequence[str], *, label: str = "", told: Mapping[str, str] | None = None
+) -> Membership:
+    """`names` are the groups'. `label` is a label whose value is the group's name, `told` node to group as somebody
+    said; without them the clouds' habits are tried, the surest first."""
+    known = frozenset(names)
+    if label or told:
+        given = told or {}
+        groups = {
+            node.name: name
+            for node in nodes
+            if (name := given.get(node.name) or node.metadata.labels.get(label, "")) in known
+        }
+        return Membership(groups=groups, told_by=(f"label {label}",) if label else ("the file of groups",))
+    found: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    ambiguous: list[str] = []
+    rules = [*_by_value(known), _by_provider_id(names), _by_owner(known), _by_pool(names), _by_name(names)]
+    for node in nodes:
+        for rule in rules:
+            matches = dict(rule(node))
+            if len(matches) == 1:
+                ((name, why),) = matches.items()
+                found[node.name] = name
+                counts[why] = counts.get(why, 0) + 1
+                break
+            if matches:
+                ambiguous.append(node.name)
+                break
+    told_by = sorted(counts, key=lambda why: -counts[why])
+    return Membership(groups=found, told_by=tuple(told_by), ambiguous=tuple(ambiguous))
+
+
+Rule = Callable[[Node], Iterator[Found]]
+
+
+def _by_value(known: frozenset[str]) -> tuple[Rule, ...]:
+    """A label of a pool, or an annotation, that is the group's name itself."""
+
+    def by_label(node: Node) -> Iterator[Found]:
+        for label in _POOL_LABELS:
+            value = node.metadata.labels.get(label)
+            if value in known:
+                yield value, f"label {label}"
+
+    def by_annotation(node: Node) -> Iterator[Found]:
+        value = node.metadata.annotations.get(NODE_POOL_ID)
+        if value in known:
+            yield value, f"annotation {NODE_POOL_ID}"
+
+    return by_label, by_annotation
+
+
+def _by_provider_id(names: Sequence[str]) -> Rule:
+    """The group is a part of the instance's path: `.../virtualMachineScaleSets/NAME/virtualMachines/0`."""
+    by_lower = {name.lower(): name for name in names}
+
+    def rule(node: Node) -> Iterator[Found]:
+        for part in node.spec.provider_id.lower().split("/")[:-1]:
+            if part in by_lower:
+                yield by_lower[part], "spec.providerID"
+
+    return rule
+
+
+def _by_owner(known: frozenset[str]) -> Rule:
+    """Cluster API: the MachineSet, or the MachineDeployment whose name it begins with."""
+
+    def rule(node: Node) -> Iterator[Found]:
+        written = node.metadata.annotations
+        owner, namespace = written.get(_OWNER_NAME, ""), written.get(_OWNER_NAMESPACE, "")
+        if not owner:
+            return
+        for name in (
+            f"{written.get(_OWNER_KIND)}/{namespace}/{owner}",
+            f"MachineDeployment/{namespace}/{owner.rpartition('-')[0]}",
+        ):
+            if name in known:
+                yield name, f"annotation {_OWNER_NAME}"
+                return
+
+    return rule
+
+
+def _by_pool(names: Sequence[str]) -> Rule:
+    """The name that the cloud makes of the pool; a pool with a group in each zone is told apart by the node's name."""
+    cache: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def groups_of(label: str, value: str) -> tuple[str, ...]:
+        if (label, value) not in cache:
+            pattern = re.compile(_POOL_LABELS[label].format(re.escape(value)))
+            cache[label, value] = tuple(name for name in names if pattern.fullmatch(name))
+        return cache[label, value]
+
+    def rule(node: Node) -> Iterator[Found]:
+        for label in _POOL_LABELS:
+            value = node.metadata.labels.get(label)
+            if value is None:
+                continue
+            groups = groups_of(label, value)
+            named = [name for name in groups if node.name.startswith(_base(name) + "-")]
+            for name in named if len(named) == 1 else groups:
+                yield name, f"label {label}"
+            if groups:
+                return
+
+    return rule
+
+
+def _base(name: str) -> str:
+    """What the names of a group's instances begin with."""
+    return name.rpartition("/")[2].rpartition(".")[2].removesuffix("-grp")
+
+
+def _by_name(names: Sequence[str]) -> Rule:
+    """Instances are called after their group; the longest name counts."""
+    bases = sorted(((_base(name) + "-", name) for name in names), key=lambda pair: -len(pair[0]))
+
+    def rule(node: Node) -> Iterator[Found]:
+        for base, name in bases:
+            if len(base) > 1 and node.name.startswith(base):
+                yield name, "the nodes' names"
+                return
+
+    return rule
+
+
+# The state of the groups: which nodes are theirs, which of them are ready, and how many are about to come.
+#
+# Upstream: clusterstate/clusterstate.go, utils/kubernetes/ready.go, obtainNodeLists in core/static_autoscaler.go.
+
+GroupOfNode = Callable[[Node], str | None]
+
+_UNREADY_TAINTS = frozenset({
+    "node.kubernetes.io/not-ready", "node.kubernetes.io/disk-pressure", "node.kubernetes.io/network-unavailable",
+})  # fmt: skip
+_BAD: Mapping[str, tuple[str, ...]] = {
+    "Ready": ("False", "Unknown"),
+    "DiskPressure": ("True",),
+    "NetworkUnavailable": ("True",),
+}
+"""The conditions that are read, and the statuses that make a node unready."""
+
+_SUSPENDED = "Suspended"
+
+
+class Readiness(StrEnum):
+    READY = "ready"
+    NOT_STARTED = "not started"
+    UNREADY = "unready"
+    DELETED = "being deleted"
+    SUSPENDED = "suspended"
+
+
+class NodeState(Struct, frozen=True, kw_only=True):
+    """How the autoscaler sees a node."""
+
+    row: ClusterRow
+    group: str | None
+    readiness: Readiness
+    is_ready: bool
+    """Its conditions, taints, startup taints and GPUs all say so."""
+    lacks: str = ""
+    """The startup taint it has, or the GPUs that its label announces; empty where it is ready in these regards."""
+    is_cordoned: bool = False
+    stable_since: int = 0
+    """Nanoseconds since 1970 of the last change of a condition that is read."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Ready and not cordoned: one of CA's ready nodes."""
+        return self.is_ready and not self.is_cordoned
+
+
+class AutoscalerGroup(Struct, frozen=True, kw_only=True):
+    """A group with what is known about it before any pod is looked at."""
+
+    status: NodeGroupStatus
+    nodes: tuple[NodeState, ...]
+    upcoming: int
+    """Nodes that are counted as about to come."""
+
+    @property
+    def name(self) -> str:
+        return self.status.name
+
+    @property
+    def headroom(self) -> int:
+        """Nodes that can be added up to the maximum."""
+        return max(self.status.max_size - self.status.target, 0)
+
+    @property
+    def is_healthy(self) -> bool:
+        return self.status.health is not Health.UNHEALTHY
+
+    @property
+    def is_backed_off(self) -> bool:
+        return self.status.scale_up is ScaleUp.BACKOFF
+
+    @property
+    def not_started(self) -> tuple[NodeState, ...]:
+        return tuple(node for node in self.nodes if node.readiness is Readiness.NOT_STARTED)
+
+
+def node_states(
+    nodes: Sequence[Node], group_of: GroupOfNode, flags: Flags, behaviour: AutoscalerBehaviour, now: int
+) -> tuple[NodeState, ...]:
+    """Every node in list order; `now` in nanoseconds since 1970."""
+    judge = _Judge(
+        rules=TaintRules.of(flags, behaviour),
+        gpu_label=gpu_label(flags.cloud_provider),
+        flags=flags,
+        behaviour=behaviour,
+        now=now,
+    )
+    return tuple(judge.state(ClusterRow(row), node, group_of(node)) for row, node in enumerate(nodes))
+
+
+class _Judge(Struct, frozen=True, kw_only=True):
+    """Tells the state of a node."""
+
+    rules: TaintRules
+    gpu_label: str | None
+    flags: Flags
+    behaviour: AutoscalerBehaviour
+    now: int
+
+    def state(self, row: ClusterRow, node: Node, group: str | None) -> NodeState:
+        is_ready, stable_since = _conditions(node)
+        lacks = ""
+        if is_ready and not node.spec.unschedulable:
+            startup = (taint.key for taint in node.spec.taints if self.rules.is_startup(taint.key))
+            lacks = _missing_gpu(node, self.gpu_label, self.behaviour.gpus_that_show) or next(startup, "")
+            is_ready = not lacks
+        return NodeState(
+            row=row,
+            group=group,
+            readiness=self._readiness(node, is_ready),
+            is_ready=is_ready,
+            lacks=lacks,
+            is_cordoned=node.spec.unschedulable,
+            stable_since=stable_since,
+        )
+
+    def _readiness(self, node: Node, is_ready: bool) -> Readiness:
+        if any(taint.key == TO_BE_DELETED for taint in node.spec.taints):
+            return Readiness.DELETED
+        suspended = any(one.type == _SUSPENDED and one.status == "True" for one in node.status.conditions)
+        if self.behaviour.suspended_nodes_count and suspended:
+            return Readiness.SUSPENDED
+        if is_ready:
+            return Readiness.READY
+        started_by = _time(node.metadata.creation_timestamp) + self.flags.max_node_startup_time
+        return Readiness.NOT_STARTED if started_by > self.now else Readiness.UNREADY
+
+
+def _conditions(node: Node) -> tuple[bool, int]:
+    """Whether the node's own conditions and taints call it ready, and when one of them last changed."""
+    found = False
+    is_ready = True
+    since = 0
+    for condition in node.status.conditions:
+        bad = _BAD.get(condition.type)
+        if bad is None:
+            continue
+        found = found or condition.type == "Ready"
+        is_ready = is_ready and condition.status not in bad
+        since = max(since, _time(condition.last_transition_time))
+    if any(taint.key in _UNREADY_TAINTS for taint in node.spec.taints):
+        is_ready = False
+    return (is_ready, since) if found else (False, 0)
+
+
+def _missing_gpu(node: Node, label: str | None, resources: Sequence[str]) -> str:
+    """The GPU label of a node that has no GPU to offer."""
+    if label is None or label not in node.metadata.labels:
+        return ""
+    return "" if gpus_of(node, resources) is not None else label
+
+
+def gpus_of(node: Node, resources: Sequence[str]) -> int | None:
+    """The first kind of GPU that the node offers, of these, or None where it offers none."""
+    for resource in resources:
+        written = node.status.allocatable.get(resource)
+        if written is not None and value(written) != 0:
+            return value(written)
+    return None
+
+
+def _time(text: str | None) -> int:
+    return nanoseconds(text) if text else 0
+
+
+def cluster_is_healthy(nodes: Sequence[NodeState], flags: Flags) -> bool:
+    """Few enough nodes are unready, those outside of the groups included."""
+    unready = sum(node.readiness is Readiness.UNREADY for node in nodes)
+    share = flags.max_total_unready_percentage / 100.0 * float(len(nodes))
+    return not (unready > flags.ok_total_unready_count and float(unready) > share)
+
+
+def autoscaler_groups(
+    statuses: Sequence[NodeGroupStatus],
+    nodes: Sequence[NodeState],
+    behaviour: AutoscalerBehaviour,
+) -> tuple[AutoscalerGroup, ...]:
+    """In the cloud's order."""
+    members: dict[str, list[NodeState]] = {status.name: [] for status in statuses}
+    for node in nodes:
+        if node.group is not None and node.group in members:
+            members[node.group].append(node)
+    return tuple(
+        AutoscalerGroup(status=status, nodes=tuple(mine), upcoming=_upcoming(status, mine, behaviour))
+        for status in statuses
+        for mine in (members[status.name],)
+    )
+
+
+def _upcoming(status: NodeGroupStatus, nodes: Sequence[NodeState], behaviour: AutoscalerBehaviour) -> int:
+    there = (Readiness.READY, Readiness.UNREADY, Readiness.SUSPENDED)
+    missing = status.target - sum(node.readiness in there for node in nodes) - status.long_unregistered
+    if missing <= 0:
+        return 0
+    if behaviour.upcoming_needs_scale_up and status.scale_up is not ScaleUp.IN_PROGRESS:
+        return 0
+    return missing

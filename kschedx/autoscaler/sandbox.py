@@ -1,0 +1,335 @@
+"""The cluster that the cluster-autoscaler plays with: nodes are added, pods are put on them, and all of it is undone.
+
+Upstream: simulator/clustersnapshot (PredicateSnapshot, SchedulerPluginRunner).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.framework.interface import CycleState, FilterPlugin, Room
+from kschedx.framework.runtime import Framework
+from kschedx.framework.status import Code, Status, Verdicts
+from kschedx.kube.types import Node, Pod
+from kschedx.plugins.node_resources_fit import NodeResourcesFit
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+OF_OTHERS = frozenset({"PodTopologySpread", "InterPodAffinity"})
+"""Filter plugins for which other nodes count."""
+
+PRE_FILTER_FAILED = "PreFilter failed"
+PRE_FILTER_LEFT_OUT = "PreFilter filtered the Node out"
+
+
+class TemplateVerdict(Struct, frozen=True, kw_only=True):
+    """Whether a pod can run on a node, and if not, what the first plugin that rejects it says."""
+
+    fits: bool
+    plugin: str = ""
+    reasons: tuple[str, ...] = ()
+    error: str = ""
+    """Where it was not a Filter plugin's rejection."""
+
+
+FITS = TemplateVerdict(fits=True)
+
+
+class AddedNode(Struct, frozen=True, kw_only=True):
+    """A node to be added, with the pods that come with it."""
+
+    node: Node
+    pods: tuple[int, ...] = ()
+    """Rows of pods that run nowhere; copies of them run on the node."""
+    group: str = field(default="")
+
+
+class Brought(Struct, frozen=True, kw_only=True):
+    """A new node of the world, and what came with it."""
+
+    node: ClusterRow
+    pods: IntArray
+    """Rows of the pods."""
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What PreFilter and Filter found for a pod on one new node, among other new ones that it shall not see."""
+
+    stopped: TemplateVerdict | None
+    """PreFilter's word, where it ends there."""
+    rejections: tuple[TemplateVerdict, ...]
+    """Of the plugins that look at nothing but the node, in order."""
+    index: int
+    """The node's place among the new ones."""
+    new: tuple[Brought, ...]
+    labels_of_new: tuple[Mapping[str, str], ...]
+    """Of the new nodes."""
+    state: CycleState
+    filters: tuple[str, ...]
+    """The profile's plugins at Filter, in order."""
+    room: Room | None
+    """NodeResourcesFit's rule on the new nodes, where it is no other than sums."""
+    pods: PodTable
+    empty_selector_counts: bool
+
+    @property
+    def node(self) -> ClusterRow:
+        return self.new[self.index].node
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.labels_of_new[self.index]
+
+
+class Sandbox:
+    """A snapshot that changes. A pod is named by its row, a node by its row; rows of nodes that are gone are not used
+    again before the change is undone."""
+
+    def __init__(self, framework: Framework, *, names_count: bool = True) -> None:
+        """`names_count`: a node that PreFilter does not name is rejected where it alone is asked for."""
+        self._framework = framework
+        self._names_count = names_count
+        self._pods: dict[int, Pod] = {}
+        self.last = ClusterRow(0)
+        """The node that was found last: the next search begins after it."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self._framework.snapshot
+
+    @property
+    def node_count(self) -> int:
+        return len(self.snapshot.cluster.nodes)
+
+    def node(self, row: ClusterRow) -> Node:
+        return self.snapshot.cluster.nodes[row]
+
+    def pod(self, row: int) -> Pod:
+        if row not in self._pods:
+            self._pods[row] = self.snapshot.pods[row]
+        return self._pods[row]
+
+    @contextmanager
+    def fork(self) -> Iterator[None]:
+        """What is done inside is undone at the end."""
+        before = self._framework
+        try:
+            yield
+        finally:
+            self._framework = before
+
+    # --- changes
+
+    def _become(self, snapshot: Snapshot) -> None:
+        self._framework = self._framework.on(snapshot)
+
+    def place(self, pod: int, node: ClusterRow) -> None:
+        pods = self.snapshot.pods.placed(np.array([pod]), node)
+        self._become(replace(self.snapshot, pods=pods, _tables={}))
+
+    def add(self, new: AddedNode) -> ClusterRow:
+        """The node's row."""
+        return self.bring((new,))[0].node
+
+    def bring(self, news: Sequence[AddedNode]) -> tuple[Brought, ...]:
+        """New nodes, one after the other."""
+        brought: list[Brought] = []
+        cluster, first = self.snapshot.cluster, len(self.snapshot.pods)
+        pods: list[int] = []
+        nodes: list[ClusterRow] = []
+        for new in news:
+            row = ClusterRow(len(cluster.nodes))
+            cluster = cluster.with_added(new.node)
+            start = first + len(pods)
+            pods += new.pods
+            nodes += [row] * len(new.pods)
+            brought.append(Brought(node=row, pods=np.arange(start, first + len(pods), dtype=np.int64)))
+        copied = np.array(pods, dtype=np.int64)
+        grown = self.snapshot.pods.with_copies(copied, cluster_rows(nodes), len(cluster.nodes))
+        self._become(replace(self.snapshot, cluster=cluster, pods=grown, _tables={}))
+        return tuple(brought)
+
+    def leave(self, pods: IntArray) -> None:
+        """Pods are taken off their nodes, and may go anywhere."""
+        for row in pods.tolist():
+            pod = self.pod(row)
+            self._pods[row] = replace(pod, spec=replace(pod.spec, node_name=""))
+        node = self.snapshot.pods.node.copy()
+        node[pods] = -1
+        self._become(replace(self.snapshot, pods=self.snapshot.pods.moved(node, self.node_count), _tables={}))
+
+    def replace_node(self, row: ClusterRow, node: Node) -> None:
+        self._become(self.snapshot.with_nodes({row: node}))
+
+    # --- questions
+
+    def check(self, row: int, node: ClusterRow) -> TemplateVerdict:
+        """PreFilter over the whole cluster, then Filter on the node; nothing changes."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, naming = framework.run_pre_filter(state, pod)
+        stopped = self._stopped(status, names, naming, node)
+        if stopped is not None:
+            return stopped
+        outcome = framework.run_filters(state, pod, framework.nodes.at(cluster_rows([node])))
+        first = int(outcome.plugin[0])
+        return FITS if first < 0 else _verdict(outcome.verdicts[first], 0, outcome.plugins[first])
+
+    def look(self, row: int, new: Sequence[Brought]) -> tuple[Seen, ...]:
+        """PreFilter once, then Filter on each of these nodes."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, naming = framework.run_pre_filter(state, pod)
+        table = framework.nodes.at(cluster_rows([one.node for one in new]))
+        rejections: list[list[TemplateVerdict]] = [[] for _ in new]
+        room: Room | None = None
+        if status.is_success:
+            outcome = framework.run_filters(state, pod, table)
+            for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
+                for index in np.flatnonzero(verdicts.rejected).tolist() if plugin not in OF_OTHERS else ():
+                    rejections[index].append(_verdict(verdicts, index, plugin))
+            room = self._room(state, pod, table)
+        labels = tuple(self.node(one.node).metadata.labels for one in new)
+        return tuple(
+            Seen(
+                stopped=self._stopped(status, names, naming, one.node),
+                rejections=tuple(rejections[index]),
+                index=index,
+                new=tuple(new),
+                labels_of_new=labels,
+                state=state,
+                filters=framework.profile.points["filter"],
+                room=room,
+                pods=self.snapshot.pods,
+                empty_selector_counts=framework.release.behaviour.empty_selector_counts_every_pod,
+            )
+            for index, one in enumerate(new)
+        )
+
+    def _stopped(
+        self, status: Status, names: frozenset[str] | None, naming: Sequence[str], node: ClusterRow
+    ) -> TemplateVerdict | None:
+        """What PreFilter says of the node, where it does not leave it to Filter."""
+        if not status.is_success:
+            return TemplateVerdict(fits=False, plugin=status.plugin, reasons=status.reasons, error=PRE_FILTER_FAILED)
+        if self._names_count and names is not None and self.node(node).name not in names:
+            return TemplateVerdict(fits=False, plugin=", ".join(naming), error=PRE_FILTER_LEFT_OUT)
+        return None
+
+    def _room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
+        fit = (one for one in self._framework.plugins("filter", FilterPlugin) if isinstance(one, NodeResourcesFit))
+        return next((one.room(state, pod, nodes) for one in fit), None)
+
+    def rejections(self, row: int, node: ClusterRow) -> tuple[Status, ...]:
+        """Every plugin that rejects the pod on the node, with its findings; where PreFilter does, that alone."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, naming = framework.run_pre_filter(state, pod)
+        if not status.is_success:
+            return (status,)
+        if self._names_count and names is not None and self.node(node).name not in names:
+            return (Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=", ".join(naming)),)
+        outcome = framework.run_filters(state, pod, framework.nodes.at(cluster_rows([node])))
+        return tuple(
+            verdicts.status(TableRow(0), plugin)
+            for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True)
+            if verdicts.rejected[0]
+        )
+
+    def find(self, row: int, among: BoolArray | None = None) -> ClusterRow | None:
+        """The first node (of those where the mask holds) that takes the pod, after the one that was found last;
+        cordoned ones are left out."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, _ = framework.run_pre_filter(state, pod)
+        if not status.is_success:
+            return None
+        open_ = ~framework.nodes.unschedulable
+        if among is not None:
+            open_ &= among
+        if names is not None:
+            named = np.zeros(len(open_), dtype=np.bool_)
+            named[[place for name in names if (place := self.snapshot.cluster.index.get(name)) is not None]] = True
+            open_ = open_ & named
+        rows = ClusterRows(np.flatnonzero(open_))
+        if not len(rows):
+            return None
+        passed = rows[framework.run_filters(state, pod, framework.nodes.at(rows)).passed]
+        if not len(passed):
+            return None
+        after = passed[passed > self.last]
+        self.last = ClusterRow(int(after[0] if len(after) else passed[0]))
+        return self.last
+
+    def refusals(self, row: int, among: BoolArray) -> Mapping[str, int]:
+        """What nodes (those where the mask holds) say that do not take the pod: reason to their number."""
+        framework = self._framework
+        pod = self.pod(row)
+        state = CycleState()
+        _, status, names, naming = framework.run_pre_filter(state, pod)
+        rows = ClusterRows(np.flatnonzero(among & ~framework.nodes.unschedulable))
+        if not status.is_success:
+            return dict.fromkeys(status.reasons, len(rows))
+        outcome = framework.run_filters(state, pod, framework.nodes.at(rows))
+        found: Counter[str] = Counter()
+        for index, first in enumerate(outcome.plugin.tolist()):
+            if first >= 0:
+                found.update(outcome.verdicts[first].reasons[index])
+            elif names is not None and self.node(ClusterRow(int(rows[index]))).name not in names:
+                found.update(naming)
+        return found
+
+
+def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:
+    """A rejection."""
+    code = Code(int(verdicts.codes[index]))
+    error = "" if code.is_rejection else f'unexpected filter status "{code.text}"'
+    return TemplateVerdict(fits=False, plugin=plugin, reasons=verdicts.reasons[index], error=error)
+
+
+def sandbox_of(
+    framework: Framework,
+    nodes: Sequence[ClusterRow],
+    upcoming: Sequence[AddedNode],
+    more: Sequence[Pod],
+    places: Mapping[int, ClusterRow],
+    gone: IntArray,
+    *,
+    names_count: bool,
+) -> tuple[Sandbox, dict[ClusterRow, ClusterRow]]:
+    """A world with some of the snapshot's nodes and new ones after them.
+
+    `more` are pods that get rows of their own at the end, before anything else; `places` are pods that are put on a
+    node (rows of the snapshot), `gone` those that are taken off it. Returns the world, and for rows of the snapshot's
+    nodes those of the world's.
+    """
+    snapshot = framework.snapshot
+    kept = {row: ClusterRow(index) for index, row in enumerate(nodes)}
+    position = np.full(len(snapshot.cluster.nodes) + 1, -1, dtype=np.int64)
+    position[list(kept)] = list(kept.values())
+    pods = snapshot.pods
+    node = position[pods.node]
+    node[gone] = -1
+    for pod, place in places.items():
+        node[pod] = position[place]
+    cluster_nodes = [snapshot.cluster.nodes[row] for row in nodes]
+    scalars = frozenset(snapshot.cluster.resources.names)
+    cluster = ClusterNodes([*cluster_nodes, *(new.node for new in upcoming)], snapshot.cluster.images, scalars)
+    table = pods.moved(node, len(cluster.nodes)).with_pods(more)
+    for index, new in enumerate(upcoming, start=len(nodes)):
+        rows = np.array(new.pods, dtype=np.int64)
+        table = table.with_copies(rows, ClusterRows(np.full(len(rows), index, dtype=np.int64)), len(cluster.nodes))
+    changed = replace(snapshot, cluster=cluster, pods=table, _tables={})
+    return Sandbox(framework.on(changed), names_count=names_count), kept

@@ -1,0 +1,787 @@
+"""Why cluster-autoscaler does not remove a node: its utilisation, its pods, their places, and its group.
+
+Upstream: core/scaledown/ and simulator/ of kubernetes/autoscaler, read as of 1.36. No loop of it was recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.apiserver.defaulting import GRACE_PERIOD
+from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
+from kschedx.autoscaler.flags import ScaleDownFlags
+from kschedx.autoscaler.node_groups import NodeState, cluster_is_healthy, gpu_label
+from kschedx.autoscaler.sandbox import Sandbox
+from kschedx.autoscaler.status import NodeGroupStatus
+from kschedx.errors import InputError, UndecidableError
+from kschedx.framework.runtime import request_options
+from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.autoscalers import (
+    DAEMON_SET_POD,
+    MIRROR,
+    SAFE_TO_EVICT,
+    SAFE_TO_EVICT_LOCAL_VOLUMES,
+    SCALE_DOWN_DISABLED,
+)
+from kschedx.kube.devices import Device, DeviceRequestAllocationResult, ResourceSlice
+from kschedx.kube.duration import Duration
+from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.resources import RequestOptions, pod_request
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kube.types import AUTOSCALER_STATUS, Node, OwnerReference, PodSpec, Taint
+from kschedx.releases import Release
+from kschedx.releases.autoscaler import AutoscalerBehaviour, autoscaler_behaviour
+from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+# What a pod means for the removal of its node: it moves, it goes with the node, or it keeps the node.
+#
+# Upstream: simulator/drainability/rules, utils/drain/drain.go, core/scaledown/pdb.
+
+SECOND = 1_000_000_000
+LONG_TERMINATING_AFTER = 30
+"""Seconds. A pod still counts so long after its deletion time and its grace period."""
+KUBE_SYSTEM = "kube-system"
+MEMORY = "Memory"
+_REPLICATED = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
+_LISTED = {"ReplicationController": None, "Job": None, "ReplicaSet": None, "StatefulSet": "apps", "DaemonSet": "apps"}
+"""Kinds of controllers that the autoscaler looks up, and the group where only one is meant."""
+_WITH_REPLICAS = ("ReplicationController", "ReplicaSet")
+
+
+class RemovalFate(StrEnum):
+    MOVES = "moves"
+    DAEMON_SET = "daemonset"
+    """It goes with the node."""
+    SKIPPED = "skipped"
+    """A mirror pod, or one that should have ended long ago."""
+    COMPLETES = "completes"
+    """The node waits for its end."""
+    BLOCKS = "blocks"
+
+
+class RemovalBlocker(StrEnum):
+    """Why a pod keeps its node, under the autoscaler's names."""
+
+    CONTROLLER_NOT_FOUND = "ControllerNotFound"
+    MIN_REPLICAS_REACHED = "MinReplicasReached"
+    NOT_REPLICATED = "NotReplicated"
+    LOCAL_STORAGE_REQUESTED = "LocalStorageRequested"
+    NOT_SAFE_TO_EVICT_ANNOTATION = "NotSafeToEvictAnnotation"
+    UNMOVABLE_KUBE_SYSTEM_POD = "UnmovableKubeSystemPod"
+    NOT_ENOUGH_PDB = "NotEnoughPdb"
+
+
+MENDED_BY_ANNOTATION = frozenset(RemovalBlocker) - {
+    RemovalBlocker.CONTROLLER_NOT_FOUND,
+    RemovalBlocker.MIN_REPLICAS_REACHED,
+    RemovalBlocker.NOT_ENOUGH_PDB,  # the autoscaler would try, and the API server refuse the eviction
+}
+"""What `safe-to-evict: true` on the pod overrides."""
+
+
+class PodFate(Struct, frozen=True, kw_only=True):
+    row: int
+    pod: str
+    """`namespace/name`."""
+    fate: RemovalFate
+    blocker: RemovalBlocker | None = None
+    controller: str = ""
+    """`Kind name`; empty where it has none."""
+    volumes: tuple[str, ...] = ()
+    """Local volumes that would be lost."""
+    budgets: tuple[str, ...] = ()
+    """PodDisruptionBudgets that allow no disruption."""
+    replicas: int | None = None
+    """What its controller is to keep, where that is too few."""
+
+
+class _Budget(Struct, frozen=True):
+    name: str
+    namespace: str
+    selector: Selector
+    allowed: int
+
+
+class Fates:
+    """Judges the pods of a snapshot."""
+
+    def __init__(self, snapshot: Snapshot, flags: ScaleDownFlags, behaviour: AutoscalerBehaviour, now: int) -> None:
+        self._snapshot = snapshot
+        self._pods: PodTable = snapshot.pods
+        self._flags = flags
+        self._behaviour = behaviour
+        self._now = now
+
+    def of(self, row: int, *, is_safe: bool = False) -> PodFate:
+        """In the order of the autoscaler's rules; the first that knows the pod decides. `is_safe`: as if annotated."""
+        pods, spec = self._pods, self._pods.specs[row]
+        written = pods.annotations[row]
+        owner = controller_of(pods.owners[row])
+        safe = "true" if is_safe else written.get(SAFE_TO_EVICT, "")
+        if MIRROR in written or self.is_long_terminating(row):
+            return self._fate(row, RemovalFate.SKIPPED)
+        if self._flags.skips_custom_controllers and owner is not None:
+            lost = self._lost_controller(row, owner)
+            if lost is not None:
+                return lost
+        if self.is_of_daemon_set(row):
+            return self._fate(row, RemovalFate.DAEMON_SET)
+        if safe == "true" or _is_terminal(spec, pods.phases[row]):
+            return self._fate(row, RemovalFate.MOVES)
+        if safe == "on-completion" and self._behaviour.pods_may_complete:
+            return self._fate(row, RemovalFate.COMPLETES)
+        return next(self._blocked(row, owner, safe), None) or self._fate(row, RemovalFate.MOVES)
+
+    def _blocked(self, row: int, owner: OwnerReference | None, safe: str) -> Iterator[PodFate]:
+        spec = self._pods.specs[row]
+        is_known = owner is not None and (not self._flags.skips_custom_controllers or owner.kind in _REPLICATED)
+        if not is_known:
+            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_REPLICATED)
+        budgets = [one for one in self._budgets if self._covers(one, row)]
+        if self._is_blocking_system_pod(row, budgets):
+            if self._behaviour.system_pods_block_for_a_time and self._is_past_timeout(row):
+                yield self._fate(row, RemovalFate.MOVES)
+            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.UNMOVABLE_KUBE_SYSTEM_POD)
+        if safe == "false":
+            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION)
+        volumes = _local_volumes(spec, self._pods.annotations[row].get(SAFE_TO_EVICT_LOCAL_VOLUMES, ""))
+        if volumes and self._flags.skips_local_storage:
+            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.LOCAL_STORAGE_REQUESTED, volumes=volumes)
+        spent = tuple(f"{one.namespace}/{one.name}" for one in budgets if one.allowed < 1)
+        if spent:
+            yield self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.NOT_ENOUGH_PDB, budgets=spent)
+
+    def _fate(
+        self,
+        row: int,
+        fate: RemovalFate,
+        *,
+        blocker: RemovalBlocker | None = None,
+        volumes: tuple[str, ...] = (),
+        budgets: tuple[str, ...] = (),
+        replicas: int | None = None,
+    ) -> PodFate:
+        owner = controller_of(self._pods.owners[row])
+        return PodFate(
+            row=row,
+            pod=self._pods.key(row),
+            fate=fate,
+            blocker=blocker,
+            controller="" if owner is None else f"{owner.kind} {owner.name}",
+            volumes=volumes,
+            budgets=budgets,
+            replicas=replicas,
+        )
+
+    # --- what the rules ask
+
+    def is_of_daemon_set(self, row: int) -> bool:
+        owner = controller_of(self._pods.owners[row])
+        is_owned = owner is not None and owner.kind == "DaemonSet"
+        return is_owned or self._pods.annotations[row].get(DAEMON_SET_POD) == "true"
+
+    def is_long_terminating(self, row: int) -> bool:
+        stamp = self._pods.deletion_timestamps[row]
+        if not stamp:
+            return False
+        written = self._pods.specs[row].termination_grace_period_seconds
+        grace_period = GRACE_PERIOD if written is None else written
+        return nanoseconds(stamp) + (grace_period + LONG_TERMINATING_AFTER) * SECOND < self._now
+
+    def _lost_controller(self, row: int, owner: OwnerReference) -> PodFate | None:
+        """Its controller is gone, or has too few replicas. Of kinds that a snapshot has nothing of, nothing is said."""
+        kind = "DaemonSet" if self.is_of_daemon_set(row) else owner.kind
+        group = owner.api_version.rpartition("/")[0]
+        if kind != owner.kind or kind not in _LISTED or _LISTED[kind] not in (None, group):
+            return None
+        if kind not in self._kinds:
+            return None
+        raw = self._snapshot.workloads.get((kind, self._pods.namespaces[row], owner.name))
+        if raw is None:
+            return self._fate(row, RemovalFate.BLOCKS, blocker=RemovalBlocker.CONTROLLER_NOT_FOUND)
+        if kind in _WITH_REPLICAS and self._flags.min_replica_count > 0:
+            replicas = (json.loads(raw).get("spec") or {}).get("replicas")
+            if isinstance(replicas, int) and replicas < self._flags.min_replica_count:
+                return self._fate(
+                    row, RemovalFate.BLOCKS, blocker=RemovalBlocker.MIN_REPLICAS_REACHED, replicas=replicas
+                )
+        return None
+
+    @cached_property
+    def _kinds(self) -> frozenset[str]:
+        return frozenset(kind for kind, _, _ in self._snapshot.workloads)
+
+    @cached_property
+    def _budgets(self) -> tuple[_Budget, ...]:
+        found = []
+        for one in self._snapshot.disruption_budgets:
+            with suppress(InputError):  # a selector that cannot be read covers nothing
+                selector = compile_selector(one.spec.selector)
+                found.append(
+                    _Budget(one.metadata.name, one.metadata.namespace, selector, one.status.disruptions_allowed or 0)
+                )
+        return tuple(found)
+
+    def _covers(self, budget: _Budget, row: int) -> bool:
+        return budget.namespace == self._pods.namespaces[row] and budget.selector.matches(self._pods.labels[row])
+
+    def _is_blocking_system_pod(self, row: int, budgets: Sequence[_Budget]) -> bool:
+        return self._flags.skips_system_pods and self._pods.namespaces[row] == KUBE_SYSTEM and not budgets
+
+    def _is_past_timeout(self, row: int) -> bool:
+        created = self._pods.creation_timestamps[row]
+        return bool(created) and nanoseconds(created or "") + int(self._flags.system_pod_timeout) < self._now
+
+
+def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
+    return next((owner for owner in owners if owner.controller), None)
+
+
+def _is_terminal(spec: PodSpec, phase: str) -> bool:
+    """It has ended, or nothing starts it again."""
+    if spec.restart_policy == "Never" and phase in ("Succeeded", "Failed"):
+        return True
+    return phase == "Failed" or (spec.restart_policy == "OnFailure" and phase == "Succeeded")
+
+
+def _local_volumes(spec: PodSpec, safe: str) -> tuple[str, ...]:
+    """Volumes on the node's disk that no annotation gives up."""
+    given_up = frozenset(safe.split(","))
+    return tuple(
+        volume.name
+        for volume in spec.volumes
+        if (volume.host_path is not None or (volume.empty_dir is not None and volume.empty_dir.medium != MEMORY))
+        and volume.name not in given_up
+    )
+
+
+# How much of a node's own devices is allocated, as cluster-autoscaler counts it.
+#
+# Upstream: simulator/dynamicresources/utils/utilization.go.
+
+DevicePool = tuple[str, str]
+"""Driver and name."""
+
+
+class DeviceUse(Struct, frozen=True, kw_only=True):
+    """Of the pool that is used most."""
+
+    pool: str
+    """`driver/pool`."""
+    allocated: int
+    devices: int
+    share: float
+
+
+def has_devices(node: str, devices: Devices) -> bool:
+    """Of its own: those that several nodes can reach do not count."""
+    return any(one.spec.node_name == node for one in devices.slices)
+
+
+def device_use(node: str, pods: Collection[str], devices: Devices) -> DeviceUse | None:
+    """`pods` are those on the node, as `namespace/name`. None where a pool is not whole, and so cannot be counted."""
+    taken: dict[DevicePool, set[str]] = defaultdict(set)
+    for one in _allocations(pods, devices):
+        if not one.admin_access:
+            taken[one.driver, one.pool].add(one.device)
+    of_pools: dict[DevicePool, list[ResourceSlice]] = defaultdict(list)
+    for one_slice in devices.slices:
+        if one_slice.spec.node_name == node:
+            of_pools[one_slice.spec.driver, one_slice.spec.pool.name].append(one_slice)
+    most: DeviceUse | None = None
+    for (driver, name), published in of_pools.items():
+        newest = max(one.spec.pool.generation for one in published)
+        current = [one for one in published if one.spec.pool.generation == newest]
+        if len(current) != current[0].spec.pool.resource_slice_count:
+            return None
+        made = _use(f"{driver}/{name}", current, taken[driver, name])
+        most = made if most is None or made.share >= most.share else most
+    return most
+
+
+def _allocations(pods: Collection[str], devices: Devices) -> Iterator[DeviceRequestAllocationResult]:
+    """What claims of these pods have got."""
+    for claim in devices.claims.values():
+        namespace = claim.metadata.namespace
+        users = (f"{namespace}/{one.name}" for one in claim.status.reserved_for if one.resource == "pods")
+        if claim.status.allocation is not None and any(user in pods for user in users):
+            yield from claim.status.allocation.devices.results
+
+
+def _use(name: str, slices: Sequence[ResourceSlice], taken: Collection[str]) -> DeviceUse:
+    every = [device for one in slices for device in one.spec.devices]
+    allocated = [device for device in every if device.name in taken]
+    if any(one.spec.shared_counters for one in slices):
+        share = _of_counters(slices, every, allocated)
+    else:
+        share = len(allocated) / len(every) if every else 0.0
+    return DeviceUse(pool=name, allocated=len(allocated), devices=len(every), share=share)
+
+
+def _of_counters(slices: Sequence[ResourceSlice], every: Sequence[Device], allocated: Sequence[Device]) -> float:
+    """A set of counters stands for a machine that is divided: its scarcest counter counts, and the mean of all sets."""
+    machines = {consumed.counter_set for device in every for consumed in _parts(device).consumes_counters}
+    used: Counter[tuple[str, str]] = Counter()
+    for device in allocated:
+        for consumed in _parts(device).consumes_counters:
+            used.update({(consumed.counter_set, key): milli_value(one.value) for key, one in consumed.counters.items()})
+    total = 0.0
+    for one in slices:
+        for counters in one.spec.shared_counters:
+            offered = {key: milli_value(counter.value) for key, counter in counters.counters.items()}
+            shares = [used[counters.name, key] / amount for key, amount in offered.items() if amount]
+            total += max(shares, default=0.0) / len(machines) if machines else 0.0
+    return total
+
+
+def _parts(device: Device) -> Device:
+    """v1beta1 has them one level down."""
+    if device.basic is None:
+        return device
+    return Device(name=device.name, consumes_counters=device.basic.consumes_counters)
+
+
+# How much of a node is asked for, as cluster-autoscaler counts it.
+#
+# Upstream: simulator/utilization/info.go.
+
+CPU, UTILIZATION_MEMORY = "cpu", "memory"
+
+
+class Utilization(Struct, frozen=True, kw_only=True):
+    """Of the resource that is used most; of the GPUs alone where the node has some, or of devices of its own."""
+
+    resource: str
+    requested: int
+    """cpu in milli, everything else in units; pods that do not count left out."""
+    offered: int
+    """What is allocatable, without what pods that do not count ask for."""
+    threshold: float
+    is_gpu: bool
+    counted: float | None = None
+    """The share of devices, which need not be one of numbers."""
+
+    @property
+    def share(self) -> float:
+        if self.counted is not None:
+            return self.counted
+        return self.requested / self.offered if self.offered else 0.0
+
+
+class UtilizationRule(Struct, frozen=True, kw_only=True):
+    """What counts in one cluster."""
+
+    pods: PodTable
+    fates: Fates
+    flags: ScaleDownFlags
+    options: RequestOptions
+    gpu_label: str | None
+    """Of the cloud."""
+    gpu_resources: tuple[str, ...]
+    devices: Devices | None
+    """Of the cluster, where the autoscaler looks at them."""
+
+    def of(self, node: Node, rows: Collection[int]) -> Utilization | None:
+        """`rows` are the pods on the node. None where the node offers no cpu or no memory, or a pool of its devices is
+        not whole: the autoscaler cannot count it, and leaves it alone."""
+        requests = tuple(self._requests(rows))
+        gpu = next((name for name in self.gpu_resources if _offered(node, name)), None)
+        if gpu is not None or self.gpu_label in node.metadata.labels:
+            resource = gpu or self.gpu_resources[0]
+            threshold = self.flags.gpu_threshold
+            found = _used(node, resource, requests, threshold, is_gpu=True)
+            idle = Utilization(resource=resource, requested=0, offered=0, threshold=threshold, is_gpu=True)
+            return found or idle  # GPUs that are not there yet do not keep the node
+        if self.devices is not None and has_devices(node.name, self.devices):
+            use = device_use(node.name, {self.pods.key(row) for row in rows}, self.devices)
+            if use is None:
+                return None
+            return Utilization(
+                resource=use.pool,
+                requested=use.allocated,
+                offered=use.devices,
+                threshold=self.flags.threshold,
+                is_gpu=False,
+                counted=use.share,
+            )
+        cpu, memory = (_used(node, resource, requests, self.flags.threshold) for resource in (CPU, UTILIZATION_MEMORY))
+        if cpu is None or memory is None:
+            return None
+        return cpu if cpu.share > memory.share else memory
+
+    def _requests(self, rows: Iterable[int]) -> Iterator[_Request]:
+        for row in rows:
+            is_ignored = (self.flags.ignores_daemon_sets and self.fates.is_of_daemon_set(row)) or (
+                self.flags.ignores_mirror_pods and MIRROR in self.pods.annotations[row]
+            )
+            if is_ignored or not self.fates.is_long_terminating(row):
+                amounts = pod_request(self.pods.specs[row], self.pods.statuses[row], self.options).amounts
+                yield _Request(amounts=amounts, is_ignored=is_ignored)
+
+
+class _Request(Struct, frozen=True, kw_only=True):
+    """What one pod asks for."""
+
+    amounts: Mapping[str, int]
+    is_ignored: bool
+    """It is taken off what the node offers, in place of counting as used."""
+
+
+def _used(
+    node: Node, resource: str, requests: Iterable[_Request], threshold: float, *, is_gpu: bool = False
+) -> Utilization | None:
+    """None where the node offers nothing of it."""
+    allocatable = _offered(node, resource)
+    if not allocatable:
+        return None
+    ignored, counted = 0, 0
+    for one in requests:
+        amount = one.amounts.get(resource, 0)
+        if one.is_ignored:
+            ignored += amount
+        else:
+            counted += amount
+    return Utilization(
+        resource=resource, requested=counted, offered=allocatable - ignored, threshold=threshold, is_gpu=is_gpu
+    )
+
+
+def _offered(node: Node, resource: str) -> int:
+    written = node.status.allocatable.get(resource)
+    if written is None:
+        return 0
+    return milli_value(written) if resource == CPU else value(written)
+
+
+# Whether cluster-autoscaler removes a node, and everything that keeps it.
+#
+# The autoscaler stops at the first reason; every one is told here, in its order. Upstream: core/scaledown/planner,
+# core/scaledown/eligibility, core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
+
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
+"""The taint of a node that is not needed; its value says since when, in seconds since 1970."""
+DELETION_TAKES = 10 * 60 * SECOND
+"""After that, a node that is marked to be deleted is looked at again."""
+
+
+class Unremovable(StrEnum):
+    """Why a node stays, under the autoscaler's names, in the order in which it asks."""
+
+    SCALE_DOWN_DISABLED = "ScaleDownDisabled"
+    """By the flag, for all nodes."""
+    CLUSTER_UNHEALTHY = "ClusterUnhealthy"
+    """So many nodes are unready that it does nothing at all."""
+    NOT_AUTOSCALED = "NotAutoscaled"
+    NODE_GROUP_MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
+    STARTING = "Starting"
+    """It counts as a node that is about to come, and nobody asks about those."""
+    CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
+    SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
+    SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
+    UNEXPECTED_ERROR = "UnexpectedError"
+    """It offers no cpu or no memory, or its devices cannot be counted."""
+    NOT_UNDERUTILIZED = "NotUnderutilized"
+    BLOCKED_BY_POD = "BlockedByPod"
+    NO_PLACE_TO_MOVE_PODS = "NoPlaceToMovePods"
+    NOT_UNNEEDED_LONG_ENOUGH = "NotUnneededLongEnough"
+    NOT_UNREADY_LONG_ENOUGH = "NotUnreadyLongEnough"
+    MINIMAL_RESOURCE_LIMIT_EXCEEDED = "MinimalResourceLimitExceeded"
+    BLOCKED_BY_ON_COMPLETION_POD = "BlockedByOnCompletionPod"
+
+
+class Stranded(Struct, frozen=True, kw_only=True):
+    """A pod that finds no other node once those before it have found theirs."""
+
+    pod: str
+    refusals: Mapping[str, int]
+    """What other nodes say: reason to their number."""
+
+
+class Removal(Struct, frozen=True, kw_only=True):
+    """One node, as scale-down sees it."""
+
+    node: str
+    group: NodeGroupStatus | None
+    reasons: tuple[Unremovable, ...]
+    """Empty where the autoscaler removes the node; the first is its own word."""
+    utilization: Utilization | None
+    pods: tuple[PodFate, ...]
+    places: Mapping[str, str]
+    """Pods that move to the nodes that take them."""
+    stranded: Stranded | None
+    is_ready: bool
+    unneeded_for: Duration | None
+    """Since when it carries the autoscaler's mark; None where it does not."""
+    needed: Duration
+    """How long it has to be unneeded, or unready."""
+    minimum: tuple[str, int, int] | None
+    """A resource of which too little would be left, what would be left, and what has to be."""
+
+    @property
+    def is_removable(self) -> bool:
+        return not self.reasons
+
+    def of(self, fate: RemovalFate) -> tuple[PodFate, ...]:
+        return tuple(one for one in self.pods if one.fate is fate)
+
+
+class ScaleDown:
+    """Asks about nodes of one cluster."""
+
+    def __init__(self, autoscaler: Autoscaler) -> None:
+        self._autoscaler = autoscaler
+        self._snapshot = autoscaler.snapshot
+        self._behaviour = autoscaler_behaviour(autoscaler.release.version)
+        self._loop = autoscaler.loop()
+        self.flags = ScaleDownFlags.read(autoscaler.scale_down_flags)
+        self._now = self._loop.state.now
+        self._fates = Fates(self._snapshot, self.flags, self._behaviour, self._now)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, options: AutoscalerOptions, scheduler: Scheduler) -> ScaleDown:
+        """Raises `UndecidableError` for a cluster that has no autoscaler, or does not say so."""
+        autoscaler = Autoscaler.of(snapshot, options, scheduler)
+        if autoscaler is None:
+            raise UndecidableError(f"no cluster-autoscaler is known here: there is no ConfigMap {AUTOSCALER_STATUS}")
+        return cls(autoscaler)
+
+    @property
+    def autoscaler(self) -> Autoscaler:
+        return self._autoscaler
+
+    @cached_property
+    def _utilization(self) -> UtilizationRule:
+        counts = self._behaviour.devices_count or self.flags.counts_devices
+        return UtilizationRule(
+            pods=self._snapshot.pods,
+            fates=self._fates,
+            flags=self.flags,
+            options=request_options(self._autoscaler.release),
+            gpu_label=gpu_label(self._autoscaler.flags.cloud_provider),
+            gpu_resources=self._behaviour.gpu_resources,
+            devices=self._snapshot.devices if counts else None,
+        )
+
+    @cached_property
+    def _settled(self) -> tuple[Sandbox, Mapping[ClusterRow, ClusterRow]]:
+        return self._loop.settled()
+
+    def about(self, name: str, *, safe: frozenset[int] = frozenset()) -> Removal:
+        """`name` is a node of the cluster; the pods in the rows `safe` are annotated as safe to evict."""
+        row = self._snapshot.cluster.index[name]
+        state = self._loop.state.states[row]
+        node = self._snapshot.cluster.nodes[row]
+        rows = self._loop.state.rows_on(row)
+        pods = tuple(self._fates.of(pod, is_safe=pod in safe) for pod in rows)
+        places, stranded = self._moved(row, [one for one in pods if one.fate is RemovalFate.MOVES])
+        found = Removal(
+            node=name,
+            group=None if state.group is None else self._autoscaler.status.group(state.group),
+            reasons=(),
+            utilization=self._utilization.of(node, rows),
+            pods=pods,
+            places=places,
+            stranded=stranded,
+            is_ready=state.is_ready,
+            unneeded_for=self._unneeded_for(node),
+            needed=self.flags.unneeded_time if state.is_ready else self.flags.unready_time,
+            minimum=self._minimum(node),
+        )
+        return replace(found, reasons=tuple(self._reasons(found, node, state)))
+
+    def safe_to_evict(self, found: Removal) -> Removal | None:
+        """The same node with every pod that an annotation makes safe to evict; None where that changes nothing."""
+        rows = frozenset(one.row for one in found.of(RemovalFate.BLOCKS) if one.blocker in MENDED_BY_ANNOTATION)
+        return self.about(found.node, safe=rows) if rows else None
+
+    def _reasons(self, found: Removal, node: Node, state: NodeState) -> Iterator[Unremovable]:
+        if not self.flags.is_enabled:
+            yield Unremovable.SCALE_DOWN_DISABLED
+        if not cluster_is_healthy(self._loop.state.states, self._loop.state.flags):
+            yield Unremovable.CLUSTER_UNHEALTHY
+        if found.group is None:
+            yield Unremovable.NOT_AUTOSCALED
+        elif found.group.target <= found.group.min_size:
+            yield Unremovable.NODE_GROUP_MIN_SIZE_REACHED
+        if self._is_upcoming(state):
+            yield Unremovable.STARTING
+        if self._is_being_deleted(node):
+            yield Unremovable.CURRENTLY_BEING_DELETED
+        if node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true":
+            yield Unremovable.SCALE_DOWN_DISABLED_ANNOTATION
+        if not state.is_ready and not self.flags.unready_nodes_too:
+            yield Unremovable.SCALE_DOWN_UNREADY_DISABLED
+        if found.utilization is None:
+            yield Unremovable.UNEXPECTED_ERROR
+        elif self._is_used(found.utilization):
+            yield Unremovable.NOT_UNDERUTILIZED
+        if found.of(RemovalFate.BLOCKS):
+            yield Unremovable.BLOCKED_BY_POD
+        if found.stranded is not None:
+            yield Unremovable.NO_PLACE_TO_MOVE_PODS
+        if found.unneeded_for is not None and found.needed > 0 and found.unneeded_for <= found.needed:
+            is_ready = found.is_ready
+            yield Unremovable.NOT_UNNEEDED_LONG_ENOUGH if is_ready else Unremovable.NOT_UNREADY_LONG_ENOUGH
+        if found.minimum is not None:
+            yield Unremovable.MINIMAL_RESOURCE_LIMIT_EXCEEDED
+        if found.of(RemovalFate.COMPLETES):
+            yield Unremovable.BLOCKED_BY_ON_COMPLETION_POD
+
+    def _is_used(self, found: Utilization) -> bool:
+        if self._behaviour.nodes_at_threshold_go:
+            return found.share > found.threshold
+        return found.share >= found.threshold
+
+    def _is_upcoming(self, state: NodeState) -> bool:
+        group = self._loop.state.by_name.get(state.group or "")
+        return group is not None and group.upcoming > 0 and state in group.not_started
+
+    def _is_being_deleted(self, node: Node) -> bool:
+        since = _marked(node, TO_BE_DELETED)
+        return since is not None and self._now - since < DELETION_TAKES
+
+    def _unneeded_for(self, node: Node) -> Duration | None:
+        since = _marked(node, CANDIDATE)
+        return None if since is None else Duration(max(self._now - since, 0))
+
+    def _minimum(self, node: Node) -> tuple[str, int, int] | None:
+        """The first resource of the whole cluster that would fall below its minimum."""
+        cluster = self._snapshot.cluster
+        for resource, least in self.flags.minimums.items():
+            if resource not in cluster.resources.names:
+                continue
+            column = cluster.resources.names.index(resource)
+            scale = 1000 if resource == "cpu" else 1
+            total = int(cluster.allocatable[: cluster.count, column].sum()) // scale
+            left = total - int(cluster.allocatable[cluster.index[node.name], column]) // scale
+            if left < least:
+                return resource, left, least
+        return None
+
+    # --- places
+
+    def _moved(self, row: ClusterRow, moving: list[PodFate]) -> tuple[Mapping[str, str], Stranded | None]:
+        """Each pod, one after the other, on the first other node that takes it; the first that finds none."""
+        if not moving:
+            return {}, None
+        world, rows = self._settled
+        places: dict[str, str] = {}
+        with world.fork():
+            world.last = ClusterRow(0)
+            here = rows.get(row)
+            if here is not None:
+                self._empty(world, here)
+            others = np.zeros(world.node_count, dtype=np.bool_)
+            others[[int(one) for one in rows.values() if one != here]] = True
+            for one in moving:
+                place = world.find(one.row, others)
+                if place is None:
+                    return places, Stranded(pod=one.pod, refusals=world.refusals(one.row, others))
+                world.place(one.row, place)
+                places[one.pod] = world.node(place).name
+        return places, None
+
+    def _empty(self, world: Sandbox, row: ClusterRow) -> None:
+        """The node as it is while it is drained: without pods, and closed; a domain only where it still counts."""
+        world.leave(world.snapshot.pods.on_node(row))
+        node = world.node(row)
+        closed = Taint(key=TO_BE_DELETED, value=str(self._now // SECOND), effect="NoSchedule")
+        labels = node.metadata.labels if self._behaviour.removed_nodes_stay_domains else {}
+        world.replace_node(
+            row,
+            replace(
+                node,
+                metadata=replace(node.metadata, labels=labels),
+                spec=replace(node.spec, taints=(*node.spec.taints, closed)),
+            ),
+        )
+
+
+def _marked(node: Node, key: str) -> int | None:
+    """Since when a node has the autoscaler's taint, in nanoseconds since 1970."""
+    written = next((taint.value for taint in node.spec.taints if taint.key == key), None)
+    return int(written) * SECOND if written is not None and written.isdecimal() else None
+
+
+# The ScaleDown document. A contract: keys are added, never changed.
+
+Json = dict[str, object]
+
+
+def scale_down_document(autoscaler: Autoscaler | None, removals: Sequence[Removal], release: Release) -> Json:
+    """Without an autoscaler, that of a cluster which has none of its nodes."""
+    told = () if autoscaler is None else autoscaler.membership.told_by
+    return {
+        "apiVersion": "kschedx/v1",
+        "kind": "ScaleDown",
+        "autoscaler": "cluster-autoscaler" if autoscaler is not None else "karpenter",
+        "kubernetesVersion": release.version,
+        "flagsAreKnown": autoscaler is not None and autoscaler.flags_are_known,
+        "groupsToldBy": list(told),
+        "nodes": {one.node: _node(one) for one in removals},
+    }
+
+
+def _node(found: Removal) -> Json:
+    made: Json = {
+        "removable": found.is_removable,
+        "reasons": [one.value for one in found.reasons],
+        "group": None
+        if found.group is None
+        else {
+            "name": found.group.name,
+            "target": found.group.target,
+            "minSize": found.group.min_size,
+            "maxSize": found.group.max_size,
+        },
+        "utilization": None,
+        "pods": [_pod(one) for one in found.pods],
+        "places": dict(found.places),
+        "stranded": None
+        if found.stranded is None
+        else {"pod": found.stranded.pod, "refusals": dict(found.stranded.refusals)},
+        "unneededSeconds": None if found.unneeded_for is None else found.unneeded_for // 10**9,
+        "neededSeconds": found.needed // 10**9,
+    }
+    if found.utilization is not None:
+        used = found.utilization
+        made["utilization"] = {
+            "resource": used.resource,
+            "requested": used.requested,
+            "offered": used.offered,
+            "percent": round(100 * used.share),
+            "thresholdPercent": round(100 * used.threshold),
+        }
+    if found.minimum is not None:
+        resource, left, least = found.minimum
+        made["minimum"] = {"resource": resource, "left": left, "least": least}
+    return made
+
+
+def _pod(one: PodFate) -> Json:
+    made: Json = {"pod": one.pod, "fate": one.fate.value}
+    if isinstance(one.blocker, RemovalBlocker):
+        made["blocker"] = one.blocker.value
+    if one.controller:
+        made["controller"] = one.controller
+    if one.volumes:
+        made["volumes"] = list(one.volumes)
+    if one.budgets:
+        made["budgets"] = list(one.budgets)
+    if one.replicas is not None:
+        made["replicas"] = one.replicas
+    return made

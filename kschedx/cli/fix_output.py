@@ -1,0 +1,149 @@
+"""The manifests that a fix changes, as far as they are known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from kschedx.cli.output import Report
+from kschedx.errors import InputError
+from kschedx.fixes import Change
+from kschedx.fixes.changes import manifest
+from kschedx.fixes.owners import Owner, owner_change
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import MAKING_PODS, has_same_template
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.manifests import Written
+    from kschedx.render.manifests import Find
+    from kschedx.snapshot.snapshot import Snapshot
+
+T = TypeVar("T")
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
+
+
+def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[Change]:
+    """The changes of a pod that the template of somebody else's kind makes, as changes of that template."""
+    if isinstance(found, Pod) or found.workload is None or found.workload.get("kind") in MAKING_PODS:
+        return [*changes]
+    metadata = found.workload.get("metadata")
+    name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+    path = tuple(int(index) if index else step for step, index in _STEP.findall(found.template))
+    owner = Owner(kind=str(found.workload.get("kind")), name=name, manifest=found.workload, own_template=path)
+    return [owner_change(one, owner, pod) for one in changes]
+
+
+def numbered(fixes: Sequence[T], number: int) -> T:
+    """Raises `InputError` where there are fewer."""
+    if number > len(fixes):
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there is none"
+        raise InputError(f"no fix {number}: {there}")
+    return fixes[number - 1]
+
+
+def report(
+    changes: Sequence[Change],
+    followed: Sequence[Change],
+    found: Pod | Written,
+    pod: Pod,
+    snapshot: Snapshot,
+    before: Snapshot,
+    *,
+    document: Callable[[], Mapping[str, object]],
+) -> Report:
+    """A fix, to apply; what is `followed` others do by themselves then. `before` is the cluster without the files."""
+    sent = to_send(changes, found, pod)
+
+    def yaml() -> str:
+        from kschedx.render.manifests import patched_manifests
+
+        return patched_manifests(sent, known_manifest(snapshot, found))
+
+    def patch() -> str:
+        from kschedx.render.manifests import kubectl_commands
+
+        return kubectl_commands((*sent, *followed), only_written(before, found))
+
+    return Report(screen=lambda _: None, document=document, yaml=yaml, patch=patch)
+
+
+def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:
+    """Looks in the files that were given, then among the cluster's workloads, then at what is known of pods and
+    nodes."""
+    written = _in_files(found)
+
+    def find(change: Change) -> Mapping[str, object] | None:
+        target = change.target
+        if (one := written(change)) is not None:
+            return one
+        raw = snapshot.workloads.get((target.kind, target.namespace, target.name))
+        if raw is not None:
+            return msgspec.json.decode(raw, type=dict[str, object])
+        if target.kind == "Node" and target.name in snapshot.cluster.index:
+            return manifest("v1", "Node", snapshot.cluster.nodes[snapshot.cluster.index[target.name]])
+        if target.kind == "Pod" and isinstance(found, Pod):
+            return manifest("v1", "Pod", found)
+        if target.kind == "Namespace" and target.name in snapshot.namespaces:
+            metadata = {"name": target.name, "labels": dict(snapshot.namespaces[target.name])}
+            return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        if target.kind == "PersistentVolumeClaim":
+            claim = snapshot.storage.claim(target.namespace, target.name)
+            return None if claim is None else manifest("v1", target.kind, claim)
+        return None
+
+    return find
+
+
+def only_written(before: Snapshot, found: Pod | Written) -> Find:
+    """Looks in the files that were given for what the cluster does not have, or has with another pod template."""
+    written = _in_files(found)
+
+    def find(change: Change) -> Mapping[str, object] | None:
+        one = written(change)
+        return None if one is None or _has_as_written(before, change, one) else one
+
+    return find
+
+
+def _in_files(found: Pod | Written) -> Find:
+    def find(change: Change) -> Mapping[str, object] | None:
+        if isinstance(found, Pod):
+            return None
+        its = (found.document.value if found.document else None, found.workload, found.manifest)
+        target = change.target
+        others = (one.value for one in found.beside if _namespace(one.value) == target.namespace)
+        return next((one for one in (*its, *others) if one is not None and _is(one, target.kind, target.name)), None)
+
+    return find
+
+
+def _has_as_written(before: Snapshot, change: Change, written: Mapping[str, object]) -> bool:
+    target = change.target
+    key = f"{target.namespace}/{target.name}"
+    match target.kind:
+        case "Pod":
+            return key in before.pods.rows
+        case "PersistentVolumeClaim":
+            return key in before.storage.claims
+        case "PersistentVolume":
+            return target.name in before.storage.volumes
+        case "StorageClass":
+            return target.name in before.storage.classes
+        case _:
+            raw = before.workloads.get((target.kind, target.namespace, target.name))
+            return raw is not None and has_same_template(msgspec.json.decode(raw, type=dict[str, object]), written)
+
+
+def _namespace(manifest: Mapping[str, object]) -> str:
+    metadata = manifest.get("metadata")
+    return str(metadata.get("namespace") or "") if isinstance(metadata, Mapping) else ""
+
+
+def _is(manifest: Mapping[str, object], kind: str, name: str) -> bool:
+    """What gets its name by `generateName` has none yet."""
+    metadata = manifest.get("metadata")
+    return manifest.get("kind") == kind and isinstance(metadata, Mapping) and (metadata.get("name") or "") == name

@@ -1,0 +1,323 @@
+"""Which clusters a fleet has: contexts of a kubeconfig, and snapshots."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.cli.output import ExitCode
+from kschedx.cli.worker import Captured, Run, Worker
+from kschedx.errors import InputError, Place, nearest
+from kschedx.render.wording import count, visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from kschedx.render.page.model import Page
+
+LIST = ".list"
+"""A file with a snapshot's path, or `context:NAME`, on each line."""
+CONTEXT = "context:"
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """One cluster, and the options by which a command reads it."""
+
+    name: str
+    options: tuple[str, ...]
+
+
+def members(
+    *,
+    snapshots: Sequence[str],
+    folders: Sequence[str],
+    contexts: Sequence[str],
+    all_contexts: bool,
+    kubeconfig: str | None,
+) -> tuple[Member, ...]:
+    """Every cluster once, in the order in which they are named. Raises `InputError`."""
+    found = {one.name: one for path in snapshots for one in _of_path(path, kubeconfig)}
+    found |= {one.name: one for folder in folders for one in _in_folder(folder)}
+    named = _every_context(kubeconfig) if all_contexts else _known(contexts, kubeconfig)
+    found |= {one.name: one for one in (_of_context(name, kubeconfig) for name in named)}
+    if not found and all_contexts:
+        raise InputError("--all-contexts: the kubeconfig has no context")
+    if not found:
+        raise InputError("name the clusters: --snapshot, --snapshots, --context or --all-contexts")
+    return tuple(found.values())
+
+
+def _of_path(path: str, kubeconfig: str | None) -> Iterator[Member]:
+    place = Path(path)
+    if not place.exists():
+        raise InputError("no such file or folder", place=Place(source=path))
+    if place.suffix == LIST:
+        try:
+            text = place.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError("not valid UTF-8", place=Place(source=path)) from None
+        for line in text.splitlines():
+            name = line.strip()
+            if name.startswith(CONTEXT):
+                yield _of_context(name.removeprefix(CONTEXT), kubeconfig)
+            elif name and not name.startswith("#"):
+                yield _of_snapshot(name)
+    else:
+        yield _of_snapshot(path)
+
+
+def _in_folder(folder: str) -> Iterator[Member]:
+    if not Path(folder).is_dir():
+        raise InputError("no such folder", place=Place(source=folder))
+    inside = sorted(one for one in Path(folder).iterdir() if not one.name.startswith("."))
+    if not inside:
+        raise InputError("an empty folder", place=Place(source=folder))
+    yield from (_of_snapshot(str(one)) for one in inside)
+
+
+def _of_snapshot(path: str) -> Member:
+    return Member(name=path, options=(f"--snapshot={path}",))
+
+
+def _of_context(name: str, kubeconfig: str | None) -> Member:
+    more = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
+    return Member(name=name, options=(*more, f"--context={name}"))
+
+
+def _known(contexts: Sequence[str], kubeconfig: str | None) -> Sequence[str]:
+    known = _every_context(kubeconfig) if contexts else ()
+    for name in contexts:
+        if name not in known:
+            raise InputError(f'no context "{name}" in the kubeconfig', hint=nearest(name, known))
+    return contexts
+
+
+def _every_context(kubeconfig: str | None) -> Sequence[str]:
+    from kschedx.sources.live.kubeconfig import load
+
+    return sorted(load(kubeconfig, os.environ).contexts)
+
+
+# One question to every cluster, in processes of their own with a time limit each.
+
+
+class Row(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One cluster's answer; a line of the results."""
+
+    cluster: str
+    question: tuple[str, ...]
+    exit_code: int
+    seconds: float
+    summary: str
+    """The first line of the screen, or of what went wrong."""
+    errors: str = ""
+    document: Mapping[str, object] | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the cluster could be read and the question put; it is not asked again."""
+        return self.document is not None and self.exit_code in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE)
+
+
+def ask(
+    members: Sequence[Member],
+    question: Sequence[str],
+    run: Run,
+    *,
+    jobs: int,
+    limit: float,
+    done: Mapping[str, Row],
+    see: Callable[[Row], None],
+) -> tuple[Row, ...]:
+    """Every cluster's row in the order of the clusters; `run` is
+    `cli.app`'s, `done` are known, and `see` is called with each new one."""
+    rows = dict(done)
+    with _Workers(run) as workers, ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(_row, workers, one, question, limit) for one in members if one.name not in rows]
+        for future in as_completed(waiting):
+            row = future.result()
+            rows[row.cluster] = row
+            see(row)
+    return tuple(rows[one.name] for one in members)
+
+
+class _Workers:
+    """A process for each thread that asks."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._own = threading.local()
+        self._all: list[Worker] = []
+
+    def mine(self) -> Worker:
+        worker: Worker | None = getattr(self._own, "worker", None)
+        if worker is None or not worker.is_alive:
+            worker = self._own.worker = Worker(self._run)
+            self._all.append(worker)
+        return worker
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._all:
+            worker.end()
+
+
+def _row(workers: _Workers, member: Member, question: Sequence[str], limit: float) -> Row:
+    begun = time.monotonic()
+    command, *more = question
+    answer = workers.mine().ask([command, *member.options, *more], limit)
+    return Row(
+        cluster=member.name,
+        question=tuple(question),
+        exit_code=int(answer.exit_code),
+        seconds=round(time.monotonic() - begun, 2),
+        summary=_summary(answer),
+        errors=answer.errors.strip(),
+        document=answer.document,
+    )
+
+
+def _summary(answer: Captured) -> str:
+    told = answer.screen if answer.document is not None else answer.errors
+    return next((line.strip() for line in told.splitlines() if line.strip()), "")
+
+
+def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
+    """The rows of an earlier run of this question that were answered. Raises `InputError`."""
+    if path is None or not Path(path).exists():
+        return {}
+    found: dict[str, Row] = {}
+    for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
+        try:
+            row = msgspec.json.decode(line, type=Row)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            place = Place(source=path, document=number)
+            raise InputError(f"no row of kschedx fleet: {error}", place=place, hint="name another file") from None
+        if row.question == tuple(question) and row.is_answered:
+            found[row.cluster] = row
+    return found
+
+
+@contextmanager
+def results(path: str | None) -> Iterator[Callable[[Row], None]]:
+    """Writes a line for each row as soon as it is there, after those of an earlier run."""
+    if path is None:
+        yield lambda row: None
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(path).open("ab"))
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", place=Place(source=path)) from None
+
+        def write(row: Row) -> None:
+            file.write(msgspec.json.encode(row) + b"\n")
+            file.flush()
+
+        yield write
+
+
+# All answers on one page: a row for each cluster, those that need somebody first.
+
+MARKS = {ExitCode.SCHEDULABLE: "✓", ExitCode.UNSCHEDULABLE: "✗"}
+"""Anything else could not be decided, or not be asked."""
+
+
+def exit_code(rows: Sequence[Row]) -> ExitCode:
+    """3 where a cluster could not be asked or decided, 1 where one has something amiss, else 0."""
+    codes = {row.exit_code for row in rows}
+    if codes - set(MARKS):
+        return ExitCode.UNDECIDED
+    return ExitCode.UNSCHEDULABLE if ExitCode.UNSCHEDULABLE in codes else ExitCode.SCHEDULABLE
+
+
+def headline(rows: Sequence[Row]) -> str:
+    amiss = sum(row.exit_code == ExitCode.UNSCHEDULABLE for row in rows)
+    open_ones = sum(row.exit_code not in MARKS for row in rows)
+    parts = [f"{amiss:,} with something amiss"] if amiss else []
+    parts += [f"{open_ones:,} without an answer"] if open_ones else []
+    return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing amiss'}"
+
+
+def by_need(rows: Sequence[Row]) -> list[Row]:
+    """Without an answer first, then amiss, then the others; each in the order of the clusters."""
+    order = {ExitCode.UNSCHEDULABLE: 1, ExitCode.SCHEDULABLE: 2}
+    return sorted(rows, key=lambda row: order.get(ExitCode(row.exit_code), 0))
+
+
+def screen(rows: Sequence[Row], width: int) -> list[Text]:
+    from kschedx.render.terminal import BLANK, BOLD, line, paragraph
+
+    lines = [line((headline(rows), BOLD)), BLANK]
+    for row in by_need(rows):
+        lines += paragraph(f"{MARKS.get(ExitCode(row.exit_code), '?')} {row.cluster}", width, style=BOLD)
+        lines += paragraph(row.summary, width, indent=4, first="    ")
+    return lines
+
+
+def document(rows: Sequence[Row]) -> dict[str, object]:
+    import msgspec
+
+    return {"apiVersion": "kschedx/v1", "kind": "FleetAnswer", "clusters": msgspec.to_builtins(list(rows))}
+
+
+def page(rows: Sequence[Row]) -> Page:
+    from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, Tone
+
+    question = " ".join(rows[0].question) if rows else ""
+    tones = {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}
+    columns = (
+        Column(label="cluster"),
+        Column(label="exit code", is_number=True),
+        Column(label="answer"),
+        Column(label="said beside"),
+        Column(label="seconds", is_number=True),
+    )
+    cells = tuple(
+        (visible(row.cluster), row.exit_code, visible(row.summary), visible(row.errors), round(row.seconds))
+        for row in by_need(rows)
+    )
+    return Page(
+        title="kschedx fleet",
+        headline=headline(rows),
+        tone=tones.get(exit_code(rows), Tone.HELD),
+        facts=(("question", visible(question)),),
+        screen="\n".join(line.plain.rstrip() for line in screen(rows, SCREEN_WIDTH)),
+        sections=(Table(title="Clusters", columns=columns, rows=cells),),
+    )
+
+
+def write_parquet(rows: Sequence[Row], path: str) -> None:
+    """The rows as a table; a document is its JSON. Needs the extra parquet. Raises `InputError`."""
+    from kschedx.cli.output import needs
+    from kschedx.errors import InputError, Place
+
+    with needs("parquet"):
+        import pyarrow
+        import pyarrow.parquet
+    import msgspec
+
+    columns = {
+        "cluster": [row.cluster for row in rows],
+        "question": [" ".join(row.question) for row in rows],
+        "exitCode": [row.exit_code for row in rows],
+        "seconds": [row.seconds for row in rows],
+        "summary": [row.summary for row in rows],
+        "errors": [row.errors for row in rows],
+        "document": [None if row.document is None else msgspec.json.encode(row.document).decode() for row in rows],
+    }
+    try:
+        pyarrow.parquet.write_table(pyarrow.table(columns), Path(path))
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", place=Place(source=path)) from None

@@ -1,0 +1,676 @@
+"""`kschedx why` for many pods: a block for each cause, the largest first."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.cli.options import namespace_of_many
+from kschedx.cli.output import ExitCode, Format, Report, write
+from kschedx.cli.question import Question, shard_of
+from kschedx.cli.why_pod import Clusters, Wanted, gather, gather_beside, place_of, subject_of
+from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
+from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
+from kschedx.explain.cycle_notes import bound_by_hand
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.node import NodeAnswer, Verdict, document
+from kschedx.inquiry.target import node_names
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import Autoscaler
+    from kschedx.cli.connection import Reached
+    from kschedx.explain.subject import Subject
+    from kschedx.fixes.pending_pods import SharedFix
+    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.workload_pods import ReplicaGroup, Together
+    from kschedx.karpenter.cluster import Karpenter
+    from kschedx.kube.types import Pod
+    from kschedx.render.checks import Check
+    from kschedx.render.page.model import Page
+
+
+class Replica(Struct, frozen=True, kw_only=True):
+    """One of several pods that are alike."""
+
+    pod: str
+    """`namespace/name`."""
+    node: str = ""
+    """Where it goes; empty where it finds no node."""
+    taken: Taken | None = None
+    """The place that it would have had alone."""
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """One of the pods or workloads that were asked for."""
+
+    pod: str
+    """`namespace/name`."""
+    owner: str
+    """What makes it: `Deployment web`."""
+    priority: int
+    command: str
+    """What tells its whole story."""
+    explain: Callable[[], Explanation]
+    place: Place = Place()
+    """Where in a file it is from."""
+    node: str = ""
+    """Where the pod goes, where that is known without its whole story."""
+    taken: Taken | None = None
+    """The place that it would have had alone."""
+    waits: str = ""
+    """kube-scheduler's text about a pod that waits after all of the queue, which may find a node by itself then."""
+    workload: str = ""
+    """`shop/deploy/web`, of a workload with replicas."""
+    replicas: tuple[Replica, ...] = ()
+    """Each of them; `explain` tells of the one that says most."""
+    like: Hashable = None
+    """Equal for pods whose stories are the same, names aside; None for one that is like no other."""
+
+
+def command_of(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:
+    """What tells the whole story of a pod, or without its name, of what makes it."""
+    from kschedx.kube.workloads import SHORT_NAMES
+
+    kind, _, of = owner.partition(" ")
+    short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
+    target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
+    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
+
+
+class Asked:
+    """The pods that were asked for, explained with the same settings."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        *,
+        jobs: int | None = None,
+        competing: bool = False,
+        notes: Sequence[str] = (),
+        nothing: str = "",
+        mended: Callable[[Sequence[str]], SharedFix | None] | None = None,
+    ) -> None:
+        """`jobs` is how many processes may share the work; by default all that there are. `notes` are about all of
+        them; `nothing` is said where there are no pods. `mended` tries a fix for several pods that wait, one after the
+        other."""
+        self._notes = notes
+        self._nothing = nothing
+        self._mended = mended
+        self._jobs = jobs
+        self._items = items
+        self._competing = competing
+        """They are new, and would take room from each other."""
+
+    def look(self, index: int) -> tuple[PodAnswer, Explanation | None]:
+        """One pod in short, and its whole story; what cannot be decided is an answer too, and so is
+        what the API server refuses."""
+        from kschedx.render.pending import wanted_labels
+        from kschedx.render.words import headline
+        from kschedx.render.words.notes import bound_by_hand_text
+        from kschedx.render.words.pod import could_reject
+
+        item = self._items[index]
+        undecided = self._undecided(item)
+        try:
+            found = item.explain()
+        except UndecidableError as error:
+            return replace(undecided, message=str(error)), None
+        except ConfigError as error:
+            # Whose pod it is, is told beside it: alike for all pods of one scheduler.
+            told = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
+            return replace(undecided, message=str(told)), None
+        except NotAdmittedError as error:
+            said = f"{error.message} ({error.hint})" if error.hint else error.message
+            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said), None
+        if (bound := bound_by_hand(found.cycle)) is not None:
+            nodes = (bound.node,) if bound.is_taken else ()
+            return replace(undecided, outcome=found.becomes, nodes=nodes, message=bound_by_hand_text(bound)), found
+        if found.outcome is Outcome.SCHEDULED and (found.overall is not Outcome.SCHEDULED or item.waits):
+            return self._of_gang(item, found), found
+        match found.outcome:
+            case Outcome.GATED:
+                message = ""
+            case Outcome.UNDECIDED:
+                message = could_reject(found.cycle.unheard)
+            case _:
+                message = found.message
+        answer = replace(undecided, outcome=found.outcome, nodes=found.chosen_nodes, message=message)
+        if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            diagnosis = Diagnosis(found.cycle)
+            reasons = decisive(diagnosis)
+            headlines = tuple(dict.fromkeys(map(headline, reasons)))
+            answer = replace(answer, cause=cause_of(diagnosis), headlines=headlines, wants=wanted_labels(reasons[:1]))
+        return answer, found
+
+    def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
+        """One that finds a node by itself, and gets none since its group does not."""
+        from kschedx.render.holding import gang_text
+
+        group = found.holding.group
+        named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
+        headline = f"fits by itself, and gets no node with its group {named}"
+        if group is not None and group.lacks_room:
+            headline = gang_text(group)
+        message = item.waits or (found.message if group is None else group.message)
+        undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
+        return replace(undecided, cause=("group", named), headlines=(headline,))
+
+    def answer(self, index: int) -> tuple[PodAnswer, ...]:
+        """Of one item, for each of its pods."""
+        item = self._items[index]
+        if item.node or (item.replicas and all(one.node for one in item.replicas)):
+            return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
+        return self._each(item, self.look(index)[0])
+
+    def _each(self, item: Item, story: PodAnswer) -> tuple[PodAnswer, ...]:
+        """The story is that of every replica without a node."""
+        if not item.replicas:
+            return (story,)
+        placed = replace(self._undecided(item), outcome=Outcome.SCHEDULED, taken=None)
+        return tuple(
+            replace(placed, pod=one.pod, nodes=(one.node,))
+            if one.node
+            else replace(story, pod=one.pod, taken=one.taken)
+            for one in item.replicas
+        )
+
+    def _undecided(self, item: Item) -> PodAnswer:
+        return PodAnswer(
+            pod=item.pod,
+            owner=item.owner,
+            priority=item.priority,
+            outcome=None,
+            command=item.command,
+            taken=item.taken,
+        )
+
+    @property
+    def answers(self) -> list[PodAnswer]:
+        """Of every pod, in their order."""
+        return [answer for answers in self._answers for answer in answers]
+
+    @cached_property
+    def _answers(self) -> list[tuple[PodAnswer, ...]]:
+        """In the order of the items, shared between processes where there are many."""
+        from kschedx.cli.parallel import Progress, processors, results
+
+        if not self._items:
+            return []
+        likes = [index if item.like is None else (item.like,) for index, item in enumerate(self._items)]
+        first = {like: index for index, like in reversed([*enumerate(likes)])}
+        asked = sorted(first.values())
+        progress = Progress(len(self._items), "pods")
+        found = {0: self.answer(0)}  # what all pods share is worked out once, before processes are forked
+        pods = Counter(likes)
+        try:
+            for index, one in zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True):
+                progress.advance(pods[likes[index]])
+                found[index] = one
+        finally:
+            progress.end()
+        return [
+            found[index] if index in found else (_alike(item, found[first[like]][0]),)
+            for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
+        ]
+
+    def document(self) -> dict[str, object]:
+        return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
+
+    def entries(self) -> Iterator[tuple[str, object]]:
+        """Every Explanation as one document, with the pods that cannot be decided or that the API server refuses; each
+        is made when it is asked for."""
+        undecided: list[object] = []
+        refused: list[object] = []
+        answers: list[tuple[PodAnswer, ...]] = []
+
+        def items() -> Iterator[object]:
+            for index, item in enumerate(self._items):
+                answer, found = self.look(index)
+                answers.append(self._each(item, answer))
+                if found is not None:
+                    yield found.to_dict()
+                else:
+                    told = undecided if answer.outcome is None else refused
+                    told.append({"pod": answer.pod, "reason": answer.message})
+
+        yield "apiVersion", "kschedx/v1"
+        yield "kind", "ExplanationList"
+        yield "items", items()
+        self._answers = answers
+        yield "undecided", undecided
+        if refused:
+            yield "refused", refused
+
+    def fix_of(self, group: CauseGroup) -> str:
+        """A fix of the first pod of a group, with its certainty and for how many it does; empty where none is known."""
+        if group.first.outcome not in (Outcome.UNSCHEDULABLE, Outcome.GATED):
+            return ""
+        if self._mended is not None and len(group.answers) > 1 and group.first.outcome is Outcome.UNSCHEDULABLE:
+            from kschedx.render.fixes import mended_text
+
+            mended = self._mended([answer.pod for answer in group.answers])
+            if mended is not None:
+                return mended_text(mended)
+        index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
+        _, found = self.look(index)
+        fixes = found.fixes if found is not None else ()
+        for_whom = " for one of them" if len(group.answers) > 1 else ""
+        return f"{fixes[0].title} ({fixes[0].certainty.value}{for_whom})" if fixes else ""
+
+    def report(self) -> Report:
+        def screen(wide: bool) -> None:
+            from kschedx.render.pending import print_pending
+
+            print_pending(
+                self.answers,
+                self.fix_of,
+                wide=wide,
+                competing=self._competing,
+                notes=self._notes,
+                nothing=self._nothing,
+            )
+
+        def names() -> list[str]:
+            return [
+                f"{answer.pod} {' '.join(f'node/{name}' for name in answer.nodes)}".rstrip() for answer in self.answers
+            ]
+
+        def checks() -> list[Check]:
+            from kschedx.cli.checks import of_answers
+
+            pairs = zip(self._answers, self._items, strict=True)
+            return [of_answers(answers, item.workload, item.place) for answers, item in pairs]
+
+        def page(_: bool) -> Page:
+            from kschedx.render.page.explanation import pending_page
+
+            return pending_page(self.answers, self.fix_of, self._notes)
+
+        return Report(
+            screen=screen, document=self.document, entries=self.entries, names=names, checks=checks, page=page
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 where every pod can be scheduled, 3 where one cannot be decided, else 1."""
+        if any(answer.outcome in (None, Outcome.UNDECIDED) for answer in self.answers):
+            return ExitCode.UNDECIDED
+        fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
+        return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
+
+
+def _alike(item: Item, story: PodAnswer) -> PodAnswer:
+    """The story of a pod that is like this one, as this one's."""
+    return replace(story, pod=item.pod, owner=item.owner, priority=item.priority, command=item.command)
+
+
+# `kschedx why` for several pods and workloads, that are named or in files.
+
+
+def why_several(
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Sequence[Pod | Written],
+    queue: Sequence[Pod | Written],
+) -> int:
+    """Every pod of some manifests, with all replicas, by what keeps them out; `queue` are they and what is beside them
+    in the files, in their order."""
+    from kschedx.cli import connection
+    from kschedx.errors import InputError
+    from kschedx.kube.types import Pod
+
+    about_one = {
+        "watch": wanted.watch,
+        "dry-run=server": wanted.dry_run,
+        "fix": wanted.fix,
+        "try": wanted.tries,
+    }
+    for name, is_asked in about_one.items():
+        if is_asked:
+            raise InputError(f"--{name} is about one pod, and there are several")
+    connection.tell_left_out(setup)
+    if wanted.alone:
+        items = [item for one in found for item in _alone(question, wanted, clusters.applied, setup, one)]
+        asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
+    else:
+        asked = _together(question, wanted, clusters, setup, found, queue)
+    write(asked.report(), wanted.output)
+    return asked.exit_code
+
+
+def _alone(
+    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, one: Pod | Written
+) -> tuple[Item, ...]:
+    """As if it came next, whatever others take; a DaemonSet's pods are each on a node of their own."""
+    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.pod import explain
+
+    try:
+        subject = subject_of(question, snapshot, setup, one, wanted)
+    except NotAdmittedError as error:
+        return (_refused(wanted, one, error),)
+    if isinstance(one, Written) and one.is_daemon:
+        return tuple(_of_daemon_set(wanted, subject, setup, one))
+    return (_item(wanted, subject, one, partial(explain, subject, setup)),)
+
+
+def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written) -> Iterator[Item]:
+    """Its pods that fit, and those that do not for each reason; nodes for which none is made are left out."""
+    from kschedx.inquiry.daemon_set import explain_daemon_set
+    from kschedx.inquiry.manifests import title
+
+    name = f"{subject.pod.metadata.namespace}/{title(one.workload or {}).partition(' ')[2]}"
+    answer = explain_daemon_set(name, subject, setup)
+    whole = _item(wanted, subject, one, lambda: answer.explanation)
+    if answer.refused:
+        yield _refused_replicas(whole, (whole.pod,) * answer.refused, answer.refusal)
+    if runs := answer.runs[: max(len(answer.runs) - answer.refused, 0)]:  # whichever they are
+        fit = tuple(Replica(pod=whole.pod, node=node) for node in runs)
+        yield replace(whole, replicas=fit, workload=name)
+    for group in answer.waits:
+        nodes = answer.names(group)
+        waiting = tuple(Replica(pod=whole.pod) for _ in nodes)
+        yield replace(whole, replicas=waiting, workload=name, explain=partial(answer.on, nodes[0]))
+    if not answer.runs and not answer.waits:
+        yield whole
+
+
+def _together(
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Sequence[Pod | Written],
+    queue: Sequence[Pod | Written],
+) -> Asked:
+    """One after the other, in the order of the queue; what no queue takes is looked at alone."""
+    from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions
+    from kschedx.kube.types import Pod
+    from kschedx.render.pending import evicted_note
+
+    gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
+    groups: dict[int, ReplicaGroup] = {}
+    items: dict[int, tuple[Item, ...]] = {}
+    numbers = {id(one): number for number, one in enumerate(found)}
+    for one in queue:
+        if (number := numbers.get(id(one))) is None:
+            gather_beside(gathering, setup, one)
+            continue
+        if isinstance(one, Pod) and one.spec.node_name:
+            items[number] = _alone(question, wanted, clusters.applied, setup, one)
+            continue
+        try:
+            taken = gather(gathering, subject_of(question, gathering.snapshot, setup, one, wanted), one)
+        except NotAdmittedError as error:
+            items[number] = (_refused(wanted, one, error),)
+            continue
+        if isinstance(taken, BoundPods):
+            item = _item(wanted, taken.subject, one, partial(_same, taken.explanation))
+            items[number] = (_replicas_of(item, taken.explanation),)
+        else:
+            groups[number] = taken
+    together = gathering.place()
+    for number, group in groups.items():
+        if not group.pods and not group.kept and not group.refused:  # a DaemonSet for which no node is
+            items[number] = _alone(question, wanted, clusters.applied, setup, found[number])
+        else:
+            items[number] = tuple(_of_group(wanted, together, group, found[number]))
+    return Asked(
+        [item for number in range(len(found)) for item in items[number]],
+        notes=evicted_note(together.evicted),
+        mended=together.mended,
+    )
+
+
+def _same(explanation: Explanation) -> Explanation:
+    return explanation
+
+
+def _of_group(wanted: Wanted, together: Together, group: ReplicaGroup, one: Pod | Written) -> Iterator[Item]:
+    """Those of its pods that are there, and those that nobody makes."""
+    from kschedx.inquiry.manifests import Written
+
+    item = _item(wanted, group.subject, one, partial(together.explain, group))
+    nodes = together.nodes(group)
+    replicas = tuple(
+        Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
+    )
+    refused = together.refused(group)
+    if isinstance(one, Written) and one.is_daemon and group.workload is not None:
+        name = group.workload.key
+        if placed := tuple(replica for replica in replicas if replica.node):
+            yield replace(item, replicas=placed, workload=name)
+        for pods in together.waiting(group):
+            waiting = tuple(replica for replica in replicas if replica.pod in pods)
+            yield replace(item, replicas=waiting, workload=name, explain=partial(together.story, pods[0]))
+    elif nodes:
+        if together.is_queued(group) or len(nodes) > 1:
+            name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
+            item = replace(item, replicas=replicas, workload=name)
+        yield item
+    if refused:
+        yield _refused_replicas(item, refused, together.refusal(group))
+
+
+def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callable[[], Explanation]) -> Item:
+    from kschedx.explain.causes import owner_of
+    from kschedx.inquiry.manifests import Written, title
+
+    pod = subject.pod
+    workload = one.workload if isinstance(one, Written) else None
+    owner = owner_of(subject.snapshot, pod) if workload is None else title(workload)
+    if isinstance(one, Written) and one.is_one_of_several:
+        owner = ""
+    return Item(
+        pod=pod.key,
+        owner=owner,
+        priority=pod.spec.priority or 0,
+        command=command_of(
+            pod.metadata.namespace, owner, "" if owner and workload else pod.metadata.name, wanted.files
+        ),
+        explain=explain,
+        place=place_of(one),
+    )
+
+
+def _replicas_of(item: Item, explanation: Explanation) -> Item:
+    """With each replica of an answer that tells of several."""
+    found = explanation.replicas
+    if found is None:
+        return replace(item, explain=lambda: explanation)
+    replicas = (Replica(pod=pod, node=found.placed.get(pod, "")) for pod in (*found.placed, *found.pending))
+    return replace(item, replicas=tuple(replicas), workload=found.workload, explain=lambda: explanation)
+
+
+def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Item:
+    """What the API server lets nobody make: as many pods as are wanted, none of which comes to be."""
+    from kschedx.controllers.workloads import has_replicas, wanted_replicas, workload_of
+    from kschedx.inquiry.manifests import title
+    from kschedx.kube.types import Pod
+
+    if isinstance(one, Pod):  # it is in the cluster: nobody admits it again
+        raise error
+    metadata = one.manifest.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    namespace = str(named.get("namespace") or "default")
+    name = str(named.get("name") or named.get("generateName") or "")
+    workload = one.workload
+    owner = "" if workload is None else title(workload)
+    count = 1
+    if workload is not None and has_replicas(workload) and not wanted.alone:
+        count = wanted_replicas(workload)
+
+    def explain() -> Explanation:
+        raise error
+
+    return Item(
+        pod=f"{namespace}/{name}",
+        owner=owner,
+        priority=0,
+        command=command_of(namespace, owner, "" if owner else name, wanted.files),
+        explain=explain,
+        place=place_of(one),
+        workload=workload_of(workload).reference if workload is not None and count > 1 else "",
+        replicas=(Replica(pod=f"{namespace}/{name}"),) * count if count > 1 else (),
+    )
+
+
+def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
+    """Those of a workload's replicas that nobody makes, whatever becomes of the others."""
+
+    def explain() -> Explanation:
+        raise NotAdmittedError(refusal)
+
+    return replace(others, pod=pods[0], explain=explain, replicas=tuple(Replica(pod=pod) for pod in pods))
+
+
+# `kschedx why` for many pods of the cluster: those that wait, and those that have some labels.
+
+
+def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
+    """A row for each reason, or every document."""
+    from kschedx.cli import connection
+    from kschedx.explain.admission import without_pods
+    from kschedx.explain.causes import alike, owner_of
+    from kschedx.explain.subject import stored
+    from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of
+    from kschedx.inquiry.workload_pods import QueueOutcome
+    from kschedx.render.pending import evicted_note, without_pods_note
+    from kschedx.render.words.notes import note_text
+
+    snapshot = reached.snapshot
+    rows = _rows(question, wanted, reached, setup)
+    connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
+    part = shard_of(wanted.shard, is_json=wanted.output is Format.JSON)
+    rows = rows if part is None else list(part.part(rows))
+
+    waits = not wanted.alone and not {*snapshot.pods.pending}.isdisjoint(rows)
+    in_turn = QueueOutcome.of(snapshot, setup) if waits else None
+    kinds = {} if setup.scheduler.config.extenders else alike(snapshot, rows)
+
+    def item(row: int) -> Item:
+        pod = snapshot.pods[row]
+        owner = owner_of(snapshot, pod)
+        alone = Item(
+            pod=pod.key,
+            owner=owner,
+            priority=int(snapshot.pods.priorities[row]),
+            command=command_of(pod.metadata.namespace, owner, pod.metadata.name),
+            explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
+            like=kinds.get(row),
+        )
+        if in_turn is None or not in_turn.is_queued(pod.key):
+            return alone
+        return replace(
+            alone,
+            explain=lambda: in_turn.explanation(pod.key),
+            node=in_turn.node(pod.key),
+            taken=in_turn.taken(pod.key),
+            waits=in_turn.message(pod.key),
+            like=(kinds[row], in_turn.message(pod.key)) if row in kinds else None,
+        )
+
+    autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
+    karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
+    said = (*said, *unread)
+    within = _namespace(question, wanted, reached)
+    unmade = () if wanted.selector else without_pods_note(tuple(without_pods(snapshot, within)))
+    notes = (*unmade, *evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
+    if part is None:  # what is added is for all pods, and no part has them
+        notes = (*notes, *_growth(autoscaler, karpenter))
+    mended = None if in_turn is None else in_turn.mended
+    nothing = "; ".join((_nothing(wanted), *unmade))
+    items = [item(row) for row in rows]
+    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
+    report = asked.report()
+    write(report if part is None else report.marked(part), wanted.output)
+    return asked.exit_code
+
+
+def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
+    """The pods that are asked about, in the order of the queue."""
+    from kschedx.explain.causes import rows_in_queue_order
+    from kschedx.kube.selectors import parse_label_query
+
+    return rows_in_queue_order(
+        reached.snapshot,
+        setup.scheduler,
+        namespace=_namespace(question, wanted, reached),
+        labels=None if wanted.selector is None else parse_label_query(wanted.selector),
+        pending=wanted.all_pending,
+    )
+
+
+def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
+    """The one that is asked about; None for all."""
+    return namespace_of_many(
+        question.namespace, reached.namespace, everywhere=wanted.all_namespaces, by_labels=not wanted.all_pending
+    )
+
+
+def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Iterator[str]:
+    """What is added for all pods that wait."""
+    if autoscaler is None and karpenter is None:
+        return
+    from kschedx.autoscaler.growth import grow_by_autoscaler
+    from kschedx.karpenter.growth import grow_by_karpenter as provisioned
+    from kschedx.render.autoscaler import growth_texts
+
+    yield from growth_texts(
+        None if autoscaler is None else grow_by_autoscaler(autoscaler),
+        None if karpenter is None else provisioned(karpenter),
+    )
+
+
+def _nothing(wanted: Wanted) -> str:
+    """What is said where there are no such pods."""
+    if not wanted.selector:
+        return "no pod is waiting for a node"
+    return "no pod with these labels is waiting for a node" if wanted.all_pending else "no pod has these labels"
+
+
+# `kschedx why node/NAME`: what a node offers, who holds it, and which pods that wait it would take.
+
+
+def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None) -> int:
+    """Exit code 0: a node is neither schedulable nor not. Raises `InputError` for one that is not there."""
+    from kschedx.cli.parallel import processors, results
+
+    (known,) = node_names(snapshot, [name])
+    answer = NodeAnswer(setup, snapshot, known)
+
+    def look(row: int) -> Verdict:
+        try:
+            return answer.verdict(row)
+        except (UndecidableError, ConfigError) as error:
+            pods = snapshot.pods
+            return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
+
+    verdicts = list(results(look, rows_in_queue_order(snapshot, setup.scheduler), processors()))
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.subjects import print_node
+
+        print_node(answer, verdicts, wide=wide)
+
+    report = Report(
+        screen=screen,
+        document=lambda: document(answer, verdicts),
+        names=lambda: [one.pod for one in verdicts if one.fits],
+    )
+    write(report, output)
+    return ExitCode.SCHEDULABLE

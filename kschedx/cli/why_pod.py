@@ -1,0 +1,496 @@
+"""What `kschedx why` is asked for, beside the cluster and its scheduler."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kschedx.cli.output import ExitCode, Format, Report, exit_code_of, write
+from kschedx.cli.question import Question
+from kschedx.errors import NotAdmittedError
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.cli.interactive import Try
+    from kschedx.errors import Place
+    from kschedx.explain.setup import Setup
+    from kschedx.explain.subject import Subject
+    from kschedx.framework.cycle import Outcome
+    from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, ReplicaGroup
+    from kschedx.kube.types import Pod
+    from kschedx.render.checks import Check
+    from kschedx.render.page.model import Page
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What the command line asks for, beside the cluster and its scheduler."""
+
+    names: list[str] = []
+    """Of what the cluster has, or will have with `files` applied."""
+    files: list[str] = []
+    """Manifests. Without `names` everything in them is asked about."""
+    all_pending: bool = False
+    selector: str | None = None
+    all_namespaces: bool = False
+    alone: bool = False
+    node: list[str] = []
+    nodes: str | None = None
+    output: Format | None = None
+    dry_run: str | None = None
+    watch: bool = False
+    interactive: bool = False
+    fix: int | None = None
+    """Which one to apply, from 1."""
+    tries: list[str] = []
+    """Changes of the pod."""
+    shard: str | None = None
+
+    @classmethod
+    def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
+        """Names and files; `pod web-0` in two words is `pod/web-0`."""
+        from kschedx.inquiry.target import NODE_NAMES, is_file
+        from kschedx.kube.workloads import SHORT_NAMES
+
+        match arguments:
+            case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
+                if not is_file(kind) and not is_file(name):
+                    return [f"{kind}/{name}"], files
+        return [one for one in arguments if not is_file(one)], [
+            *files,
+            *(one for one in arguments if is_file(one)),
+        ]
+
+    @property
+    def is_plain(self) -> bool:
+        """Nothing is asked for that is about one pod's own story."""
+        formats = (None, Format.WIDE, Format.JSON, Format.YAML, Format.NAME)
+        alone = self.node or self.nodes or self.interactive or self.fix or self.tries
+        return self.output in formats and not alone
+
+    @property
+    def is_many(self) -> bool:
+        return self.all_pending or self.selector is not None
+
+    def check(self, question: Question) -> None:
+        """Raises `InputError` for what does not go together."""
+        from kschedx.errors import InputError
+
+        if self.watch and (self.is_many or self.output or "-" in question.snapshot):
+            other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
+            raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
+        if self.watch and question.what_if:
+            raise InputError("--watch is about the cluster as it is, and does not go with changes")
+        if self.interactive and (self.is_many or self.output or self.watch or not sys.stdout.isatty()):
+            others = {"many pods": self.is_many, f"-o {self.output}": self.output, "--watch": self.watch}
+            other = next((name for name, given in others.items() if given), "a standard output that is no terminal")
+            raise InputError(f"--interactive is about one pod, in a terminal, and does not go with {other}")
+        if self.shard is not None and not self.is_many:
+            raise InputError("--shard is about many pods: --all-pending or -l")
+        if self.is_many == bool(self.names or self.files):
+            raise InputError("name a TARGET or a file with -f, or ask for many with --all-pending or -l")
+        if "-" in question.snapshot and "-" in self.files:
+            raise InputError("standard input cannot be both the target and the snapshot")
+        if self.nodes not in (None, "all"):
+            raise InputError(f'--nodes: found "{self.nodes}", allowed is "all"', hint="--node NAME shows one")
+        if self.dry_run not in (None, "server"):
+            raise InputError(f'--dry-run: found "{self.dry_run}", allowed is "server"')
+        if (self.output is Format.PATCH) > (self.fix is not None):
+            raise InputError("-o patch prints a fix", hint="which one says --fix N")
+        if self.fix is not None and self.output not in (Format.PATCH, Format.YAML):
+            raise InputError("--fix prints a fix to apply", hint="-o patch or -o yaml")
+        if (self.fix is not None or self.tries) and (self.is_many or self.watch):
+            raise InputError(f"--{'try' if self.tries else 'fix'} is about one pod")
+        if self.dry_run and (question.snapshot or self.is_many):
+            raise InputError("--dry-run=server is about one manifest and a live cluster")
+
+
+# What is asked about, and what is beside it in the files, in one queue.
+
+
+def gather(
+    gathering: ManifestQuestions, subject: Subject, one: Pod | Written, *, is_written: bool = False
+) -> ReplicaGroup | BoundPods:
+    """`is_written`: it is not what the cluster has, wherever it is from."""
+    from kschedx.kube.types import Pod
+
+    if isinstance(one, Pod):
+        return gathering.take(subject, None, is_written=is_written)
+    return gathering.take(subject, one.workload, is_written=is_written or one.document is not None)
+
+
+def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Pod | Written) -> None:
+    """What nobody asks about, and is there too; what the API server refuses of it is not."""
+    from kschedx.kube.types import Pod
+
+    if isinstance(one, Pod):
+        return
+    try:
+        gather(gathering, one.admitted(gathering.snapshot, setup), one)
+    except NotAdmittedError:
+        return
+
+
+def gather_queue(
+    gathering: ManifestQuestions,
+    setup: Setup,
+    queue: Sequence[Pod | Written],
+    found: Pod | Written,
+    admit: Callable[[Snapshot], Subject],
+    *,
+    is_written: bool = False,
+) -> ReplicaGroup | BoundPods:
+    """All of a queue, one of which is asked about; `admit` gives its pod in a cluster."""
+    own: ReplicaGroup | BoundPods | None = None
+    for one in queue:
+        if one is found:
+            own = gather(gathering, admit(gathering.snapshot), one, is_written=is_written)
+        else:
+            gather_beside(gathering, setup, one)
+    assert own is not None, "what is asked about is in the queue"
+    return own
+
+
+# `kschedx why` for a pod that the API server does not take.
+
+
+def refusal_report(
+    wanted: Wanted, setup: Setup, found: Written, before: Snapshot, applied: Snapshot, error: NotAdmittedError
+) -> Report | None:
+    """What Pod Security has against a pod, or what would help; None where something else refuses it, or it is asked
+    for in a form that holds decisions. `applied` is the cluster with the files, `before` the one without."""
+    is_screen = wanted.fix is None and wanted.output in (None, Format.WIDE)
+    if not (is_screen or wanted.fix) or wanted.interactive or wanted.watch or wanted.tries:
+        return None
+    from kschedx.inquiry.pod_security import pod_security_answer
+
+    answer = pod_security_answer(applied, found.manifest, setup, error.message, maker=found.workload, made=found.made)
+    if answer is None:
+        return None
+    if wanted.fix is not None:
+        from kschedx.cli.fix_output import numbered, report
+
+        fix = numbered(answer.fixes, wanted.fix)
+        return report(fix.changes, (), found, answer.pod, applied, before, document=fix.to_dict)
+
+    def screen(_: bool) -> None:
+        from kschedx.render.subjects import print_pod_security
+
+        print_pod_security(answer)
+
+    return Report(screen=screen, document=dict)
+
+
+# `kschedx why` for one pod: its story, what becomes of it, what a change would do.
+
+
+class Clusters(Struct, frozen=True, kw_only=True):
+    """What is asked about is in the second."""
+
+    read: Snapshot
+    """As it is."""
+    before: Snapshot
+    """With the changes that come first."""
+    applied: Snapshot
+    """With the manifests that are asked about."""
+
+
+def why_one(
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Pod | Written,
+    interval: int,
+    queue: Sequence[Pod | Written],
+) -> int:
+    """One pod's story, and what becomes of it where it is watched; `queue` are it and what is beside it in the files,
+    in their order."""
+    from kschedx.cli.output import needs
+    from kschedx.errors import ConfigError, InputError, NotAdmittedError
+    from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.target import node_names
+    from kschedx.kube.types import Pod
+
+    shown = node_names(clusters.applied, wanted.node)
+    if wanted.watch and not isinstance(found, Pod):
+        asked = (wanted.names or wanted.files)[0]
+        raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
+    try:
+        if wanted.tries:
+            untried = _before(question, wanted, clusters, setup, found, queue)
+            explanation = explained(
+                question,
+                wanted,
+                clusters,
+                setup,
+                found,
+                lambda snapshot: _tried(wanted.tries, snapshot, setup, found, untried),
+                queue,
+            )
+        else:
+            subject = subject_of(question, clusters.applied, setup, found, wanted)
+            if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
+                return _daemon_set(clusters, subject, setup, found, wanted.output, (found,) if wanted.alone else queue)
+
+            def admit(snapshot: Snapshot) -> Subject:
+                return subject if len(queue) == 1 else subject_of(question, snapshot, setup, found, wanted)
+
+            explanation = explained(question, wanted, clusters, setup, found, admit, queue)
+    except NotAdmittedError as error:
+        before, applied = clusters.before, clusters.applied
+        report = None if isinstance(found, Pod) else refusal_report(wanted, setup, found, before, applied, error)
+        if report is None:
+            raise
+        write(report, wanted.output)
+        return ExitCode.UNSCHEDULABLE
+    except ConfigError as error:
+        if isinstance(found, Pod) or found.document is None or not error.place.object:
+            raise
+        raise found.document.fault(error, below=found.template) from None
+    if wanted.interactive:
+        with needs("interactive"):
+            from kschedx.cli.interactive import Why
+        Why(explanation, _typed_change(question, setup)).run()
+        return exit_code_of(explanation.overall)
+    if wanted.fix is not None:
+        write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)
+        return exit_code_of(explanation.overall)
+    write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
+    if wanted.watch and isinstance(found, Pod):
+        return _watched(question, found, explanation, interval)
+    return exit_code_of(explanation.overall)
+
+
+def explained(
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Pod | Written,
+    admit: Callable[[Snapshot], Subject],
+    queue: Sequence[Pod | Written],
+) -> Explanation:
+    """The story of a pod, or of the replicas that a workload lacks, which are placed with the others of `queue`."""
+    from kschedx.explain.subject import stored
+    from kschedx.inquiry.pod import explain
+    from kschedx.kube.types import Pod
+
+    workload = None if isinstance(found, Pod) else found.workload
+    is_alone = wanted.alone or len(queue) == 1
+    if wanted.alone or (is_alone and workload is None):
+        return explain(admit(clusters.applied), setup, question.autoscaling, question.provisioning)
+    from kschedx.controllers.workloads import has_new_template, has_replicas
+    from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a pod by itself needs no queue
+
+    if is_alone and workload is not None and not has_replicas(workload):
+        return explain(admit(clusters.applied), setup, question.autoscaling, question.provisioning)
+    is_changed = False
+    if not isinstance(found, Pod) and found.document is None and workload is not None:
+        is_changed = has_new_template(clusters.read, workload)
+    gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
+    is_written = bool(wanted.tries or wanted.dry_run) or is_changed
+    own = gather_queue(gathering, setup, queue, found, admit, is_written=is_written)
+    if isinstance(own, BoundPods):
+        return own.explanation
+    if not is_alone or len(own.pods) > 1 or own.old or own.refused:
+        return gathering.place().explain(own, question.autoscaling, question.provisioning)
+    if own.pods[0] in clusters.applied.pods.rows:
+        return explain(stored(clusters.applied, own.pods[0]), setup, question.autoscaling, question.provisioning)
+    return explain(own.subject, setup, question.autoscaling, question.provisioning)
+
+
+def _before(
+    question: Question,
+    wanted: Wanted,
+    clusters: Clusters,
+    setup: Setup,
+    found: Pod | Written,
+    queue: Sequence[Pod | Written],
+) -> Outcome:
+    """What becomes of the pod without the changes that are tried."""
+    from kschedx.errors import NotAdmittedError
+    from kschedx.framework.cycle import Outcome
+
+    def admit(snapshot: Snapshot) -> Subject:
+        return subject_of(question, snapshot, setup, found, wanted)
+
+    try:
+        return explained(question, wanted, clusters, setup, found, admit, queue).overall
+    except NotAdmittedError:
+        return Outcome.UNSCHEDULABLE
+
+
+def _daemon_set(
+    clusters: Clusters,
+    subject: Subject,
+    setup: Setup,
+    found: Written,
+    output: Format | None,
+    queue: Sequence[Pod | Written],
+) -> int:
+    """The nodes of a DaemonSet, after the others of `queue` have theirs."""
+    from kschedx.inquiry.daemon_set import explain_daemon_set
+    from kschedx.inquiry.manifests import title
+
+    name = title(found.workload or {}).partition(" ")[2]
+    answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
+    if len(queue) > 1:
+        from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
+
+        gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
+        own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))
+        if isinstance(own, ReplicaGroup):
+            answer = gathering.place().daemon_set(own)
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.subjects import print_daemon_set
+
+        print_daemon_set(answer, wide=wide)
+
+    report = Report(screen=screen, document=answer.to_dict, names=lambda: [f"node/{node}" for node in answer.runs])
+    write(report, output)
+    return exit_code_of(answer.outcome)
+
+
+def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
+    """The same question again and again."""
+    from kschedx.cli.watch import Watch
+    from kschedx.explain.subject import stored
+    from kschedx.inquiry.pod import explain
+
+    def again(snapshot: Snapshot, pod: Pod) -> Explanation:
+        return explain(stored(snapshot, pod), question.setup(snapshot))
+
+    return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
+
+
+def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod | Written, wanted: Wanted) -> Subject:
+    """The pod as it is, or its manifest as the API server would store it, or says that it would."""
+    from msgspec.structs import replace
+
+    from kschedx.explain.subject import stored
+    from kschedx.kube.types import Pod
+
+    if isinstance(found, Pod):
+        return stored(snapshot, found)
+    if not wanted.dry_run:
+        return found.admitted(snapshot, setup)
+    from kschedx.cli.dry_run import server_side
+    from kschedx.explain.notes import PodSecurityUnread
+
+    manifest, note = server_side(
+        question.where, found.manifest, lambda manifest: found.admitted(snapshot, setup, manifest).pod
+    )
+    subject = found.admitted(snapshot, setup, manifest)
+    others = (one for one in subject.notes if not isinstance(one, PodSecurityUnread))  # which the server has looked at
+    return replace(subject, notes=(note, *others))
+
+
+def _tried(changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod | Written, before: Outcome) -> Subject:
+    """The pod as somebody thinks that it should be."""
+    import msgspec
+
+    from kschedx.explain.notes import Tried
+    from kschedx.explain.subject import stored
+    from kschedx.inquiry import manifest_edit as trying
+    from kschedx.kube.types import Pod
+
+    manifest = trying.as_manifest(found) if isinstance(found, Pod) else dict(found.manifest)
+    for change in changes:
+        patch = _patch_of(change)
+        manifest = trying.with_change(manifest, change) if patch is None else trying.with_patch(manifest, patch)
+        _refuse_faults(manifest, f"--try {change}")
+    if isinstance(found, Pod):
+        subject = stored(snapshot, trying.as_pod(manifest))
+    else:
+        subject = found.admitted(snapshot, setup, manifest)
+    note = Tried(changes=tuple(changes), before=before)
+    return msgspec.structs.replace(subject, notes=(note, *subject.notes))
+
+
+def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
+    """Raises `InputError` for a field that no API server would take; of a stored pod too, since somebody has written
+    the change."""
+    from kschedx.apiserver.unknown_fields import unknown_fields
+    from kschedx.errors import Place
+    from kschedx.kube.decoding import as_new
+
+    for fault in unknown_fields(as_new(manifest)):
+        raise fault.at(Place(object=change))
+
+
+def _typed_change(question: Question, setup: Setup) -> Try:
+    """What `why -i` asks for: a change to the pod as it is there, fixes that were tried included."""
+    from kschedx.explain.subject import stored
+    from kschedx.inquiry import manifest_edit as trying
+
+    def tried(before: Explanation, change: str) -> Explanation:
+        from kschedx.inquiry.pod import explain
+
+        manifest = trying.with_change(trying.as_manifest(before.cycle.pod), change)
+        _refuse_faults(manifest, change)
+        pod = trying.as_pod(manifest)
+        return explain(stored(before.cycle.snapshot, pod), setup, question.autoscaling, question.provisioning)
+
+    return tried
+
+
+def _patch_of(change: str) -> object | None:
+    """What a file with a patch holds; None where the change is no file."""
+    from pathlib import Path
+
+    from kschedx.cli.files import one_document
+
+    return one_document(change) if Path(change).is_file() else None
+
+
+def _fix_report(explanation: Explanation, number: int, found: Pod | Written, before: Snapshot) -> Report:
+    from kschedx.cli.fix_output import numbered, report
+
+    fix, cycle = numbered(explanation.fixes, number), explanation.cycle
+    followed = [one for one in fix.changes if one.by]
+    return report(fix.apply, followed, found, cycle.pod, cycle.snapshot, before, document=fix.to_dict)
+
+
+def place_of(found: Pod | Written) -> Place:
+    """Where in a file a pod is from."""
+    from kschedx.errors import Place
+    from kschedx.kube.types import Pod
+
+    return Place() if isinstance(found, Pod) or found.document is None else found.document.place
+
+
+def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.screen import print_why
+
+        print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=wide)
+
+    def page(whole: bool) -> Page:
+        from kschedx.render.page.explanation import explanation_page
+
+        return explanation_page(explanation, every_node=whole)
+
+    def checks() -> list[Check]:
+        from kschedx.cli.checks import of_explanation
+
+        return [of_explanation(explanation, place)]
+
+    def names() -> list[str]:
+        replicas = explanation.replicas
+        if replicas is None:
+            return [f"node/{name}" for name in explanation.chosen_nodes]
+        return [f"{pod} node/{node}" for pod, node in replicas.placed.items()] + [*replicas.pending, *replicas.refused]
+
+    return Report(
+        screen=screen,
+        document=explanation.to_dict,
+        page=page,
+        checks=checks,
+        names=names,
+    )

@@ -1,0 +1,138 @@
+"""A command line whose answer is kept instead of printed, and a process of its own that answers one after the other.
+
+For whoever asks in the place of a person: assistants (`mcp`), one question over many clusters (`fleet`).
+"""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import typer
+from msgspec import Struct
+
+from kschedx.cli.output import ExitCode
+
+if TYPE_CHECKING:
+    from kschedx.snapshot.snapshot import Snapshot
+
+
+Run: TypeAlias = Callable[[Sequence[str]], int]
+"""Runs a command line and returns its exit code. `cli.app` knows all commands, and hands this down to those that run
+others."""
+
+
+def run_of(context: typer.Context) -> Run:
+    """As `cli.app` hands it to a command."""
+    run: Run = context.obj
+    return run
+
+
+class Captured(Struct, frozen=True, kw_only=True):
+    """What a command line came to."""
+
+    exit_code: int
+    screen: str = ""
+    """The first screen, as a pipe gets it."""
+    document: Mapping[str, object] | None = None
+    """None where the command has none, or failed."""
+    errors: str = ""
+    """What it said beside: errors and notes."""
+
+
+def captured(run: Run, arguments: Sequence[str]) -> Captured:
+    """Run a command line in this process; never raises."""
+    from kschedx.cli.output import kept_report
+
+    out, errors = io.StringIO(), io.StringIO()
+    document: Mapping[str, object] | None = None
+    with redirect_stdout(out), redirect_stderr(errors):
+        with kept_report() as reports:
+            code = run(arguments)
+        for report in reports:
+            report.screen(False)
+            document = report.document()
+    return Captured(exit_code=code, screen=out.getvalue(), document=document, errors=errors.getvalue())
+
+
+class Worker:
+    """A process that answers command lines, and remembers the snapshots that it has read while their files stay."""
+
+    def __init__(self, run: Run) -> None:
+        # a fork would share the locks and sockets of whoever serves; this starts from nothing
+        context = multiprocessing.get_context("spawn")
+        self._pipe, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(run, other), daemon=True)
+        self._process.start()
+        other.close()
+
+    def ask(self, arguments: Sequence[str], limit: float) -> Captured:
+        """The answer within `limit` seconds; after that the process is ended, and the answer says so."""
+        try:
+            self._pipe.send(tuple(arguments))
+            if self._pipe.poll(limit):
+                answer: Captured = self._pipe.recv()
+                return answer
+            told = f"error: no answer within {limit:g} s\n"
+        except (EOFError, OSError):
+            told = "error: the answer needed more than this machine has\n"
+        self.end()
+        return Captured(exit_code=ExitCode.UNDECIDED, errors=told)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def end(self) -> None:
+        self._pipe.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(run: Run, pipe: Pipe) -> None:
+    """The worker's side."""
+    from kschedx.cli.connection import remembering
+
+    with remembering(Remembered().load):
+        while True:
+            try:
+                arguments = pipe.recv()
+            except (EOFError, KeyboardInterrupt):
+                return
+            pipe.send(captured(run, arguments))
+
+
+class Remembered:
+    """The snapshot that was read last, for as long as none of its files changes."""
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._snapshot: Snapshot | None = None
+
+    def load(self, paths: Sequence[str], check: bool, ignore_orphans: bool | None) -> Snapshot:
+        from kschedx.loading import load
+
+        key = (tuple(paths), check, ignore_orphans, tuple(map(_state, paths)))
+        if self._snapshot is None or key != self._key or "-" in paths:
+            self._snapshot, self._key = None, key  # the old one is given up before the new one is read
+            self._snapshot = load(paths, check=check, ignore_orphans=ignore_orphans)
+        return self._snapshot
+
+
+def _state(path: str) -> tuple[tuple[str, int, int], ...]:
+    """What changes when a file, or one in a folder, does."""
+    root = Path(path)
+    files = sorted(root.rglob("*")) if root.is_dir() else [root]
+    found = []
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        found.append((str(file), stat.st_mtime_ns, stat.st_size))
+    return tuple(found)

@@ -1,0 +1,132 @@
+"""What PodDisruptionBudgets let go, while pods go and come back.
+
+A budget's status is what its controller made of the cluster as it was read. From then on the healthy pods that are
+lost, those that find a node and are taken for ready, and replicas that somebody changed move it, as the controller does
+when it looks again. A budget without a status is worked out anew.
+
+Sources of the rules: pkg/controller/disruption/disruption.go, and pkg/registry/core/pod/storage/eviction.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.controllers import workloads
+from kschedx.controllers.workloads import Owners
+from kschedx.errors import InputError
+from kschedx.kube.scalars import scaled
+from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kube.types import PodDisruptionBudget
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+ALWAYS = "AlwaysAllow"
+"""spec.unhealthyPodEvictionPolicy under which a pod that is not ready goes at any time."""
+
+
+class BudgetStatus(Struct, frozen=True, kw_only=True):
+    """A budget at one moment, in pods."""
+
+    healthy: int
+    needed: int
+    allowed: int
+    """How many more may go; below 0 where that many are missing."""
+    unready: tuple[str, ...] = ()
+    """Pods, `namespace/name`, that do not count as healthy."""
+
+
+class DisruptionBudget:
+    """One budget of a cluster that moves."""
+
+    def __init__(self, budget: PodDisruptionBudget, selector: Selector, base: Snapshot) -> None:
+        """`base` is the cluster of which the status was made."""
+        metadata = budget.metadata
+        self.name = f"{metadata.namespace}/{metadata.name}"
+        self._namespace = metadata.namespace
+        self._selector = selector
+        self._budget = budget
+        self._base = base
+
+    @cached_property
+    def _at_first(self) -> BudgetStatus:
+        return self._counted(self._base, self._base.pods, frozenset())
+
+    @property
+    def frees_unhealthy(self) -> bool:
+        """A pod that is not ready goes whatever the budget says."""
+        return self._budget.spec.unhealthy_pod_eviction_policy == ALWAYS
+
+    def covers(self, pods: PodTable, row: int) -> bool:
+        labels = pods.labels[row]
+        return pods.namespaces[row] == self._namespace and bool(labels) and self._selector.matches(labels)
+
+    def standing(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
+        """As the cluster stands, of which `pods` are the pods; those in the rows `fresh` have been made anew."""
+        now, first, status = self._counted(snapshot, pods, fresh), self._at_first, self._budget.status
+        if status.disruptions_allowed is None:
+            return now
+        needed = now.needed if status.desired_healthy is None else status.desired_healthy + now.needed - first.needed
+        healthy = (
+            now.healthy if status.current_healthy is None else status.current_healthy + now.healthy - first.healthy
+        )
+        allowed = status.disruptions_allowed + now.allowed - first.allowed
+        return BudgetStatus(healthy=healthy, needed=needed, allowed=allowed, unready=now.unready)
+
+    def _counted(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
+        """As the controller counts, of pods that run and are ready."""
+        mask = pods.namespaces.where(lambda name: name == self._namespace)
+        mask &= pods.labels.where(lambda labels: bool(labels) and self._selector.matches(labels))
+        mask &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        rows = np.flatnonzero(mask).tolist()
+        unready = tuple(
+            pods.key(row)
+            for row in rows
+            if pods.node[row] < 0 or pods.deletion_timestamps[row] or not (row in fresh or is_ready(pods, row))
+        )
+        healthy, needed = len(rows) - len(unready), self._needed(snapshot, pods, rows)
+        return BudgetStatus(healthy=healthy, needed=needed, allowed=healthy - needed, unready=unready)
+
+    def _needed(self, snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
+        """getExpectedPodCount: of how many there should be, the number that has to stay."""
+        spec = self._budget.spec
+        if spec.max_unavailable is not None:
+            expected = _expected(snapshot, pods, rows)
+            return max(expected - (scaled(spec.max_unavailable, expected, is_up=True) or 0), 0)
+        if spec.min_available is None or isinstance(spec.min_available, int):
+            return spec.min_available or 0
+        return scaled(spec.min_available, _expected(snapshot, pods, rows), is_up=True) or 0
+
+
+def budgets_of(snapshot: Snapshot, base: Snapshot) -> Iterator[DisruptionBudget]:
+    """Those with a selector that can be read, in their order; an empty one covers its whole namespace. `base` is the
+    cluster of which their status was made."""
+    for budget in snapshot.disruption_budgets:
+        try:
+            yield DisruptionBudget(budget, compile_selector(budget.spec.selector), base)
+        except InputError:
+            continue
+
+
+def is_ready(pods: PodTable, row: int) -> bool:
+    """What its kubelet says; a pod of which nothing is said is taken for ready."""
+    condition = next((one for one in pods.statuses[row].conditions if one.type == "Ready"), None)
+    return condition is None or condition.status == "True"
+
+
+def _expected(snapshot: Snapshot, pods: PodTable, rows: list[int]) -> int:
+    """How many pods their controllers want."""
+    owners = Owners(snapshot)
+    members: dict[workloads.Workload, int] = {}
+    for row in rows:
+        workload = owners.of(pods, row)
+        members[workload] = members.get(workload, 0) + 1
+    expected = 0
+    for workload, number in members.items():
+        manifest = workloads.manifest_of(snapshot, workload)
+        is_known = manifest is not None and workloads.says_replicas(manifest)
+        expected += workloads.wanted_replicas(manifest) if manifest is not None and is_known else number
+    return expected

@@ -1,0 +1,132 @@
+"""How a workload's pods of one template give way to those of another, as its manifest says.
+
+Sources of the rules: the defaults in pkg/apis/apps/v1/defaults.go; MaxUnavailable and MaxSurge in
+pkg/controller/deployment/util, UnavailableCount and SurgeCount in pkg/controller/daemon/util.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from kschedx.controllers.workloads import Workload
+from kschedx.kube.scalars import scaled
+from kschedx.simulate.changes import Manifest
+
+_QUARTER = "25%"
+
+
+class RollingUpdate(Struct, frozen=True, kw_only=True):
+    """A Deployment's: how many pods there may be too many, and too few."""
+
+    surge: int
+    unavailable: int
+
+    @classmethod
+    def of(cls, manifest: Manifest, wanted: int) -> RollingUpdate:
+        """`Recreate` is a rollout in which all pods may be missing and none may be too many."""
+        written = _map(manifest, "spec", "strategy")
+        if written.get("type") == "Recreate":
+            return cls(surge=0, unavailable=wanted)
+        given = _map(written, "rollingUpdate")
+        surge = _share(given.get("maxSurge"), wanted, _QUARTER, is_up=True)
+        unavailable = _share(given.get("maxUnavailable"), wanted, _QUARTER, is_up=False)
+        return cls(surge=surge, unavailable=min(unavailable, wanted) or int(not surge))
+
+
+class StatefulSetUpdate(Struct, frozen=True, kw_only=True):
+    """A StatefulSet's: from the highest ordinal down, each under its old name once the one before has a node."""
+
+    partition: int
+    """Pods with a lower ordinal keep their template."""
+    unavailable: int
+    is_ordered: bool
+    """Nothing is replaced while a pod has no node (OrderedReady)."""
+
+
+class DaemonSetUpdate(Struct, frozen=True, kw_only=True):
+    """A DaemonSet's: on so many nodes at a time a pod is missing, or one too many."""
+
+    surge: int
+    unavailable: int
+
+
+class NoRolloutReason(StrEnum):
+    """What keeps pods from being replaced."""
+
+    ON_DELETE = "OnDelete"
+    PAUSED = "paused"
+    NO_CONTROLLER = "none"
+    """Nobody replaces the pods of this kind."""
+
+
+class NoRollout(Struct, frozen=True, kw_only=True):
+    """Pods keep their template; only those that are made from now on have the new one."""
+
+    why: NoRolloutReason
+
+
+UpdateStrategy: TypeAlias = "RollingUpdate | StatefulSetUpdate | DaemonSetUpdate | NoRollout"
+
+
+class Rollout(Struct, frozen=True, kw_only=True):
+    """What is about to be replaced."""
+
+    workload: Workload
+    strategy: UpdateStrategy
+    old: tuple[str, ...]
+    """Pods of the template before, `namespace/name`."""
+    new: tuple[str, ...] = ()
+    """Those that take their place; a StatefulSet's have `NEXT` behind their names until then."""
+
+
+NEXT = "~next"
+
+
+def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> UpdateStrategy:
+    """Of a manifest whose template differs from the one `before`. `wanted` are its pods, or a DaemonSet's nodes."""
+    spec = _map(manifest, "spec")
+    update = _map(spec, "updateStrategy")
+    rolling = _map(update, "rollingUpdate")
+    match manifest.get("kind"):
+        case "Deployment":
+            return (
+                NoRollout(why=NoRolloutReason.PAUSED)
+                if spec.get("paused") is True
+                else RollingUpdate.of(manifest, wanted)
+            )
+        case "StatefulSet" | "DaemonSet" if update.get("type") == "OnDelete":
+            return NoRollout(why=NoRolloutReason.ON_DELETE)
+        case "StatefulSet":
+            partition = rolling.get("partition")
+            # API servers store maxUnavailable where the gate MaxUnavailableStatefulSet is on, and drop it elsewhere
+            stored = _map(before or {}, "spec", "updateStrategy", "rollingUpdate").get("maxUnavailable")
+            several = _share(rolling.get("maxUnavailable"), wanted, "1", is_up=True) if stored is not None else 1
+            return StatefulSetUpdate(
+                partition=partition if isinstance(partition, int) else 0,
+                unavailable=max(several, 1),
+                is_ordered=spec.get("podManagementPolicy") != "Parallel",
+            )
+        case "DaemonSet":
+            surge = _share(rolling.get("maxSurge"), wanted, "0%", is_up=True)
+            unavailable = _share(rolling.get("maxUnavailable", 0 if surge else 1), wanted, "0%", is_up=True)
+            return DaemonSetUpdate(surge=surge, unavailable=unavailable or int(not surge))
+        case _:
+            return NoRollout(why=NoRolloutReason.NO_CONTROLLER)
+
+
+def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
+    """A number, or a percentage of the whole, rounded as said; the default where it is neither."""
+    found = scaled(value, whole, is_up=is_up) if isinstance(value, int | str) else None
+    if found is None:
+        found = scaled(default, whole, is_up=is_up) or 0
+    return max(found, 0)
+
+
+def _map(value: object, *path: str) -> Mapping[str, object]:
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,364 @@
+"""Claims that a pod has for itself: of generic ephemeral volumes, and of devices by a template."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, Place
+from kschedx.explain.setup import Setup
+from kschedx.explain.subject import admitted, with_claims_of_templates
+from kschedx.framework.moving import Run
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
+from kschedx.kube.workloads import MAKING_PODS, current_replica_set, has_same_template, made_of, pod_from_workload
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import StorageChange
+
+
+def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
+    """The cluster with the claims of a new pod that is like another one, and the pod, whose status names them."""
+    made: dict[str, PersistentVolumeClaim] = {}
+    for volume in pod.spec.volumes:
+        if volume.ephemeral is not None:
+            template = snapshot.storage.claim(like.metadata.namespace, ephemeral_claim_name(like.metadata.name, volume))
+            if template is not None:
+                claim = _unbound(template, pod, ephemeral_claim_name(pod.metadata.name, volume))
+                made[claim.key] = claim
+    if made:
+        snapshot = snapshot.with_claims(made)
+    snapshot, pod, _ = with_claims_of_templates(snapshot, pod)
+    return snapshot, pod
+
+
+def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> PersistentVolumeClaim:
+    owner = OwnerReference(api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+    metadata = ObjectMeta(name=name, namespace=pod.metadata.namespace, owner_references=(owner,), uid=f"new/{name}")
+    spec = replace(template.spec, volume_name="")
+    return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
+
+
+def evict(run: Run, row: int, *, waits: bool) -> None:
+    """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
+    of the same names."""
+    run.evict(row, waits=waits)
+    if not any(volume.ephemeral for volume in run.cluster.pods.specs[row].volumes):
+        return
+    pod = run.cluster.pods[row]
+    claims = run.snapshot.storage.claims
+    names = [ephemeral_claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes if volume.ephemeral]
+    its = [claim for name in names if (claim := claims.get(f"{pod.metadata.namespace}/{name}")) is not None]
+    if waits and its:
+        run.cluster.set_storage(StorageChange(claims={claim.key: _unbound(claim, pod, claim.name) for claim in its}))
+
+
+# What becomes of a pod that goes: its controller makes another one, or nobody does.
+
+
+def is_controlled(owners: Iterable[OwnerReference]) -> bool:
+    """A controller makes another one when it goes; a kubelet's own pod is nobody's."""
+    return any(owner.controller and owner.kind != "Node" for owner in owners)
+
+
+def is_of_daemon_set(owners: Iterable[OwnerReference]) -> bool:
+    return any(owner.controller and owner.kind == "DaemonSet" for owner in owners)
+
+
+def is_mirror_pod(owners: Iterable[OwnerReference]) -> bool:
+    """A static pod, which the API server only mirrors."""
+    return any(owner.kind == "Node" for owner in owners)
+
+
+def stays_with_node(owners: Iterable[OwnerReference]) -> bool:
+    """With another node there would be another one."""
+    return is_of_daemon_set(owners) or is_mirror_pod(owners)
+
+
+# Whose pods they are, and the pods that a workload would make next.
+
+Manifest = Mapping[str, object]
+
+TEMPLATE_HASH = "pod-template-hash"
+SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
+"""The kinds with a number of replicas."""
+MOST_PODS = 150_000
+"""That are placed for one workload: as many as Kubernetes is made for in all."""
+
+
+class Workload(Struct, frozen=True):
+    """What makes pods: by its kind, namespace and name; a pod that nothing made stands for itself."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """`shop/web`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        """`Deployment shop/web`."""
+        return f"{self.kind} {self.key}"
+
+    @property
+    def reference(self) -> str:
+        """`shop/deploy/web`."""
+        short = KINDS[self.kind].short_names if self.kind in KINDS else ()
+        return f"{self.namespace}/{(short or (self.kind.lower(),))[0]}/{self.name}"
+
+
+class Owners:
+    """The workload of each pod of a table; a Deployment's where its ReplicaSet says so, by owner or by name."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._deployment_of = dict(_deployments(snapshot))
+        self._known: dict[tuple[int, int, int], Workload | None] = {}
+
+    def of(self, pods: PodTable, row: int) -> Workload:
+        key = tuple(int(column.codes[row]) for column in (pods.namespaces, pods.owners, pods.labels))
+        found = self._known.get(cast("tuple[int, int, int]", key), self)
+        if found is self:
+            found = self._known[cast("tuple[int, int, int]", key)] = self._made_by(
+                pods.namespaces[row], pods.owners[row], pods.labels[row]
+            )
+        return cast("Workload | None", found) or Workload("Pod", pods.namespaces[row], pods.names[row])
+
+    def _made_by(self, namespace: str, owners: Iterable[OwnerReference], labels: Mapping[str, str]) -> Workload | None:
+        owner = next((one for one in owners if one.controller), None)
+        if owner is None:
+            return None
+        template = labels.get(TEMPLATE_HASH)
+        if owner.kind == "ReplicaSet":
+            deployment = self._deployment_of.get((namespace, owner.name))
+            if deployment is None and template and owner.name.endswith(f"-{template}"):
+                deployment = owner.name.removesuffix(f"-{template}")
+            if deployment:
+                return Workload("Deployment", namespace, deployment)
+        return Workload(owner.kind, namespace, owner.name)
+
+    def members(self, pods: PodTable, workload: Workload) -> list[int]:
+        """Rows of its pods that have not finished."""
+        unfinished = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        inside = unfinished & pods.namespaces.where(lambda name: name == workload.namespace)
+        return [row for row in inside.nonzero()[0].tolist() if self.of(pods, row) == workload]
+
+
+def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
+    """ReplicaSets, by namespace and name, to the Deployments that own them."""
+    for (kind, namespace, name), raw in snapshot.workloads.items():
+        if kind == "ReplicaSet":
+            owners = _map(msgspec.json.decode(raw), "metadata").get("ownerReferences")
+            for owner in owners if isinstance(owners, list) else ():
+                if isinstance(owner, dict) and owner.get("kind") == "Deployment":
+                    yield (namespace, name), str(owner.get("name"))
+
+
+def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
+    """How many pods the workload asks for at a time; what it does not say stays as it was `before`, else it is 1."""
+    spec, old = _map(manifest, "spec"), {} if before is None else _map(before, "spec")
+    if manifest.get("kind") == "CronJob":
+        spec, old = _map(spec, "jobTemplate", "spec"), _map(old, "jobTemplate", "spec")
+    names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
+    numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
+    wanted = min(numbers, default=1)
+    if wanted > MOST_PODS:
+        hint = f"at most {MOST_PODS:,} are placed, as many as Kubernetes is made for"
+        raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
+    return wanted
+
+
+def has_replicas(manifest: Manifest) -> bool:
+    """Whether it makes a number of pods that are alike."""
+    kind = KINDS.get(str(manifest.get("kind")))
+    group = str(manifest.get("apiVersion") or "").rpartition("/")[0]
+    return kind is not None and kind.name in (*SCALED, "CronJob") and group in ("", kind.group, *kind.former_groups)
+
+
+def says_replicas(manifest: Manifest) -> bool:
+    """Whether the manifest has the number; one of a snapshot that was cut down may not."""
+    return manifest.get("kind") in ("Job", "CronJob") or isinstance(_map(manifest, "spec").get("replicas"), int)
+
+
+def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
+    name = "parallelism" if manifest.get("kind") == "Job" else "replicas"
+    return {**manifest, "spec": {**_map(manifest, "spec"), name: replicas}}
+
+
+def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Whether the cluster's pods of this workload, if any, are of another template than the manifest's."""
+    before = manifest_of(snapshot, workload_of(manifest))
+    if before is None:
+        return False
+    return not has_same_template(before, manifest)
+
+
+def new_pods(
+    snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: Iterable[str] = ()
+) -> tuple[Snapshot, list[Pod]]:
+    """The next pods of a workload as the API server would store them, and the cluster with what is made for them.
+
+    `taken` are the names of pods that the workload has. Raises `InputError` with the workload.
+    """
+    if not count:
+        return snapshot, []
+    if manifest.get("kind") == "StatefulSet":
+        return _with_ordinals(snapshot, setup, manifest, count, frozenset(taken))
+    made = made_of(manifest, replica_set=_replica_set(snapshot, manifest))
+    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
+    return copy_pod(subject.snapshot, subject.pod, count)
+
+
+def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[Pod]]:
+    """More pods of the same template, which wait, under names that are not taken, and the cluster with the claims that
+    each has for itself."""
+    has_claims = bool(pod.spec.resource_claims) or any(volume.ephemeral for volume in pod.spec.volumes)
+    spec, status = replace(pod.spec, node_name=""), type(pod.status)()
+    base = pod.metadata.name.removesuffix("-new")
+    made: list[Pod] = []
+    number = 0
+    while len(made) < count:
+        number += 1
+        key = f"{pod.metadata.namespace}/{base}-new{number}"
+        if key in snapshot.pods.rows:
+            continue
+        metadata = replace(
+            pod.metadata,
+            name=f"{base}-new{number}",
+            uid=f"new/{key}",
+            creation_timestamp=None,
+            deletion_timestamp=None,
+        )
+        another = Pod(metadata=metadata, spec=spec, status=status)
+        if has_claims:
+            snapshot, another = with_own_claims(snapshot, pod, another)
+        made.append(another)
+    return snapshot, made
+
+
+def rename_pod(pod: Pod, name: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name))
+
+
+def name_of(manifest: Manifest) -> str:
+    return str(_map(manifest, "metadata").get("name") or "")
+
+
+def first_ordinal(manifest: Manifest) -> int:
+    """Of a StatefulSet."""
+    start = _map(manifest, "spec", "ordinals").get("start")
+    return start if isinstance(start, int) else 0
+
+
+def _with_ordinals(
+    snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: frozenset[str]
+) -> tuple[Snapshot, list[Pod]]:
+    """The lowest ordinals that are free, with the claims of their templates."""
+    ordinal = first_ordinal(manifest)
+    name = str(_map(manifest, "metadata").get("name") or "")
+    made: list[Pod] = []
+    while len(made) < count:
+        if f"{name}-{ordinal}" not in taken:
+            spec = {**_map(manifest, "spec"), "ordinals": {"start": ordinal}}
+            next_pod = pod_from_workload({**manifest, "spec": spec})
+            subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
+            pod = subject.pod
+            snapshot = _with_claims(subject.snapshot, manifest, pod)
+            made.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))
+        ordinal += 1
+    return snapshot, made
+
+
+def _with_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
+    """The claims that the StatefulSet's controller makes for a pod, where it has none of that name yet."""
+    templates = _map(manifest, "spec").get("volumeClaimTemplates")
+    made: dict[str, PersistentVolumeClaim] = {}
+    for template in templates if isinstance(templates, list) else ():
+        name = f"{_map(template, 'metadata').get('name')}-{pod.metadata.name}"
+        if snapshot.storage.claim(pod.metadata.namespace, name) is None:
+            metadata = {"name": name, "namespace": pod.metadata.namespace}
+            written = {"metadata": metadata, "spec": _map(template, "spec")}
+            claim = msgspec.convert(written, PersistentVolumeClaim)
+            made[claim.key] = snapshot.storage.with_default(claim)
+    return snapshot.with_claims(made) if made else snapshot
+
+
+def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> list[int]:
+    """Rows in the order in which a controller deletes pods: of a StatefulSet the highest ordinal first; else those
+    without a node, then where most of its pods share a node, then the youngest (pkg/controller/controller_utils.go)."""
+    pods = snapshot.pods
+    if workload.kind == "StatefulSet":
+        return sorted(rows, key=lambda row: -ordinal_of(pods.names[row]))
+    here = Counter(int(pods.node[row]) for row in rows)
+    ordered = sorted(rows, key=lambda row: (pods.creation_timestamps[row] or "9999", row), reverse=True)
+    ordered.sort(key=lambda row: -here[int(pods.node[row])] if pods.node[row] >= 0 else 0)
+    ordered.sort(key=lambda row: pods.node[row] >= 0)
+    return ordered
+
+
+def ordinal_of(name: str) -> int:
+    """Of a StatefulSet's pod, by its name."""
+    digits = name.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+
+
+def _replica_set(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
+    if manifest.get("kind") != "Deployment":
+        return None
+    namespace = _map(manifest, "metadata").get("namespace") or "default"
+    every: list[dict[str, object]] = [
+        msgspec.json.decode(raw)
+        for (kind, space, _), raw in snapshot.workloads.items()
+        if kind == "ReplicaSet" and space == namespace
+    ]
+    return current_replica_set(manifest, every)
+
+
+def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
+    """What is known of it, None where the snapshot has pods of it at most."""
+    raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
+    return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
+
+
+def workload_of(manifest: Manifest) -> Workload:
+    """Who a manifest with a namespace is about."""
+    metadata = _map(manifest, "metadata")
+    namespace = str(metadata.get("namespace") or "default")
+    return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
+
+
+def title(manifest: Manifest) -> str:
+    metadata = _map(manifest, "metadata")
+    return f"{manifest.get('kind')} {metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
+
+
+def makes_pods(kind: str) -> bool:
+    """A pod stands for itself."""
+    return kind == "Pod" or kind in MAKING_PODS
+
+
+def is_namespaced(manifest: Manifest) -> bool:
+    """As far as the kind is known; one that nobody reads does no harm in either way."""
+    kind = KINDS.get(str(manifest.get("kind")))
+    return kind is None or kind.is_namespaced
+
+
+def require_scalable(kind: str) -> None:
+    """Raises `InputError` for a kind without a number of replicas."""
+    if kind not in SCALED:
+        raise InputError(f'"{kind}" does not scale', hint=f"what does: {', '.join(SCALED)}")
+
+
+def _map(value: object, *path: str) -> dict[str, object]:
+    """What is under a path, or nothing, where it is no map."""
+    for part in path:
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}

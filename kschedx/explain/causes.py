@@ -1,0 +1,195 @@
+"""Many pods of a snapshot, one after the other as the queue would take them, and what their answers have in common.
+
+Each is explained against the same snapshot, as if it came next: what a pod would take from those behind it is not
+subtracted, since kube-scheduler may be told to leave it, or pick another node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.findings import Finding, InsufficientResource
+from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import class_numbers, shares_columns
+from kschedx.framework.scheduler import Scheduler, queue_order
+from kschedx.kube.selectors import Selector
+from kschedx.kube.types import Pod
+from kschedx.snapshot.snapshot import Snapshot
+
+_SHARED = frozenset({
+    "cause", "device_class", "driver", "effect", "ephemeral", "gates", "group", "key", "max_skew", "missing",
+    "operator", "port", "protocol", "provisioner", "requirements", "resource", "selector", "shortages", "source",
+    "storage_class", "template", "terms", "text", "topology_key", "value", "values",
+})  # fmt: skip
+"""Facts of findings that pods may share: what is asked for, not whose it is nor how much there is."""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """The place that a pod would have if it came first."""
+
+    node: str
+    by: tuple[str, ...]
+    """The pods that are put there before it."""
+
+
+class PodAnswer(Struct, frozen=True, kw_only=True):
+    """What becomes of one pod, in short."""
+
+    pod: str
+    """`namespace/name`."""
+    owner: str = ""
+    """What makes the pod: `Deployment web`; empty where nothing does."""
+    priority: int
+    outcome: Outcome | None
+    """None where kschedx cannot decide."""
+    nodes: tuple[str, ...] = ()
+    """Those among which kube-scheduler picks."""
+    message: str = ""
+    """kube-scheduler's text, or what kschedx would need to decide."""
+    cause: Hashable = ()
+    """What pods must have in common to be told of together."""
+    headlines: tuple[str, ...] = ()
+    """What is wrong in words, one for each kind of rejection, the nearest first."""
+    wants: str = ""
+    """Of labels that no node has as the pod wants them: which, and what the nearest node has."""
+    command: str = ""
+    """What tells the whole story."""
+    taken: Taken | None = None
+    """The place that the pod would have had alone."""
+
+
+class CauseGroup(Struct, frozen=True, kw_only=True):
+    """Pods with the same cause, in the order of the queue."""
+
+    answers: tuple[PodAnswer, ...]
+
+    @property
+    def first(self) -> PodAnswer:
+        return self.answers[0]
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return tuple(sorted({answer.pod.partition("/")[0] for answer in self.answers}))
+
+
+def rows_in_queue_order(
+    snapshot: Snapshot,
+    scheduler: Scheduler,
+    *,
+    namespace: str | None = None,
+    labels: Selector | None = None,
+    pending: bool = True,
+) -> list[int]:
+    """Rows of the pods to look at: those that wait for a node, or all that have not finished.
+
+    The order is that of the QueueSort plugin, with a pod's creation for its time in the queue, then of names.
+    """
+    pods = snapshot.pods
+    rows = (
+        list(pods.pending)
+        if pending
+        else np.flatnonzero(~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))).tolist()
+    )
+    if namespace is not None:
+        rows = [row for row in rows if pods.namespaces[row] == namespace]
+    if labels is not None:
+        rows = [row for row in rows if labels.matches(pods.labels[row])]
+    sort_key = queue_order(scheduler)
+    return sorted(rows, key=lambda row: (sort_key(pods[row], pods.creation_timestamps[row] or ""), pods.key(row)))
+
+
+def alike(snapshot: Snapshot, rows: Sequence[int]) -> Mapping[int, Hashable]:
+    """Rows of pods to what is equal for those that have one story, names aside; without who is like no other."""
+    pods = snapshot.pods
+    kinds = class_numbers(pods, np.array(rows, dtype=np.int64)).tolist()
+    return {
+        row: (kind, pods.nominated_node_names[row], pods.deletion_timestamps[row] is None)
+        for row, kind in zip(rows, kinds, strict=True)
+        if shares_columns(pods.specs[row])
+    }
+
+
+def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
+    """Pods with the same cause together, the largest group first; those that fit somewhere are one, at the end."""
+    found: dict[tuple[object, object], list[PodAnswer]] = {}
+    for answer in answers:
+        cause = () if answer.outcome is Outcome.SCHEDULED else (answer.cause, answer.cause == () and answer.message)
+        found.setdefault((answer.outcome, cause), []).append(answer)
+    made = [CauseGroup(answers=tuple(group)) for group in found.values()]
+    return tuple(sorted(made, key=lambda group: (group.first.outcome is Outcome.SCHEDULED, -len(group.answers))))
+
+
+def counts(answers: Iterable[PodAnswer]) -> Mapping[Outcome | None, int]:
+    """How many pods have each outcome."""
+    found: dict[Outcome | None, int] = {}
+    for answer in answers:
+        found[answer.outcome] = found.get(answer.outcome, 0) + 1
+    return found
+
+
+def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """A finding of each way in which the pod is rejected: before nodes are looked at, else by groups of nodes."""
+    stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
+    return stops or tuple(finding for group in diagnosis.groups for finding in group.exemplar.findings)
+
+
+def cause_of(diagnosis: Diagnosis) -> Hashable:
+    """What a pod shares with others that are kept out by the same thing: reasons, with the facts that can be shared."""
+    stops = frozenset(_shared(finding) for stop in diagnosis.stops for finding in stop.status.findings)
+    if diagnosis.stops:
+        return stops, frozenset(stop.status.plugin for stop in diagnosis.stops)
+    return frozenset(frozenset(_shared(finding) for finding in group.exemplar.findings) for group in diagnosis.groups)
+
+
+def _shared(finding: Finding) -> Hashable:
+    never = (finding.requested > finding.allocatable,) if isinstance(finding, InsufficientResource) else ()
+    return (finding.reason, *never, *_facts(finding))
+
+
+def _facts(facts: Struct) -> Iterator[Hashable]:
+    for name in facts.__struct_fields__:
+        value = getattr(facts, name)
+        if name in _SHARED or (name == "claim" and isinstance(value, Struct)):
+            yield name, _plain(value)
+
+
+def _plain(value: object) -> Hashable:
+    if isinstance(value, Struct):
+        return tuple(_facts(value))
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else str(value)
+
+
+class _Owner(Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
+class _OwnedMetadata(Struct, rename="camel"):
+    owner_references: tuple[_Owner, ...] | None = None
+
+
+class _Owned(Struct):
+    metadata: _OwnedMetadata
+
+
+def owner_of(snapshot: Snapshot, pod: Pod) -> str:
+    """What makes the pod, as people name it: the Deployment, not its ReplicaSet. Empty where nothing does."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind == "Node":
+        return ""
+    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    if owner.kind in ("ReplicaSet", "Job") and raw is not None:
+        try:
+            above = msgspec.json.decode(raw, type=_Owned).metadata.owner_references or ()
+        except msgspec.DecodeError:
+            above = ()
+        for one in above:
+            if one.controller:
+                return f"{one.kind} {one.name}"
+    return f"{owner.kind} {owner.name}"

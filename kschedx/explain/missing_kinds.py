@@ -1,0 +1,558 @@
+"""Kinds that a snapshot could not read: which answers depend on them, and what would make them readable.
+
+A kind that the API server does not serve has no objects, which decides everything. A forbidden one may have any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NoReturn
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
+from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.notes import KindsForbidden, KindsLacking, KindsNotServed, MissingNote, NamespacesOnly, PodsLacking
+from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
+from kschedx.framework.config import Profile
+from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
+from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.kube.selectors import compile_selector
+from kschedx.kube.storage import claim_name
+from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
+from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+
+ADDED = "missing.yaml"
+"""What a command that completes a dump writes to."""
+
+
+# --- what raises
+
+
+def require_nodes_and_pods(snapshot: Snapshot) -> None:
+    """Raise `UndecidableError` for a snapshot that nothing can be said about."""
+    for kind in ("Node", "Pod"):
+        if kind in snapshot.source.missing:
+            refuse(snapshot, kind, KINDS[kind].leaves)
+
+
+def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] = ()) -> None:
+    """Raise `UndecidableError` where the API server would read a kind that is missing to admit a new pod.
+
+    `plugins` are those that it runs beyond its default ones.
+    """
+    forbidden = _forbidden(snapshot)
+    spec = pod.spec
+    for plugin in PLUGIN_OF_ANNOTATION.values():
+        if "Namespace" in forbidden and plugin in plugins:
+            refuse(snapshot, "Namespace", f"what {plugin} reads in the namespace's annotations", pod)
+    named = spec.priority_class_name if spec.priority is None else ""
+    if named and named not in BUILT_IN_CLASSES and _is_not_dumped(snapshot, "PriorityClass"):
+        _refuse_dump("PriorityClass", f"the priority of {named}", pod)
+    if spec.runtime_class_name and _is_not_dumped(snapshot, "RuntimeClass"):
+        _refuse_dump("RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
+    if "RuntimeClass" in forbidden and spec.runtime_class_name:
+        refuse(snapshot, "RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
+    if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
+        refuse(snapshot, "PriorityClass", f"the priority of {named}" if named else "the default priority", pod)
+    if "LimitRange" in forbidden and any(
+        not (one.resources.requests and one.resources.limits) for one in (*spec.init_containers, *spec.containers)
+    ):
+        refuse(snapshot, "LimitRange", "what a container asks for that does not say so itself", pod)
+
+
+def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
+    return not snapshot.source.kinds.get(kind) and snapshot.source.may_lack(kind)
+
+
+def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
+    """Raise the `UndecidableError` that names a kind which a dump holds nothing of."""
+    raise UndecidableError(
+        f"pod {pod.key}: {leaves} is not known: the dump holds no {KINDS[kind].plural} "
+        f"({get_command([kind], ADDED)}, and add -s {ADDED})"
+    )
+
+
+def require_for_decision(cycle: Cycle) -> None:
+    """Raise `UndecidableError` where the cycle could have ended otherwise with a kind that may not be listed."""
+    for kind in _forbidden(cycle.snapshot):
+        if _matters(kind, cycle):
+            refuse(cycle.snapshot, kind, KINDS[kind].leaves, cycle.pod)
+
+
+def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -> NoReturn:
+    """Raise the `UndecidableError` that names the kind and what would give it."""
+    name = KINDS[kind].resource
+    about = f"pod {pod.key}: " if pod else ""
+    if snapshot.source.missing[kind] is Missing.ABSENT:
+        raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
+    others = [KINDS[other].resource for other in _forbidden(snapshot) if other != kind]
+    role = "kschedx" if others else f"kschedx-{kind.lower()}"
+    besides = f", as it is for {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
+    raise UndecidableError(
+        f"{about}{leaves} is not known: listing {name} is forbidden{besides} (kubectl create clusterrole {role} "
+        f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it)"
+    )
+
+
+def get_command(kinds: Collection[str], file: str) -> str:
+    """Plain names, which are shorter; with its group what older servers may know of another."""
+    listed = ",".join(KINDS[kind].resource if KINDS[kind].is_optional else KINDS[kind].plural for kind in kinds)
+    return f"kubectl get {listed} -A -o yaml > {file}"
+
+
+# --- what is said
+
+
+def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
+    """What was not read and, as far as kschedx can tell, does not count for this answer."""
+    source = cycle.snapshot.source
+    if source.namespaces:
+        yield NamespacesOnly(namespaces=tuple(source.namespaces))
+    if source.may_lack("Pod"):
+        yield _pods_lacking(source)
+    lacking = tuple(kind for kind in source.lacks if _matters(kind, cycle))
+    if lacking:
+        yield KindsLacking(formats=tuple(source.formats), kinds=lacking)
+    forbidden = tuple(kind for kind in _forbidden(cycle.snapshot) if kind in MATTERS)
+    if forbidden:
+        yield KindsForbidden(kinds=forbidden)
+    missing = source.missing
+    absent = tuple(kind for kind in missing if missing[kind] is Missing.ABSENT and _matters(kind, cycle))
+    if absent:
+        yield KindsNotServed(kinds=absent)
+
+
+def missing_for_many(snapshot: Snapshot) -> PodsLacking | KindsForbidden | None:
+    """Objects that some pods' answers may depend on."""
+    if snapshot.source.may_lack("Pod"):
+        return _pods_lacking(snapshot.source)
+    kinds = tuple(kind for kind in _forbidden(snapshot) if kind in MATTERS)
+    return KindsForbidden(kinds=kinds, depends=True) if kinds else None
+
+
+def _pods_lacking(source: Source) -> PodsLacking:
+    return PodsLacking(formats=tuple(source.formats), lacking=source.lacks.get("Pod", ""))
+
+
+def _matters(kind: str, cycle: Cycle) -> bool:
+    matters = MATTERS.get(kind)
+    return matters is not None and matters(cycle)
+
+
+def _forbidden(snapshot: Snapshot) -> list[str]:
+    return [kind for kind, cause in snapshot.source.missing.items() if cause is Missing.FORBIDDEN]
+
+
+# --- when a kind matters
+
+
+def _claims(cycle: Cycle) -> list[str]:
+    pod = cycle.pod
+    return [name for volume in pod.spec.volumes if (name := claim_name(pod.metadata.name, volume))]
+
+
+def _has_claims(cycle: Cycle) -> bool:
+    return bool(_claims(cycle))
+
+
+def _has_unbound_claims(cycle: Cycle) -> bool:
+    """A claim that is itself not known may be one."""
+    namespace = cycle.pod.metadata.namespace
+    claims = [cycle.snapshot.storage.claim(namespace, name) for name in _claims(cycle)]
+    return any(claim is None or not claim.spec.volume_name for claim in claims)
+
+
+def _has_counted_volumes(cycle: Cycle) -> bool:
+    return any(map(is_counted, cycle.pod.spec.volumes))
+
+
+def _selects_namespaces(cycle: Cycle) -> bool:
+    """A term of the pod's, or one of another pod's that is about this one's labels, selects namespaces by label."""
+    if any(map(selects, _terms(cycle.pod.spec.affinity))):
+        return True
+    labels = cycle.pod.metadata.labels
+    return any(
+        selects(term) and is_about(term, labels)
+        for spec in cycle.snapshot.pods.specs.values
+        for term in _terms(spec.affinity)
+    )
+
+
+def _terms(affinity: Affinity | None) -> Iterator[PodAffinityTerm]:
+    for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ():
+        if side is not None:
+            yield from side.required_during_scheduling_ignored_during_execution
+            for weighted in side.preferred_during_scheduling_ignored_during_execution:
+                yield weighted.pod_affinity_term
+
+
+def selects(term: PodAffinityTerm) -> bool:
+    """A selector that is there and empty takes all namespaces, whatever their labels."""
+    selector = term.namespace_selector
+    return selector is not None and bool(selector.match_labels or selector.match_expressions)
+
+
+def is_about(term: PodAffinityTerm, labels: dict[str, str]) -> bool:
+    """A term's labelSelector takes a pod with these labels."""
+    try:
+        return compile_selector(term.label_selector).matches(labels)
+    except InputError:
+        return False
+
+
+def _spreads_by_default(cycle: Cycle) -> bool:
+    """Nodes are compared, or rejected, by constraints that are not the pod's own."""
+    if cycle.pod.spec.topology_spread_constraints:
+        return False
+    points = cycle.profile.points
+    names = {name for plugins in points.values() for name in plugins}
+    compared = cycle.scores is not None and len(cycle.scores.nodes) > 1
+    if compared and any("SelectorSpread" in name or "Service" in name for name in names):
+        return True
+    if "PodTopologySpread" not in names:
+        return "CheckServiceAffinity" in names
+    args = cycle.profile.args_of(PodTopologySpreadArgs)
+    if args.defaulting_type != LIST_DEFAULTING:
+        return compared and "PodTopologySpread" in points.get("score", ())
+    hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in args.default_constraints)
+    return bool(args.default_constraints) and (compared or hard)
+
+
+def _owned_by(kind: str) -> Callable[[Cycle], bool]:
+    def matters(cycle: Cycle) -> bool:
+        owner = cycle.pod.metadata.controller
+        return owner is not None and owner.kind == kind and _spreads_by_default(cycle)
+
+    return matters
+
+
+def _has_victims(cycle: Cycle) -> bool:
+    """A budget moves a victim to the front of those that may stay, and counts where it goes nevertheless."""
+    return cycle.post_filter is not None and bool(cycle.post_filter.candidates)
+
+
+def _is_in_group(cycle: Cycle) -> bool:
+    return cycle.pod.spec.scheduling_group is not None
+
+
+def _is_in_gang(cycle: Cycle) -> bool:
+    return POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling")
+
+
+def _has_elastic_quotas(cycle: Cycle) -> bool:
+    return _runs(cycle, "CapacityScheduling")
+
+
+def _looks_at_numa_nodes(cycle: Cycle) -> bool:
+    return _runs(cycle, "NodeResourceTopologyMatch")
+
+
+def _runs(cycle: Cycle, plugin: str) -> bool:
+    return any(plugin in plugins for plugins in cycle.profile.points.values())
+
+
+def _asks_for_extended_resources(cycle: Cycle) -> bool:
+    if not cycle.release.gates.get("DRAExtendedResource", False):
+        return False
+    containers = (*cycle.pod.spec.init_containers, *cycle.pod.spec.containers)
+    return any(_extended((*one.resources.requests, *one.resources.limits)) for one in containers)
+
+
+def _claims_devices(cycle: Cycle) -> bool:
+    return bool(cycle.pod.spec.resource_claims) or _has_device_class(cycle)
+
+
+def _has_device_class(cycle: Cycle) -> bool:
+    """An extended resource that the pod asks for may be devices."""
+    return _asks_for_extended_resources(cycle) and bool(cycle.snapshot.devices.classes)
+
+
+def _has_claims_of_pod(cycle: Cycle) -> bool:
+    """Some of the pod's claims exist, or are made on each node, so that it matters which devices there are."""
+    namespace = cycle.pod.metadata.namespace
+    return _has_device_class(cycle) or any(
+        claim.metadata.namespace == namespace and claim.status.allocation is None
+        for claim in cycle.snapshot.devices.claims.values()
+        if cycle.pod.spec.resource_claims
+    )
+
+
+def _has_claims_to_come(cycle: Cycle) -> bool:
+    """A controller will make claims for the pod that is not in the cluster yet."""
+    if cycle.pod.key in cycle.snapshot.pods.rows:
+        return False
+    made = {status.name for status in cycle.pod.status.resource_claim_statuses}
+    return any(one.resource_claim_template_name and one.name not in made for one in cycle.pod.spec.resource_claims)
+
+
+def _has_tainted_devices(cycle: Cycle) -> bool:
+    return cycle.release.gates.get("DRADeviceTaintRules", False) and _has_claims_of_pod(cycle)
+
+
+def _may_find_device_class(cycle: Cycle) -> bool:
+    return bool(cycle.pod.spec.resource_claims) or _asks_for_extended_resources(cycle)
+
+
+def _extended(names: Iterable[str]) -> bool:
+    return any("/" in name and "kubernetes.io/" not in name for name in names)
+
+
+MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
+    "PersistentVolumeClaim": _has_claims,
+    "PersistentVolume": _has_claims,
+    "StorageClass": _has_unbound_claims,
+    "CSIStorageCapacity": _has_unbound_claims,
+    "CSINode": _has_counted_volumes,
+    "CSIDriver": _has_counted_volumes,
+    "VolumeAttachment": _has_counted_volumes,
+    "Namespace": _selects_namespaces,
+    "Service": _spreads_by_default,
+    "ReplicationController": _owned_by("ReplicationController"),
+    "ReplicaSet": _owned_by("ReplicaSet"),
+    "StatefulSet": _owned_by("StatefulSet"),
+    "PodDisruptionBudget": _has_victims,
+    "PodGroup": _is_in_group,
+    "PodGroup.scheduling.x-k8s.io": _is_in_gang,
+    "ElasticQuota.scheduling.x-k8s.io": _has_elastic_quotas,
+    "NodeResourceTopology": _looks_at_numa_nodes,
+    "ResourceClaim": _claims_devices,
+    "ResourceSlice": _has_claims_of_pod,
+    "ResourceClaimTemplate": _has_claims_to_come,
+    "DeviceTaintRule": _has_tainted_devices,
+    "DeviceClass": _may_find_device_class,
+}
+"""Whether a finished cycle could have ended otherwise with a kind, for those that a plugin reads."""
+
+
+# Objects that a pod needs and that a dump does not hold: they are left out, and what they could change is named.
+#
+# A cluster that runs a pod has its claims, so a dump without any claims does not say that there are none: whoever
+# saved
+# it did not ask for them. What is left out here can only keep the pod from a node, so rejections stand without it.
+
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
+"""Kinds without which nothing is rejected that they would reject; no pod points to their objects."""
+_IN_EVERY_CLUSTER = ("CSINode",)
+
+
+class _Part(Struct, frozen=True, kw_only=True):
+    """The part of a pod that can be judged, and the objects behind the rest: kind to names."""
+
+    pod: Pod
+    unread: Mapping[str, tuple[str, ...]]
+
+
+def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
+    """The pod's cycle, undecided where it depends on what a dump lacks."""
+    snapshot = scheduler.snapshot
+    part = _known_part(snapshot, pod)
+    cycle = scheduler.schedule(part.pod, profile)
+    optimistic = {kind: () for kind in _OPTIMISTIC if _is_unread(snapshot, kind) and MATTERS[kind](cycle)}
+    unread = {kind: names for kind, names in {**part.unread, **optimistic}.items() if _is_asked_for(kind, profile)}
+    if not unread:
+        return cycle
+    command = completing(snapshot, tuple(unread))
+    unheard = tuple(
+        Unevaluated(
+            kind=UnevaluatedKind.OBJECTS,
+            name=kind,
+            objects=names,
+            where=KINDS[kind].read_by,
+            stake=Stake.FIT,
+            lacking=_lacking(snapshot.source, kind),
+            completed_by=command,
+        )
+        for kind, names in unread.items()
+    )
+    outcome = Outcome.UNDECIDED if cycle.outcome is Outcome.SCHEDULED else cycle.outcome
+    return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
+
+
+def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
+    """A command for a file that completes the dump; where the dump holds a part, for the whole cluster anew."""
+    if any(_lacking(snapshot.source, kind) for kind in kinds):
+        return "kschedx snapshot -o cluster.json"
+    readers = {plugin for kind in kinds for plugin in KINDS[kind].read_by}
+    absent = (key for key in KINDS if not snapshot.source.kinds.get(key) and _can_be_asked_for(key, kinds))
+    more = (key for key in absent if readers & set(KINDS[key].read_by))
+    return get_command(tuple(dict.fromkeys((*kinds, *more))), ADDED)
+
+
+def _is_asked_for(kind: str, profile: Profile) -> bool:
+    """A plugin of the profile reads the kind; those before the framework have other names."""
+    names = {name for plugins in profile.points.values() for name in plugins}
+    return "predicates" in profile.points or bool(names & set(KINDS[kind].read_by))
+
+
+def _can_be_asked_for(key: str, kinds: Sequence[str]) -> bool:
+    """`kubectl get` asks for nothing at all where the API server does not know one of the kinds."""
+    return not KINDS[key].is_optional or any(KINDS[kind].group == KINDS[key].group for kind in kinds)
+
+
+def _is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
+    """What is not there may be in the cluster; of a kind to which no pod points, there are often none."""
+    source = snapshot.source
+    is_telling = kind not in _OPTIMISTIC or kind in _IN_EVERY_CLUSTER or kind in source.lacks
+    return is_telling and source.may_lack(kind, namespace)
+
+
+def _lacking(source: Source, kind: str) -> str:
+    """What a dump that holds some objects of the kind lacks; empty where it holds none."""
+    return source.lacks.get(kind, "") if source.kinds.get(kind) else ""
+
+
+# --- the parts of a pod
+
+
+def _known_part(snapshot: Snapshot, pod: Pod) -> _Part:
+    unread: dict[str, tuple[str, ...]] = {}
+    for take in (_without_claims, _without_devices, _without_group, _without_namespaces):
+        part = take(snapshot, pod)
+        pod = part.pod
+        unread.update(part.unread)
+    return _Part(pod=pod, unread=unread)
+
+
+def _without_claims(snapshot: Snapshot, pod: Pod) -> _Part:
+    """Without the volumes whose claim, bound volume or class is not there."""
+    unread: dict[str, list[str]] = {}
+    kept: list[Volume] = []
+    for volume in pod.spec.volumes:
+        found = _unread_of_volume(snapshot, pod, volume)
+        if found is None:
+            kept.append(volume)
+        else:
+            kind, name = found
+            unread.setdefault(kind, []).append(name)
+    if not unread:
+        return _Part(pod=pod, unread={})
+    spec = replace(pod.spec, volumes=tuple(kept))
+    return _Part(pod=replace(pod, spec=spec), unread=_named(unread))
+
+
+def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str, str] | None:
+    name = claim_name(pod.metadata.name, volume)
+    if not name:
+        return None
+    namespace, storage = pod.metadata.namespace, snapshot.storage
+    claim = storage.claim(namespace, name)
+    if claim is None:
+        return ("PersistentVolumeClaim", name) if _is_unread(snapshot, "PersistentVolumeClaim", namespace) else None
+    bound, named = claim.spec.volume_name, claim.storage_class
+    if bound:
+        is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
+        return None if is_there else ("PersistentVolume", bound)
+    if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
+        # It is yet to be created, and gets the default class, if there is one.
+        return ("StorageClass", "") if not storage.classes and _is_unread(snapshot, "StorageClass") else None
+    if named and named not in storage.classes:
+        return ("StorageClass", named) if _is_unread(snapshot, "StorageClass") else None
+    makes_none = named and storage.classes[named].provisioner == _NO_PROVISIONER
+    return ("PersistentVolume", "") if makes_none and _is_unread(snapshot, "PersistentVolume") else None
+
+
+def _without_devices(snapshot: Snapshot, pod: Pod) -> _Part:
+    """Without the claims on devices of which something is not there."""
+    unread: dict[str, list[str]] = {}
+    gone: set[str] = set()
+    for reference in pod.spec.resource_claims:
+        found = list(_unread_of_devices(snapshot, pod, reference.name))
+        for kind, name in found:
+            unread.setdefault(kind, []).append(name)
+            gone.add(reference.name)
+    if not gone:
+        return _Part(pod=pod, unread={})
+    spec = replace(
+        pod.spec,
+        resource_claims=tuple(one for one in pod.spec.resource_claims if one.name not in gone),
+        containers=_without_container_claims(pod.spec.containers, gone),
+        init_containers=_without_container_claims(pod.spec.init_containers, gone),
+    )
+    return _Part(pod=replace(pod, spec=spec), unread=_named(unread))
+
+
+def _named(unread: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Each name once; an empty one is any object of the kind."""
+    return {kind: tuple(filter(None, dict.fromkeys(names))) for kind, names in unread.items()}
+
+
+def _without_container_claims(containers: Sequence[Container], gone: Collection[str]) -> tuple[Container, ...]:
+    def kept(container: Container) -> Container:
+        claims = tuple(one for one in container.resources.claims if one.name not in gone)
+        return replace(container, resources=replace(container.resources, claims=claims))
+
+    return tuple(map(kept, containers))
+
+
+def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tuple[str, str]]:
+    """Kind and name of what is not there for the pod's claim of this name."""
+    namespace, devices = pod.metadata.namespace, snapshot.devices
+    reference = next(one for one in pod.spec.resource_claims if one.name == name)
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    claimed = reference.resource_claim_name or made.get(name)
+    if not claimed:
+        template = reference.resource_claim_template_name
+        is_new = name not in made and pod.key not in snapshot.pods.rows
+        if template and is_new and _is_unread(snapshot, "ResourceClaimTemplate", namespace):
+            yield "ResourceClaimTemplate", template
+        return
+    claim = devices.claims.get(f"{namespace}/{claimed}")
+    if claim is None:
+        if _is_unread(snapshot, "ResourceClaim", namespace):
+            yield "ResourceClaim", claimed
+        return
+    if claim.status.allocation is not None:
+        return
+    requests = claim.spec.devices.requests
+    asked = (
+        one.device_class_name for request in requests for one in (request.exactly, *request.first_available) if one
+    )
+    for device_class in dict.fromkeys(asked):
+        if device_class not in devices.classes and _is_unread(snapshot, "DeviceClass"):
+            yield "DeviceClass", device_class
+    if not devices.slices and _is_unread(snapshot, "ResourceSlice"):
+        yield "ResourceSlice", ""
+
+
+def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
+    group = pod.spec.scheduling_group
+    name = group.pod_group_name if group else None
+    namespace = pod.metadata.namespace
+    if not name or f"{namespace}/{name}" in snapshot.pod_groups or not _is_unread(snapshot, "PodGroup", namespace):
+        return _Part(pod=pod, unread={})
+    return _Part(pod=replace(pod, spec=replace(pod.spec, scheduling_group=None)), unread={"PodGroup": (name,)})
+
+
+def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
+    """Without the required terms that select namespaces by labels which nobody knows."""
+    if not _is_unread(snapshot, "Namespace"):
+        return _Part(pod=pod, unread={})
+    others = any(
+        selects(term) and is_about(term, pod.metadata.labels)
+        for spec in snapshot.pods.specs.values
+        if spec.affinity is not None and spec.affinity.pod_anti_affinity is not None
+        for term in spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+    )
+    affinity = pod.spec.affinity
+    known = affinity
+    if affinity is not None:
+        sides = _with_known_terms(affinity.pod_affinity), _with_known_terms(affinity.pod_anti_affinity)
+        known = replace(affinity, pod_affinity=sides[0], pod_anti_affinity=sides[1])
+    if known == affinity and not others:
+        return _Part(pod=pod, unread={})
+    return _Part(pod=replace(pod, spec=replace(pod.spec, affinity=known)), unread={"Namespace": ()})
+
+
+def _with_known_terms(side: PodAffinity | None) -> PodAffinity | None:
+    if side is None:
+        return None
+    terms = side.required_during_scheduling_ignored_during_execution
+    known = tuple(term for term in terms if not selects(term))
+    return replace(side, required_during_scheduling_ignored_during_execution=known)

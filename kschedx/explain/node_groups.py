@@ -1,0 +1,248 @@
+"""What keeps the pod off a node.
+
+Two truths are kept: the *verdict* is the first plugin that rejects a node, which is all that kube-scheduler says; the
+*blockers* are all plugins that reject it, which is all that has to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from functools import reduce
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.findings import (
+    Finding,
+    InsufficientResource,
+    MissingNodeFeatures,
+    NodeAffinityMismatch,
+    NodeNameMismatch,
+    NodeUnschedulable,
+    TooManyPods,
+    UntoleratedTaint,
+)
+from kschedx.framework.cycle import Cycle
+from kschedx.framework.status import Code, FilterOutcome, Status, Verdicts
+from kschedx.snapshot.columns import FloatArray, IntArray, TableRow, TableRows, distinct, each_row, paired
+from kschedx.snapshot.nodes import NodeTable
+
+
+class Blocker(Struct, frozen=True, kw_only=True):
+    """One plugin that rejects a node."""
+
+    plugin: str
+    code: Code
+    findings: tuple[Finding, ...]
+    is_verdict: bool
+    """kube-scheduler stops here; it never comes to the plugins after it."""
+    with_nominated: bool = False
+    """Only because pods that are nominated for the node count as if they ran there."""
+
+
+class NodeAccount(Struct, frozen=True, kw_only=True):
+    """Everything that rejects one node. `row` is the node's in the nodes that PreFilter left in (`cycle.nodes`)."""
+
+    row: TableRow
+    name: str
+    blockers: tuple[Blocker, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(finding for blocker in self.blockers for finding in blocker.findings)
+
+    @property
+    def is_resolvable(self) -> bool:
+        """No verdict or further blocker says that evicting pods is of no use."""
+        return all(blocker.code is Code.UNSCHEDULABLE for blocker in self.blockers)
+
+
+def account(cycle: Cycle, row: TableRow) -> NodeAccount:
+    """All blockers of a node in the order of the plugins; none where the pod fits. The cycle came to Filter."""
+    assert cycle.filter is not None
+    assert cycle.nodes is not None
+    return account_of(cycle.nodes, cycle.filter, row)
+
+
+def account_of(nodes: NodeTable, outcome: FilterOutcome, row: TableRow) -> NodeAccount:
+    """The same of what Filter said, `row` being one of `nodes`."""
+    nominated = outcome.with_nominated.get(row)
+    blockers = [
+        _blocker(verdicts.status(row, plugin), is_verdict=nominated is None and index == int(outcome.plugin[row]))
+        for index, (plugin, verdicts) in enumerate(zip(outcome.plugins, outcome.verdicts, strict=True))
+        if verdicts.codes[row] != Code.SUCCESS
+    ]
+    if nominated is not None:
+        blockers = [one for one in blockers if one.plugin != nominated.plugin]
+        blockers.insert(0, _blocker(nominated, is_verdict=True, with_nominated=True))
+    return NodeAccount(row=row, name=nodes.name(row), blockers=tuple(blockers))
+
+
+def _blocker(status: Status, *, is_verdict: bool, with_nominated: bool = False) -> Blocker:
+    return Blocker(
+        plugin=status.plugin,
+        code=status.code,
+        findings=status.findings,
+        is_verdict=is_verdict,
+        with_nominated=with_nominated,
+    )
+
+
+def only_repeats_cordon(finding: Finding) -> bool:
+    """The taint that comes with a cordon; NodeUnschedulable says the same."""
+    return isinstance(finding, UntoleratedTaint) and finding.comes_with_cordon
+
+
+# The rejected nodes in groups, and their order: the one answer to "which nodes come nearest".
+#
+# The screen, the fixes and the views of many pods all read it. What belongs together and what is nearer is for the
+# findings to say (`same_as`, `distance`).
+
+NODE_NAME_FIELD = "metadata.name"
+
+
+class NodeGroup(Struct, frozen=True, kw_only=True):
+    """Nodes with the same blockers, the nearest first."""
+
+    rows: tuple[TableRow, ...]
+    """Of `cycle.nodes`, nearest first."""
+    exemplar: NodeAccount
+    """The first of them."""
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+
+def node_groups(cycle: Cycle) -> tuple[NodeGroup, ...]:
+    """`groups_of` a cycle; empty where no node was evaluated."""
+    return () if cycle.filter is None or cycle.nodes is None else groups_of(cycle.nodes, cycle.filter)
+
+
+def groups_of(nodes: NodeTable, outcome: FilterOutcome) -> tuple[NodeGroup, ...]:
+    """The rejected nodes by what rejects them: fewest blockers first, then those where eviction could help, then the
+    smallest shortfall, then the larger group."""
+    rows = np.flatnonzero(outcome.codes != Code.SUCCESS)
+    if not len(rows):
+        return ()
+    kinds, distances = [_nominated(outcome, rows)], np.zeros(len(rows), dtype=np.float64)
+    for verdicts in outcome.verdicts:
+        kind, distance = _kinds(verdicts, nodes, rows)
+        kinds.append(kind)
+        distances += distance
+    group = reduce(paired, kinds)
+    found: list[tuple[tuple[float, ...], NodeGroup]] = []
+    for code in distinct(group):
+        members = np.flatnonzero(group == code)
+        members = members[np.argsort(distances[members], kind="stable")]
+        exemplar = account_of(nodes, outcome, TableRow(int(rows[members[0]])))
+        rank = (
+            sum(not only_repeats_cordon(finding) for finding in exemplar.findings),
+            not exemplar.is_resolvable,
+            round(float(distances[members[0]]), 6),
+            -len(members),
+            int(rows[members[0]]),
+        )
+        found.append((rank, NodeGroup(rows=tuple(each_row(TableRows(rows[members]))), exemplar=exemplar)))
+    return tuple(group for _, group in sorted(found, key=lambda one: one[0]))
+
+
+def _nominated(outcome: FilterOutcome, rows: IntArray) -> IntArray:
+    """(row,) the plugin that rejects only when nominated pods count, 0 for none."""
+    return np.array(
+        [int(outcome.plugin[row]) + 1 if int(row) in outcome.with_nominated else 0 for row in rows], dtype=np.int64
+    )
+
+
+def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArray, FloatArray]:
+    """(row,) what kind of rejection a plugin gives, 0 for none, and how far the node is from passing."""
+    kinds, distances = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.float64)
+    hit = np.flatnonzero(verdicts.rejected[rows])
+    if not len(hit):
+        return kinds, distances
+    rejected = rows[hit]
+    _, first, inverse = np.unique(_facets(verdicts, nodes, rejected), return_index=True, return_inverse=True)
+    seen: dict[Hashable, int] = {}
+    kind_of = np.zeros(len(first), dtype=np.int64)
+    distance_of = np.zeros(len(first), dtype=np.float64)
+    amounts: dict[str, int] = {}
+    for facet, index in enumerate(first):
+        row = TableRow(int(rejected[index]))
+        findings = verdicts.explain(row)
+        kind = (int(verdicts.codes[row]), *((finding.reason, finding.same_as) for finding in findings))
+        kind_of[facet] = seen.setdefault(kind, len(seen) + 1)
+        distance_of[facet] = sum(one.distance for one in findings if not isinstance(one, InsufficientResource))
+        amounts |= {one.resource: one.requested for one in findings if isinstance(one, InsufficientResource)}
+    kinds[hit], distances[hit] = kind_of[inverse], distance_of[inverse]
+    for resource, requested in amounts.items():
+        distances[hit] += _shortfall(nodes, resource, requested)[rejected]
+    return kinds, distances
+
+
+def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
+    """(row,) codes such that rows of one code get the same kind of findings: each kind is then explained once.
+
+    What tells rows apart is known to the plugin, or read from the findings themselves, until those of all codes name
+    nothing new.
+    """
+    facets = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]
+    if verdicts.alike is not None:
+        return paired(facets, verdicts.alike()[rows])
+    known: set[str] = set()
+    while True:
+        told = {
+            trait
+            for first in np.unique(facets, return_index=True)[1]
+            for finding in verdicts.explain(TableRow(int(rows[first])))
+            for trait in _traits(finding)
+        }
+        if _EACH_NODE in told:
+            return np.arange(len(rows), dtype=np.int64)
+        if told <= known:
+            return facets
+        for trait in sorted(told - known):
+            codes = _trait(nodes, trait)[rows]
+            if (codes != codes[0]).any():
+                facets = paired(facets, codes)
+        known |= told
+
+
+_TAINTS, _FEATURES, _EACH_NODE = "taints", "features", "each-node"
+_LABEL = "label:"
+
+
+def _traits(finding: Finding) -> Iterator[str]:
+    """What of a node decides the facts of a finding, amounts aside."""
+    match finding:
+        case InsufficientResource() | TooManyPods() | NodeUnschedulable() | NodeNameMismatch():
+            pass
+        case UntoleratedTaint():
+            yield _EACH_NODE if finding.condition else _TAINTS
+        case MissingNodeFeatures():
+            yield _FEATURES
+        case NodeAffinityMismatch():
+            for key in {requirement.key for term in finding.terms for requirement in term.requirements}:
+                yield _EACH_NODE if key == NODE_NAME_FIELD else _LABEL + key
+        case _:
+            yield _EACH_NODE
+
+
+def _trait(nodes: NodeTable, trait: str) -> IntArray:
+    """(node,) a code per value."""
+    match trait:
+        case "taints":
+            return nodes.taints.codes
+        case "features":
+            return nodes.declared_features.codes
+        case _:
+            return nodes.label(trait.removeprefix(_LABEL)).codes
+
+
+def _shortfall(nodes: NodeTable, resource: str, requested: int) -> FloatArray:
+    """(node,) what is missing of a resource, as a share of what is asked."""
+    column = nodes.resources.index.get(resource)
+    if column is None or requested <= 0:
+        return np.ones(len(nodes), dtype=np.float64)
+    free = nodes.allocatable[:, column] - nodes.requested[:, column]
+    missing: FloatArray = np.maximum(requested - free, 0) / requested
+    return missing

@@ -1,0 +1,493 @@
+"""How a value is changed: what is a name in it, and what is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol, TypeGuard
+
+import msgspec
+
+from kschedx.apiserver.pod_security import PREFIX
+from kschedx.errors import InputError
+from kschedx.kube import autoscalers as autoscaler_command
+from kschedx.kube.other_schedulers import QUEUES_FILE
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.selectors import Operator
+
+DNS_SUBDOMAIN = 253
+DNS_LABEL = 63
+LABEL_VALUE = 63
+PORT_NAME = 15
+"""Bytes that a name may have."""
+ANY_LENGTH = 2**31
+
+
+class Names(Protocol):
+    """Collects names, or replaces them."""
+
+    def name(self, text: str, limit: int = DNS_SUBDOMAIN) -> str:
+        """What is compared with other names, whole or as the part of one, and may be `limit` bytes long."""
+        ...
+
+    def value(self, key: str, text: str) -> str:
+        """The value of a label or taint of this key."""
+        ...
+
+    def compared(self, key: str) -> None:
+        """The values of labels or taints of this key are compared as numbers."""
+        ...
+
+    def ordinal(self, number: int) -> None:
+        """A name with this number behind it will be made from another one."""
+        ...
+
+    def keep(self, text: str) -> None:
+        """Every word of the text stays, wherever it is."""
+        ...
+
+    def is_kept(self, text: str) -> bool: ...
+
+    def begin(self, owner: str) -> None:
+        """What comes next is of this object."""
+        ...
+
+    def look_into(self, why: str) -> None:
+        """The object looks into texts, so that none can stand for another there."""
+        ...
+
+    def uid(self, text: str) -> str: ...
+
+    def ip(self, text: str) -> str: ...
+
+    def message(self, text: str) -> str:
+        """A text of kube-scheduler's, with names in it."""
+        ...
+
+
+Json = dict[str, object]
+Replacement = Callable[[object, Names], object]
+"""A field's value with its names replaced; None where there is nothing to keep."""
+
+
+def is_map(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, dict)
+
+
+# --- texts
+
+
+def text(change: Callable[[str, Names], str | None]) -> Replacement:
+    """For strings; what is of another type is left out. An empty one may say something: no storage class at all."""
+
+    def changed(value: object, names: Names) -> object:
+        if not isinstance(value, str):
+            return None
+        return change(value, names) if value else value
+
+    return changed
+
+
+def name(limit: int = DNS_SUBDOMAIN) -> Replacement:
+    return text(lambda written, names: names.name(written, limit))
+
+
+def as_written(written: str, _: Names) -> str:
+    return written
+
+
+def label_key(written: str, names: Names) -> str:
+    """A label's or taint's key, or the name of a resource: `name` or `example.com/name`."""
+    return names.name(written, DNS_LABEL)
+
+
+_HUGEPAGES = re.compile(r"(?:requests\.)?hugepages-[0-9.]+[a-zA-Z]{0,2}")
+
+
+def resource(written: str, names: Names) -> str:
+    return written if _HUGEPAGES.fullmatch(written) else label_key(written, names)
+
+
+def time(written: str, _: Names) -> str | None:
+    """Times stay: which pod started first decides about victims, and which event came last about notes."""
+    try:
+        nanoseconds(written)
+    except InputError:
+        return None
+    return written
+
+
+_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?![0-9])", re.ASCII)
+
+
+def version(written: str, _: Names) -> str | None:
+    """`v1.36.2` of `v1.36.2-gke.1282001`: the release, without who built it."""
+    found = _VERSION.match(written)
+    return found[0] if found else None
+
+
+def revision(written: str, _: Names) -> str | None:
+    """A number in a string."""
+    return written if written.isascii() and written.isdigit() and len(written) < 10 else None
+
+
+def label_pairs(written: str, names: Names) -> str:
+    """`key=value,other=value`"""
+    pairs = [[part.strip() for part in pair.split("=")] for pair in written.split(",")]
+    return ",".join(
+        f"{label_key(pair[0], names)}={names.value(pair[0], pair[1])}" if len(pair) == 2 else names.name("=".join(pair))
+        for pair in pairs
+    )
+
+
+def taint_list(written: str, names: Names) -> str:
+    """`key=value:effect,key:effect`"""
+
+    def one(text: str) -> str:
+        named, colon, effect = text.partition(":")
+        key, equals, value = named.partition("=")
+        known = label_key(key, names)
+        told = f"{known}={names.value(key, value)}" if equals else known
+        return f"{told}:{effect}" if colon and effect in _EFFECTS else told
+
+    return ",".join(map(one, written.split(",")))
+
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def encoded(change: Replacement) -> Replacement:
+    """For JSON in a string; what is none is left out."""
+
+    def changed(written: str, names: Names) -> str | None:
+        try:
+            value = change(msgspec.json.decode(written), names)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return None if value is None else msgspec.json.encode(value).decode()
+
+    return text(changed)
+
+
+# --- numbers
+
+
+def number(value: object, _: Names) -> object:
+    return value if isinstance(value, bool | int | float) else None
+
+
+def ordinal(value: object, names: Names) -> object:
+    if isinstance(value, int):
+        names.ordinal(value)
+    return number(value, names)
+
+
+_QUANTITY = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+|[numkKMGTPE]?i?)")
+
+
+def quantity(value: object, names: Names) -> object:
+    if isinstance(value, str) and _QUANTITY.fullmatch(value) is None:
+        return names.name(value)
+    return value if isinstance(value, str | int | float) else None
+
+
+# --- lists and maps
+
+
+def list_of(change: Replacement) -> Replacement:
+    def changed(value: object, names: Names) -> object:
+        if not isinstance(value, list):
+            return None
+        return [new for item in value if (new := change(item, names)) is not None]
+
+    return changed
+
+
+def labels(value: object, names: Names) -> object:
+    if not is_map(value):
+        return None
+    return {
+        label_key(key, names): _label_value(key, item, names) for key, item in value.items() if isinstance(item, str)
+    }
+
+
+_STANDARD = re.compile(r"v1\.[0-9]{1,3}")
+
+
+def _label_value(key: str, value: str, names: Names) -> str:
+    """Of a Pod Security Standard the version stays."""
+    return value if key.startswith(PREFIX) and _STANDARD.fullmatch(value) else names.value(key, value)
+
+
+def texts(value: object, names: Names) -> object:
+    """Keys, which are names too, to texts with names in them."""
+    if not is_map(value):
+        return None
+    return {label_key(key, names): names.message(item) for key, item in value.items() if isinstance(item, str)}
+
+
+def amounts(value: object, names: Names) -> object:
+    """Resources to quantities."""
+    if not is_map(value):
+        return None
+    return {resource(key, names): quantity(amount, names) for key, amount in value.items()}
+
+
+def by_name(change: Replacement) -> Replacement:
+    """Qualified names to records."""
+
+    def changed(value: object, names: Names) -> object:
+        if not is_map(value):
+            return None
+        found = {resource(key, names): change(item, names) for key, item in value.items()}
+        return {key: item for key, item in found.items() if item is not None}
+
+    return changed
+
+
+def times(value: object, names: Names) -> object:
+    """Names to times."""
+    if not is_map(value):
+        return None
+    return {names.name(key): time(item, names) or "" for key, item in value.items() if isinstance(item, str)}
+
+
+class Record:
+    """A map with known fields."""
+
+    def __init__(self, fields: Mapping[str, Replacement]) -> None:
+        self.fields = dict(fields)
+
+    def __call__(self, value: object, names: Names) -> Json | None:
+        if not is_map(value):
+            return None
+        found: Json = {}
+        for key, item in value.items():
+            change = self.fields.get(key)
+            if change is not None and (changed := change(item, names)) is not None:
+                found[key] = changed
+        return found
+
+    def both(self, other: Mapping[str, Replacement]) -> Record:
+        """With the fields of another one too."""
+        fields = dict(self.fields)
+        for key, change in other.items():
+            own = fields.get(key)
+            both = own.both(change.fields) if isinstance(own, Record) and isinstance(change, Record) else change
+            fields[key] = both
+        return Record(fields)
+
+
+_BOUNDS = (Operator.GT, Operator.LT, "Gte", "Lte")
+"""Operators for which a value is a number; the last two are Karpenter's."""
+
+
+def requirement(fields: Mapping[str, Replacement]) -> Replacement:
+    """A condition on a label, a taint or a toleration: what its value is like depends on its key."""
+    record = Record({key: change for key, change in fields.items() if key not in ("value", "values")})
+
+    def changed(value: object, names: Names) -> object:
+        found = record(value, names)
+        if found is None or not is_map(value):
+            return None
+        key = value.get("key")
+        label = key if isinstance(key, str) else ""
+        if value.get("operator") in _BOUNDS:
+            names.compared(label)
+        one, several = value.get("value"), value.get("values")
+        if isinstance(one, str):
+            found["value"] = names.value(label, one)
+        if isinstance(several, list):
+            found["values"] = [names.value(label, item) for item in several if isinstance(item, str)]
+        return found
+
+    return changed
+
+
+def condition(fields: Mapping[str, Replacement]) -> Replacement:
+    """A pod's condition. Only what kube-scheduler says of it is read; others' texts may hold anything."""
+    record = Record(fields)
+    silent = Record({key: change for key, change in fields.items() if key != "message"})
+
+    def changed(value: object, names: Names) -> object:
+        by_scheduler = is_map(value) and value.get("type") == "PodScheduled"
+        return (record if by_scheduler else silent)(value, names)
+
+    return changed
+
+
+# The flags of cluster-autoscaler's Deployment: keys in them are replaced as everywhere, what could be a name goes.
+
+_KEYS = frozenset({"balancing-label", "balancing-ignore-label", "startup-taint", "ignore-taint", "status-taint"})
+"""Flags whose value is the key of a label or taint."""
+_KEPT_FLAGS = frozenset({"bypassed-scheduler-names", "allowed-scheduler-names", "cloud-provider", "expander"})
+"""Flags whose names stay, as a scheduler's does everywhere."""
+_SOME_FILE = "scheduler.yaml"
+"""Stands for the path of a file, which could name something."""
+_AMOUNT = re.compile(r"[0-9.:+-]+(?:ns|us|ms|[smh0-9.])*|true|false")
+
+
+def keep_flags(deployment: Mapping[str, object], changed: Json, names: Names) -> None:
+    """Gives an anonymized Deployment that runs cluster-autoscaler its flags."""
+    for position, flags in autoscaler_command.flags_of_containers(deployment):
+        at: object = changed
+        for part in ("spec", "template", "spec", "containers"):
+            at = at.get(part) if is_map(at) else None
+        if isinstance(at, list) and position < len(at) and isinstance(at[position], dict):
+            kept = {name: [*_values(name, values, names)] for name, values in flags.items()}
+            at[position] |= autoscaler_command.command(kept)
+
+
+def _values(name: str, values: list[str], names: Names) -> Iterator[str]:
+    for value in values:
+        if name in _KEYS:
+            yield label_key(value, names)
+        elif name == autoscaler_command.SCHEDULER_CONFIG:
+            yield _SOME_FILE
+        elif name in _KEPT_FLAGS or _AMOUNT.fullmatch(value):
+            yield value
+
+
+# Attributes of devices.
+#
+# They are replaced as names are, but for those that a selector looks into, where it is kept as it is (`selectors`).
+
+_VALUES: dict[str, Replacement] = {
+    "int": number,
+    "bool": number,
+    "string": name(ANY_LENGTH),
+    "version": text(as_written),
+    "ints": list_of(number),
+    "bools": list_of(number),
+    "strings": list_of(name(ANY_LENGTH)),
+    "versions": list_of(text(as_written)),
+}
+_KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(as_written), "strings": list_of(text(as_written))}
+
+
+def attributes(value: object, names: Names) -> object:
+    """By qualified name."""
+    if not is_map(value):
+        return None
+    found: Json = {}
+    for key, item in value.items():
+        changes = _KEPT_ATTRIBUTES if names.is_kept(key.rpartition("/")[2]) else _VALUES
+        if is_map(item):
+            changed = {kind: changes[kind](one, names) for kind, one in item.items() if kind in changes}
+            found[label_key(key, names)] = {kind: one for kind, one in changed.items() if one is not None}
+    return found
+
+
+# YuniKorn's queues, as its ConfigMap has them in YAML: their names, and what they may use at most.
+
+_MOST_LEVELS = 12
+
+
+def _queues(levels: int) -> Replacement:
+    below = {"queues": list_of(_queues(levels - 1))} if levels else {}
+    return Record({"name": name(), "resources": Record({"max": amounts}), **below})
+
+
+_DOCUMENT = Record({"partitions": list_of(Record({"queues": list_of(_queues(_MOST_LEVELS))}))})
+
+
+def config_map(value: object, names: Names) -> object:
+    """The data of a ConfigMap: texts with names in them, but for the queues."""
+    if not is_map(value):
+        return None
+    written = value.get(QUEUES_FILE)
+    found = texts({key: item for key, item in value.items() if key != QUEUES_FILE}, names)
+    if not isinstance(written, str) or not is_map(found):
+        return found
+    return {**found, label_key(QUEUES_FILE, names): _changed_queue(written, names)}
+
+
+def _changed_queue(written: str, names: Names) -> str:
+    import yaml
+
+    try:
+        document = yaml.safe_load(written)
+    except (yaml.YAMLError, RecursionError):
+        return ""
+    return msgspec.json.encode(_DOCUMENT(document, names) if is_map(document) else {}).decode()
+
+
+# The scheduler's configuration: labels and resources that it names are replaced as those of the cluster are.
+#
+# Plugins, profiles and everything else that is Kubernetes' own stay; what scheduling does not read is left out.
+
+_LEFT_OUT = frozenset(
+    {
+        *("clientConnection", "leaderElection", "metricsBindAddress", "healthzBindAddress", "metadata"),
+        *("tlsConfig", "enableProfiling", "enableContentionProfiling"),
+    }
+)
+
+_Change = Callable[[str, Names], str]
+
+
+def _resource(written: str, names: Names) -> str:
+    return resource(written, names)
+
+
+_BY_KEY: Mapping[str, _Change] = {
+    "topologyKey": label_key,
+    "key": label_key,
+    "label": label_key,
+    "urlPrefix": lambda _, __: "https://extender.invalid",
+}
+"""A text of one of these keys."""
+_IN_LIST: Mapping[str, _Change] = {
+    "labels": label_key,
+    "matchLabelKeys": label_key,
+    "ignoredResources": _resource,
+    "ignoredResourceGroups": lambda written, names: names.name(written),
+}
+"""The texts in a list of one of these keys."""
+_OF_RESOURCES = ("resources", "managedResources")
+
+
+def change_configuration(config: Mapping[str, object], names: Names) -> Json:
+    names.begin("the configuration")
+    return {key: _changed_configuration(key, value, names) for key, value in config.items() if key not in _LEFT_OUT}
+
+
+def _changed_configuration(key: str, value: object, names: Names) -> object:
+    if is_map(value):
+        if "key" in value and "operator" in value:
+            return _requirement(value, names)
+        if key == "matchLabels":
+            return {label_key(one, names): names.value(one, str(text)) for one, text in value.items()}
+        return {one: _changed_configuration(one, item, names) for one, item in value.items() if one not in _LEFT_OUT}
+    if isinstance(value, list):
+        if key in _OF_RESOURCES:
+            return [_of_resource(item, names) for item in value]
+        of_text = _IN_LIST.get(key)
+        return [
+            of_text(item, names)
+            if of_text is not None and isinstance(item, str)
+            else _changed_configuration(key, item, names)
+            for item in value
+        ]
+    change = _BY_KEY.get(key)
+    return change(value, names) if change is not None and isinstance(value, str) else value
+
+
+def _of_resource(value: object, names: Names) -> object:
+    if not is_map(value) or not isinstance(value.get("name"), str):
+        return value
+    return {**value, "name": _resource(str(value["name"]), names)}
+
+
+def _requirement(value: Mapping[str, object], names: Names) -> Json:
+    """Of labels, or of a node's name."""
+    key, listed = str(value["key"]), value.get("values")
+    values = listed if isinstance(listed, list) else []
+    if key == "metadata.name":
+        return {**value, "values": [names.name(str(one)) for one in values]}
+    if value["operator"] in ("Gt", "Lt"):
+        names.compared(key)
+    changed = {**value, "key": label_key(key, names)}
+    if values:
+        changed["values"] = [names.value(key, str(one)) for one in values]
+    return changed

@@ -1,0 +1,121 @@
+"""What extenders said, kept to answer the same questions again.
+
+A recording is an object of kind `ExtenderAnswers` in `kschedx/v1`: a file of its own, or in a snapshot. A question is
+known again by its URL, the pod, and what it is about: the nodes, or the victims on each of them, in any order. The
+passwords of URLs are not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, UndecidableError
+from kschedx.extenders.calls import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
+from kschedx.kube.escaping import without_password
+from kschedx.kube.go_json import ONE_FOR_EACH_BYTE
+
+API_VERSION = "kschedx/v1"
+KIND = "ExtenderAnswers"
+
+
+class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A question and the reply."""
+
+    url: str
+    verb: str
+    pod: str
+    about: tuple[str, ...] = ()
+    status: int = 0
+    body: str = ""
+    """As text; a byte that is no UTF-8 is read as U+FFFD anyway."""
+    ended: str = "EOF"
+    error: str = ""
+    """In place of an answer."""
+
+    @classmethod
+    def of(cls, question: ExtenderRequest, reply: Reply) -> Self:
+        asked = cls(
+            url=without_password(question.url),
+            verb=question.verb.value,
+            pod=question.pod,
+            about=tuple(sorted(question.about)),
+        )
+        match reply:
+            case ExtenderFailure(text=text):
+                return replace(asked, error=text)
+            case ExtenderAnswer(status=status, body=body, ended=ended):
+                return replace(asked, status=status, body=body.decode("utf-8", ONE_FOR_EACH_BYTE), ended=ended)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.url, self.verb, self.pod, self.about
+
+    @property
+    def reply(self) -> Reply:
+        if self.error:
+            return ExtenderFailure(text=self.error)
+        return ExtenderAnswer(status=self.status, body=self.body.encode(), ended=self.ended)
+
+
+class Recording(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = API_VERSION
+    kind: str = KIND
+    answers: tuple[Recorded, ...] = ()
+
+
+class Recorder:
+    """Asks somebody else, and keeps what that one says."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._kept: dict[tuple[object, ...], Recorded] = {}
+
+    def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
+        replies = self._ask(questions)
+        for question, reply in zip(questions, replies, strict=True):
+            recorded = Recorded.of(question, reply)
+            self._kept[recorded.key] = recorded
+        return replies
+
+    @property
+    def recording(self) -> Recording:
+        return Recording(answers=tuple(self._kept.values()))
+
+
+class Replay:
+    """Answers from recordings, and says so where they lack a question."""
+
+    def __init__(self, recordings: Iterable[Recording], name: str = "the recording") -> None:
+        """`name` is what errors call it."""
+        self._replies = {one.key: one.reply for recording in recordings for one in recording.answers}
+        self._name = name
+
+    def __call__(self, questions: tuple[ExtenderRequest, ...], /) -> tuple[Reply, ...]:
+        return tuple(map(self._reply, questions))
+
+    def _reply(self, question: ExtenderRequest) -> Reply:
+        url = without_password(question.url)
+        reply = self._replies.get((url, question.verb.value, question.pod, tuple(sorted(question.about))))
+        if reply is None:
+            what = "candidates" if question.verb == "preempt" else "nodes"
+            raise UndecidableError(
+                f"{self._name} does not hold what {url} says of {question.pod} on these {len(question.about):,} {what} "
+                "(--extenders call asks it, --extenders record=FILE keeps its answer)"
+            )
+        return reply
+
+
+def recording_of(manifest: object) -> Recording:
+    """A recording as parsed from YAML or JSON. Raises `InputError`."""
+    try:
+        found = msgspec.convert(manifest, Recording)
+    except msgspec.ValidationError as error:
+        raise InputError(f"no recording of extenders: {str(error).replace('`', '')}") from None
+    if (found.api_version, found.kind) != (API_VERSION, KIND):
+        raise InputError(f"expected kind {KIND} in {API_VERSION}, found {found.kind} in {found.api_version}")
+    return found

@@ -1,0 +1,557 @@
+"""The extenders of a configuration, asked in one cycle.
+
+Upstream: findNodesThatPassExtenders and prioritizeNodes in pkg/scheduler/schedule_one.go, callExtenders in
+pkg/scheduler/framework/preemption/preemption.go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import UndecidableError
+from kschedx.extenders.calls import (
+    Ask,
+    ExtenderRequest,
+    ExtenderVerb,
+    FilterCall,
+    PreemptCall,
+    Reply,
+    ScoreCall,
+    Trace,
+    Victims,
+    path_of,
+)
+from kschedx.extenders.wire import (
+    AnsweredNode,
+    AnsweredVictims,
+    CrashError,
+    ExtenderError,
+    Objects,
+    filter_answer,
+    filter_request,
+    preempt_request,
+    preemption_answer,
+    priorities,
+)
+from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
+from kschedx.framework.config.document import Extender
+from kschedx.framework.cycle import Cycle, Outcome, Scores, call_order, is_interested
+from kschedx.framework.interface import CycleState
+from kschedx.framework.runtime import Framework
+from kschedx.framework.schedule import run_dry_steps
+from kschedx.framework.status import (
+    MAX_NODE_SCORE,
+    SUCCESS,
+    ByExtenders,
+    Candidate,
+    Code,
+    FilterOutcome,
+    Status,
+    Verdicts,
+)
+from kschedx.kube.escaping import without_password
+from kschedx.kube.field_errors import quoted
+from kschedx.kube.scalars import wrap_int64
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow, IntArray, cluster_rows, each_cluster_row, each_row, rows_where
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Manifests
+
+MAX_EXTENDER_PRIORITY = 10
+
+
+class Feasible(Struct, frozen=True, kw_only=True):
+    """A node that is still in the running. An extender can name one several times."""
+
+    row: ClusterRow
+    """Of the whole cluster's nodes."""
+    name: str
+    answered: AnsweredNode | None = None
+    """The node as an extender answered it: from then on it stands for the cluster's own, and has no pods."""
+
+
+class FilteredByExtenders(Struct, frozen=True, kw_only=True):
+    """What filtering by extenders came to."""
+
+    calls: tuple[FilterCall, ...] = ()
+    left: tuple[Feasible, ...] = ()
+    statuses: Mapping[str, Status] = {}
+    """By name, whatever the name is: it may be no node."""
+    error: str = ""
+    """What ended the cycle."""
+
+
+class Preempted(Struct, frozen=True, kw_only=True):
+    """What extenders made of the candidates for preemption."""
+
+    calls: tuple[PreemptCall, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    error: str = ""
+
+
+class Extenders:
+    """The extenders of one configuration, with what they are asked and who asks them."""
+
+    def __init__(
+        self, configured: tuple[Extender, ...], ask: Ask | None = None, manifests: Manifests | None = None
+    ) -> None:
+        """`configured` is in the order of the configuration. Without `ask` nobody is asked."""
+        self.configured = configured
+        self._ask = ask
+        self._objects = Objects(manifests)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """As they may be shown."""
+        return tuple(without_password(extender.url_prefix) for extender in self.configured)
+
+    @property
+    def are_asked(self) -> bool:
+        return self._ask is not None
+
+    def trace(self, pod: Pod) -> Trace:
+        """Who is asked, or would be."""
+        return Trace(
+            order=call_order(self.configured),
+            urls=self.urls,
+            interested=tuple(is_interested(extender, pod) for extender in self.configured),
+            called=self.are_asked,
+        )
+
+    def serving(self, verb: ExtenderVerb, pod: Pod) -> tuple[int, ...]:
+        """Indexes of those that are asked about this pod, in the order of the calls."""
+        order = call_order(self.configured)
+        return tuple(i for i in order if path_of(self.configured[i], verb) and is_interested(self.configured[i], pod))
+
+    def have_a_say_in_preemption(self, pod: Pod) -> bool:
+        return bool(self.serving(ExtenderVerb.PREEMPT, pod))
+
+    # --- filter
+
+    def filter(self, pod: Pod, nodes: NodeTable) -> FilteredByExtenders:
+        """One after the other, each about the nodes that those before it have left."""
+        index = nodes.cluster.index
+        left = tuple(Feasible(row=row, name=nodes.cluster.names[row]) for row in each_cluster_row(nodes.rows))
+        calls: list[FilterCall] = []
+        statuses: dict[str, Status] = {}
+        for number in self.serving(ExtenderVerb.FILTER, pod):
+            if not left:
+                break
+            extender = self.configured[number]
+            asked = tuple(node.name for node in left)
+            question = self._about_nodes(ExtenderVerb.FILTER, number, pod, left, nodes)
+            try:
+                answer = filter_answer(question, self._one(question))
+                kept = _kept_by_extenders(extender, left, answer.names, answer.nodes, index)
+            except ExtenderError as failed:
+                ignored = extender.ignorable
+                calls.append(
+                    FilterCall(
+                        extender=number, asked=asked, left=asked if ignored else (), error=str(failed), ignored=ignored
+                    )
+                )
+                if not ignored:
+                    return FilteredByExtenders(calls=tuple(calls), statuses=statuses, error=str(failed))
+                continue
+            for name, message in answer.failed_and_unresolvable.items():
+                statuses[name] = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(message,))
+            for name, message in answer.failed.items():
+                if name not in answer.failed_and_unresolvable:
+                    statuses[name] = Status(code=Code.UNSCHEDULABLE, reasons=(message,))
+            calls.append(
+                FilterCall(
+                    extender=number,
+                    asked=asked,
+                    left=tuple(node.name for node in kept),
+                    failed=answer.failed,
+                    failed_and_unresolvable=answer.failed_and_unresolvable,
+                    whole=any(node.answered is not None for node in kept),
+                )
+            )
+            left = kept
+        return FilteredByExtenders(calls=tuple(calls), left=left, statuses=statuses)
+
+    # --- prioritize
+
+    def prioritize(self, pod: Pod, left: Sequence[Feasible], nodes: NodeTable) -> tuple[ScoreCall, ...]:
+        """All at the same time, about the same nodes; one that fails gives no scores."""
+        numbers = self.serving(ExtenderVerb.PRIORITIZE, pod)
+        questions = tuple(self._about_nodes(ExtenderVerb.PRIORITIZE, number, pod, left, nodes) for number in numbers)
+        replies = self._asked(questions) if questions else ()
+        names = {node.name for node in left}
+        calls: list[ScoreCall] = []
+        for number, question, reply in zip(numbers, questions, replies, strict=True):
+            weight = self.configured[number].weight
+            try:
+                raw = priorities(question, reply)
+            except ExtenderError as failed:
+                calls.append(ScoreCall(extender=number, weight=weight, error=str(failed)))
+                continue
+            added: dict[str, int] = {}
+            for host, score in raw:
+                if host in names:
+                    scaled = wrap_int64(score * weight * (MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY))
+                    added[host] = wrap_int64(added.get(host, 0) + scaled)
+            calls.append(ScoreCall(extender=number, weight=weight, raw=raw, added=added))
+        return tuple(sorted(calls, key=lambda call: call.extender))
+
+    # --- preempt
+
+    def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> Preempted:
+        """One after the other; each one's answer takes the candidates' place. `nodes` are all of the cluster."""
+        calls: list[PreemptCall] = []
+        for number in self.serving(ExtenderVerb.PREEMPT, pod):
+            extender = self.configured[number]
+            asked = as_victims(candidates, nodes)
+            question = self._about_victims(number, pod, candidates, asked, nodes)
+            try:
+                answered = preemption_answer(question, self._one(question))
+                found = [_candidate(extender, name, answered[name], nodes) for name in sorted(answered)]
+                empty = next((candidate for candidate in found if not candidate.victims), None)
+            except CrashError:
+                raise UndecidableError(
+                    f"the extender {extender.url_prefix} answers null where the victims of a node should be: "
+                    "kube-scheduler crashes there, and decides nothing"
+                ) from None
+            except ExtenderError as failed:
+                ignored = extender.ignorable
+                calls.append(PreemptCall(extender=number, asked=asked, error=str(failed), ignored=ignored))
+                if not ignored:
+                    return Preempted(calls=tuple(calls), candidates=(), error=str(failed))
+                continue
+            left = as_victims(found, nodes)
+            calls.append(PreemptCall(extender=number, asked=asked, left=left))
+            if empty is not None and not extender.ignorable:
+                name = nodes.cluster.names[empty.node]
+                text = f"expected at least one victim pod on node {quoted(name)}"
+                return Preempted(calls=tuple(calls), candidates=(), error=text)
+            candidates = tuple(sorted((one for one in found if one.victims), key=lambda one: one.node))
+            if not candidates:
+                break
+        return Preempted(calls=tuple(calls), candidates=candidates)
+
+    # --- asking
+
+    def _one(self, question: ExtenderRequest) -> Reply:
+        return self._asked((question,))[0]
+
+    def _asked(self, questions: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
+        assert self._ask is not None
+        return self._ask(questions)
+
+    def _about_nodes(
+        self, verb: ExtenderVerb, number: int, pod: Pod, left: Sequence[Feasible], nodes: NodeTable
+    ) -> ExtenderRequest:
+        extender = self.configured[number]
+        names = tuple(node.name for node in left)
+
+        def body() -> bytes:
+            objects = self._objects
+            whole = None
+            if not extender.node_cache_capable:
+                whole = [_whole(node, objects, nodes) for node in left]
+            return filter_request(objects.incoming(pod), names, whole)
+
+        return self._question(verb, number, pod, names, body)
+
+    def _about_victims(
+        self,
+        number: int,
+        pod: Pod,
+        candidates: tuple[Candidate, ...],
+        asked: Mapping[str, Victims],
+        nodes: NodeTable,
+    ) -> ExtenderRequest:
+        extender = self.configured[number]
+        about = tuple(
+            f"{name}: {', '.join(victims.pods)} ({victims.pdb_violations})" for name, victims in asked.items()
+        )
+
+        def body() -> bytes:
+            objects = self._objects
+            rows = {row for candidate in candidates for row in candidate.victims}
+            uids = {nodes.pods.key(row): nodes.pods.uids[row] for row in rows}
+            whole = None
+            if not extender.node_cache_capable:
+                whole = {nodes.pods.key(row): objects.pod(nodes.pods[row]) for row in rows}
+            return preempt_request(objects.incoming(pod), asked, whole, uids)
+
+        return self._question(ExtenderVerb.PREEMPT, number, pod, about, body)
+
+    def _question(
+        self, verb: ExtenderVerb, number: int, pod: Pod, about: tuple[str, ...], body: Callable[[], bytes]
+    ) -> ExtenderRequest:
+        extender = self.configured[number]
+        url = f"{extender.url_prefix.rstrip('/')}/{path_of(extender, verb)}"
+        return ExtenderRequest(extender=extender, index=number, verb=verb, url=url, pod=pod.key, about=about, body=body)
+
+
+def _whole(node: Feasible, objects: Objects, nodes: NodeTable) -> Mapping[str, object]:
+    return objects.node(nodes.cluster.nodes[node.row]) if node.answered is None else node.answered.manifest
+
+
+def as_victims(candidates: Sequence[Candidate], nodes: NodeTable) -> dict[str, Victims]:
+    """Candidates by name, as requests and answers have them."""
+    return {
+        nodes.cluster.names[candidate.node]: Victims(
+            pods=tuple(nodes.pods.key(row) for row in candidate.victims), pdb_violations=candidate.pdb_violations
+        )
+        for candidate in candidates
+    }
+
+
+def _kept_by_extenders(
+    extender: Extender,
+    asked: Sequence[Feasible],
+    names: tuple[str, ...] | None,
+    whole: tuple[AnsweredNode, ...] | None,
+    index: Mapping[str, ClusterRow],
+) -> tuple[Feasible, ...]:
+    """The nodes that an answer leaves. Whole ones are taken as they are, asked about or not."""
+    if extender.node_cache_capable and names is not None:
+        known = {node.name: node for node in asked}
+        strange = next((name for name in names if name not in known), None)
+        if strange is not None:
+            raise ExtenderError(
+                f"extender {quoted(extender.url_prefix)} claims a filtered node {quoted(strange)} which is not found "
+                "in the input node list"
+            )
+        return tuple(known[name] for name in names)
+    found: list[Feasible] = []
+    for answered in whole or ():
+        node = answered.node
+        row = index.get(node.name)
+        if row is None:
+            raise UndecidableError(
+                f'the extender {extender.url_prefix} answers with node "{node.name}", which the cluster does not have: '
+                "kube-scheduler takes it as it is, and what becomes of a pod there is not known"
+            )
+        found.append(Feasible(row=row, name=node.name, answered=answered))
+    return tuple(found)
+
+
+def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: NodeTable) -> Candidate:
+    row = nodes.cluster.index.get(name)
+    if row is None:
+        raise ExtenderError(f"nodeinfo not found for node name {quoted(name)}")
+    on_node: dict[str, int] = {}
+    for pod in nodes.pods.on_node(row).tolist():
+        on_node.setdefault(nodes.pods.uids[pod], pod)
+    strange = next((uid for uid in answered.uids if uid not in on_node), None)
+    if strange is not None:
+        raise ExtenderError(
+            f"extender: {extender.url_prefix} claims to preempt pod (UID: &{{{strange}}}) on node: {name}, but the pod "
+            "is not found on that node"
+        )
+    victims = tuple(on_node[uid] for uid in answered.uids)
+    return Candidate(node=row, victims=victims, pdb_violations=answered.pdb_violations)
+
+
+# What extenders refused, as the verdicts of one more plugin: so that whoever reads verdicts reads these too.
+
+EXTENDER = "Extender"
+"""As kube-scheduler calls all of them together (framework.ExtenderName)."""
+
+
+def with_refusals(outcome: FilterOutcome, nodes: NodeTable, trace: Trace) -> FilterOutcome:
+    """`outcome` is the plugins' on `nodes`.
+
+    A node that is in the running to the end has no verdict here, whatever an answer said of it.
+    """
+    left = frozenset(trace.left or ())
+    statuses = [SUCCESS if name in left else _status(name, trace) for name in nodes.names]
+    refused = np.array([not status.is_success for status in statuses], dtype=np.bool_)
+    if not refused.any():
+        return outcome
+    verdicts = Verdicts.of_rows(statuses)
+    codes, plugin = outcome.codes.copy(), outcome.plugin.copy()
+    codes[refused], plugin[refused] = verdicts.codes[refused], len(outcome.plugins)
+    told = {row: status for row, status in outcome.with_nominated.items() if not refused[row]}
+    return replace(
+        outcome,
+        plugins=(*outcome.plugins, EXTENDER),
+        verdicts=(*outcome.verdicts, verdicts),
+        codes=codes,
+        plugin=plugin,
+        with_nominated=told,
+    )
+
+
+def _status(name: str, trace: Trace) -> Status:
+    status = trace.statuses.get(name)
+    if status is not None:
+        return replace(status, plugin=EXTENDER, findings=(_refused(name, status, trace),))
+    if name not in trace.silent:
+        return SUCCESS
+    by = next((call.extender for call in trace.filter if name in call.asked and name not in call.left), None)
+    finding = DroppedByExtender(url="" if by is None else trace.urls[by])
+    return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=EXTENDER, findings=(finding,))
+
+
+def _refused(name: str, status: Status, trace: Trace) -> Finding:
+    """The last extender that named the node has the last word."""
+    named = [call.extender for call in trace.filter if name in call.failed or name in call.failed_and_unresolvable]
+    return RefusedByExtender(
+        url=trace.urls[named[-1]],
+        message=", ".join(status.reasons),
+        is_resolvable=status.code is Code.UNSCHEDULABLE,
+    )
+
+
+# The nodes that extenders left, as score plugins see them, and the scores with what extenders add.
+#
+# A node that came back whole is taken as it was answered: it has the labels, taints and allocatable of the answer,
+# and no
+# pods and no images. What PreScore collects from the whole cluster is not affected.
+
+
+def as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:
+    """The framework that scores what is left, and the table of it, in the same order."""
+    answered = [node.answered.node for node in left if node.answered is not None]
+    if not answered:
+        return framework, framework.nodes.at(cluster_rows([node.row for node in left]))
+    scoring = framework.on(framework.snapshot.with_answered_nodes(answered))
+    following = map(ClusterRow, range(len(framework.nodes), len(framework.nodes) + len(answered)))
+    rows = [node.row if node.answered is None else next(following) for node in left]
+    return scoring, scoring.nodes.at(cluster_rows(rows))
+
+
+def with_extenders(scores: Scores, calls: Sequence[ScoreCall], urls: Sequence[str]) -> Scores:
+    """The totals with what each extender adds to them. `urls` are the extenders', as they may be shown."""
+    names = scores.nodes.names
+    added: dict[str, IntArray] = {}
+    for call in calls:
+        if not call.error:
+            name = f"extender {urls[call.extender]}"
+            column = np.array([call.added.get(node, 0) for node in names], dtype=np.int64)
+            added[name] = column + added[name] if name in added else column
+    return replace(scores, totals=_sum(scores.totals, added), added=added)
+
+
+def _sum(totals: IntArray, added: Mapping[str, IntArray]) -> IntArray:
+    for column in added.values():
+        totals = totals + column  # beyond int64 as Go adds: around
+    return totals
+
+
+# The extenders' part of one scheduling cycle, between the plugins' filters and PostFilter.
+#
+# Upstream: findNodesThatFitPod, evaluateNominatedNode and prioritizeNodes in pkg/scheduler/schedule_one.go.
+
+
+class Extended:
+    """Filled step by step as the cycle goes on; `judged` puts it into the finished cycle."""
+
+    def __init__(self, framework: Framework, extenders: Extenders, pod: Pod) -> None:
+        self._framework = framework
+        self._extenders = extenders
+        self._pod = pod
+        self._trace = extenders.trace(pod)
+        self._calls: tuple[FilterCall, ...] = ()
+        self._scores: tuple[ScoreCall, ...] = ()
+        self._of_nominated: dict[str, Status] = {}
+        """Statuses from when the nominated node was tried; the plugins have the last word on them."""
+        self._statuses: dict[str, Status] = {}
+        self._passed: tuple[str, ...] = ()
+        self.left: tuple[Feasible, ...] | None = None
+        """What the extenders left of the nodes that passed the plugins; None where nobody was asked."""
+        self.error = ""
+
+    def pass_nominated(self, node: ClusterRow) -> bool:
+        """Whether the extenders leave the nominated node, which is tried alone, before all others.
+
+        A failure there is logged, and all nodes are looked at.
+        """
+        if not self._extenders.are_asked:
+            return True
+        alone = self._framework.nodes.at(cluster_rows([node]))
+        tried = self._extenders.filter(self._pod, alone)
+        self._calls += tried.calls
+        self._of_nominated = dict(tried.statuses)
+        return not tried.error and bool(tried.left)
+
+    def filter(self, feasible: NodeTable) -> None:
+        """Ask about the nodes that passed the plugins, if there is anybody to ask and anything to ask about."""
+        self._passed = feasible.names
+        if not self._extenders.are_asked or not len(feasible):
+            return
+        filtered = self._extenders.filter(self._pod, feasible)
+        self._calls += filtered.calls
+        self._statuses = dict(filtered.statuses)
+        self.error = filtered.error
+        self.left = filtered.left
+
+    def score(self, state: CycleState, cycle: Cycle) -> Cycle:
+        """The cycle's end where nodes are left: scores on what the extenders answered, and theirs on top."""
+        assert self.left
+        framework, left = self._framework, self.left
+        scoring, nodes = as_scored(framework, left)
+        scores = scoring.run_scores(state, self._pod, nodes)
+        if isinstance(scores, Status):
+            if len(left) > 1:
+                return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
+            return replace(cycle, outcome=Outcome.SCHEDULED, best=(left[0].row,))
+        if len(left) > 1:
+            self._scores = self._extenders.prioritize(self._pod, left, framework.nodes)
+            scores = with_extenders(scores, self._scores, self._extenders.urls)
+        best = [left[index].row for index in np.flatnonzero(scores.totals == scores.totals.max()).tolist()]
+        cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=tuple(dict.fromkeys(best)))
+        if len(cycle.choice) != 1:
+            return cycle
+        return replace(cycle, dry_steps=run_dry_steps(framework, state, self._pod, cycle.choice[0]))
+
+    def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
+        """The outcome as PostFilter is told of it, how many nodes each reason was given for, and how many names have a
+        status at all. `outcome` is the plugins' on `nodes`."""
+        rejected = dict.fromkeys(nodes.names[index] for index in np.flatnonzero(~outcome.passed).tolist())
+        statuses = {
+            **{name: status for name, status in self._of_nominated.items() if name not in rejected},
+            **self._statuses,
+        }
+        index = self._framework.snapshot.cluster.index
+        by_row = {index[name]: status for name, status in statuses.items() if name in index}
+        told = outcome.count_reasons(np.array([name not in statuses for name in nodes.names], dtype=np.bool_))
+        for status in statuses.values():
+            told.update(status.reasons)
+        silent = tuple(
+            nodes.cluster_row(row) for row in each_row(rows_where(outcome.passed)) if nodes.name(row) not in statuses
+        )
+        outcome = replace(outcome, by_extenders=ByExtenders(statuses=by_row, silent=silent))
+        return outcome, told, len({*rejected, *statuses})
+
+    def judged(self, cycle: Cycle) -> Cycle:
+        """The finished cycle with the extenders' part."""
+        trace = self._trace
+        if not trace.called:
+            return replace(cycle, extenders=trace)
+        left = None if self.left is None or self.error else tuple(node.name for node in self.left)
+        silent = [name for name in self._passed if left is not None and name not in {*left, *self._statuses}]
+        trace = replace(
+            trace,
+            passed_plugins=self._passed,
+            filter=self._calls,
+            left=left,
+            statuses={} if self.error else self._of_nominated | self._statuses,
+            silent=tuple(silent),
+            scores=self._scores,
+        )
+        if left is not None and cycle.filter is not None and cycle.nodes is not None:
+            told = with_refusals(cycle.filter, cycle.nodes, trace)
+            cycle = replace(cycle, filter=told, filter_plugins=cycle.filter)
+        return replace(cycle, extenders=self._with_preemption(trace, cycle))
+
+    def _with_preemption(self, trace: Trace, cycle: Cycle) -> Trace:
+        preempted = None if cycle.post_filter is None else cycle.post_filter.preempted
+        if preempted is None:
+            return trace
+        return replace(
+            trace,
+            preempt=preempted.calls,
+            candidates=as_victims(preempted.candidates, self._framework.nodes),
+            candidates_error=preempted.error,
+        )

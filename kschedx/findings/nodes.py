@@ -1,0 +1,225 @@
+"""A node's own properties against what the pod asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from msgspec import Struct
+
+from kschedx.findings.facts import Facts
+
+CONDITION_OF_TAINT = {
+    "node.kubernetes.io/not-ready": "Ready",
+    "node.kubernetes.io/unreachable": "Ready",
+    "node.kubernetes.io/memory-pressure": "MemoryPressure",
+    "node.kubernetes.io/disk-pressure": "DiskPressure",
+    "node.kubernetes.io/pid-pressure": "PIDPressure",
+    "node.kubernetes.io/network-unavailable": "NetworkUnavailable",
+}
+"""Taints that the node lifecycle controller sets for a condition of the node."""
+FAULTS = frozenset(
+    {
+        *CONDITION_OF_TAINT,
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+"""Taints that say that a node is unwell, or not set up yet."""
+CONTROL_PLANE = "node-role.kubernetes.io/"
+"""How taints of nodes begin that are kept for the control plane: no other pod is meant to come near."""
+CORDON_TAINT = "node.kubernetes.io/unschedulable"
+
+
+class NodeUnschedulable(Facts, frozen=True, kw_only=True):
+    """The node is cordoned, and the pod does not tolerate node.kubernetes.io/unschedulable:NoSchedule."""
+
+    reason: ClassVar[str] = "node-unschedulable"
+
+    @property
+    def distance(self) -> float:
+        return 0.5
+
+
+class NodeNameMismatch(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "node-name-mismatch"
+    wanted: str
+
+
+class UntoleratedTaint(Facts, frozen=True, kw_only=True):
+    """The first taint that no toleration matches, and the toleration that comes closest, if any shares its key."""
+
+    reason: ClassVar[str] = "untolerated-taint"
+    key: str
+    value: str
+    effect: str
+    nearest_toleration: int | None = None
+    """Index into spec.tolerations."""
+    nearest_text: str = ""
+    """That toleration as kubectl would write it: `dedicated=cpu:NoSchedule`, `dedicated op=Exists`."""
+    nearest_differs: tuple[str, ...] = ()
+    """What is different about it: `key`, `value`, `effect` or `operator`."""
+    condition: str = ""
+    """What the node says of itself, where the taint stands for a condition: its message, or its reason."""
+
+    @property
+    def comes_with_cordon(self) -> bool:
+        """It is the taint of a cordon, of which `NodeUnschedulable` tells already."""
+        return self.key == CORDON_TAINT
+
+    @property
+    def distance(self) -> float:
+        if self.comes_with_cordon:
+            return 0.0
+        if self.key.startswith(CONTROL_PLANE):
+            return 2.0
+        return 1.0 if self.nearest_toleration is None else 0.5
+
+    def to_dict(self) -> dict[str, object]:
+        told = super().to_dict() | {"nearestDiffers": " and ".join(self.nearest_differs)}
+        return told if self.condition else {key: value for key, value in told.items() if key != "condition"}
+
+
+class RequirementMatch(Struct, frozen=True, kw_only=True):
+    """One requirement of a node selector term against a node."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+    actual: str | None
+    """The node's value; None where it has no such label."""
+    matched: bool
+
+
+class TermMatch(Struct, frozen=True, kw_only=True):
+    index: int
+    requirements: tuple[RequirementMatch, ...]
+
+    @property
+    def missing(self) -> int:
+        """How many requirements keep the term from matching."""
+        return sum(not requirement.matched for requirement in self.requirements)
+
+
+class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
+    """`source` is `nodeSelector`, `nodeAffinity` or `addedAffinity`; none of the terms matches (nodeSelector is one
+    term)."""
+
+    reason: ClassVar[str] = "node-affinity-mismatch"
+    source: str
+    terms: tuple[TermMatch, ...]
+
+    @property
+    def same_as(self) -> Hashable:
+        # which expressions fail tells more than which values the nodes have instead
+        return self.source, tuple(tuple(one.matched for one in term.requirements) for term in self.terms)
+
+    @property
+    def distance(self) -> float:
+        return float(min((term.missing for term in self.terms), default=1))
+
+
+class MissingNodeFeatures(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "missing-node-features"
+    required: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+NodeFinding = NodeUnschedulable | NodeNameMismatch | UntoleratedTaint | NodeAffinityMismatch | MissingNodeFeatures
+
+
+# What other pods hold: amounts, places for pods, host ports.
+
+
+class HostPortConflict(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "host-port-conflict"
+    port: int
+    protocol: str
+    host_ip: str
+    holder: str
+    """`namespace/name` of the pod that has it."""
+    holder_host_ip: str
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.port, self.protocol
+
+
+class InsufficientResource(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "insufficient-resource"
+    resource: str
+    requested: int
+    used: int
+    allocatable: int
+    unit: str
+    """`m` for cpu, empty for everything else."""
+    offered_nowhere: bool = False
+    """No node of the cluster has any of it."""
+
+    @property
+    def free(self) -> int:
+        return self.allocatable - self.used
+
+    @property
+    def short_by(self) -> int:
+        return self.requested - self.free
+
+    @property
+    def never_fits(self) -> bool:
+        """Not even on the empty node."""
+        return self.requested > self.allocatable
+
+    def to_dict(self) -> dict[str, object]:
+        told = super().to_dict()
+        return told if self.offered_nowhere else {key: value for key, value in told.items() if key != "offeredNowhere"}
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.resource, self.never_fits, self.allocatable == 0
+
+    @property
+    def distance(self) -> float:
+        """What is missing as a share of what is asked."""
+        return max(self.short_by, 0) / self.requested if self.requested > 0 else 1.0
+
+
+class TooManyPods(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "too-many-pods"
+    pods: int
+    allowed: int
+
+    @property
+    def same_as(self) -> Hashable:
+        return self.reason
+
+
+ResourceFinding = HostPortConflict | InsufficientResource | TooManyPods
+
+
+# About the pod as a whole.
+
+
+class SchedulingGated(Facts, frozen=True, kw_only=True):
+    reason: ClassVar[str] = "scheduling-gated"
+    gates: tuple[str, ...]
+
+
+class NodesExcluded(Facts, frozen=True, kw_only=True):
+    """PreFilter narrowed the nodes to some names (a DaemonSet's pod, say); `existing` of them are in the cluster."""
+
+    reason: ClassVar[str] = "nodes-excluded"
+    names: tuple[str, ...]
+    existing: tuple[str, ...]
+
+
+class PodGroupIncomplete(Facts, frozen=True, kw_only=True):
+    """The pod's group does not exist, or has fewer pods than its gang needs (`pods` counts those in the snapshot)."""
+
+    reason: ClassVar[str] = "pod-group-incomplete"
+    group: str
+    exists: bool
+    pods: int
+    min_count: int
+
+
+PodFinding = SchedulingGated | NodesExcluded | PodGroupIncomplete

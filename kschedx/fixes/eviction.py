@@ -1,0 +1,261 @@
+"""Pods whose deletion makes room: whom an expert would give up, and whom not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
+from kschedx.errors import UndecidableError
+from kschedx.fixes import steps as s
+from kschedx.fixes.owners import Owner, template_owner, workload_above
+from kschedx.fixes.proposal import Proposal, apply_step
+from kschedx.fixes.trial import Candidate, Situation
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.kube.types import OwnerReference, Pod, PriorityClass
+from kschedx.snapshot.snapshot import Snapshot
+
+SYSTEM_CRITICAL = 2_000_000_000
+"""The priority of system-cluster-critical, from which on the cluster itself depends on a pod."""
+SYSTEM_NAMESPACE = "kube-system"
+STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
+"""What makes no pod any more once it wants none; a Job, once it is gone."""
+
+
+def can_evict(row: int, situation: Situation) -> bool:
+    """Nobody gives up a pod of higher priority or one that the cluster needs; a DaemonSet's, and a twin of the pod
+    itself, comes back at once."""
+    pods = situation.snapshot.pods
+    priority = int(pods.priorities[row])
+    if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == SYSTEM_NAMESPACE:
+        return False
+    return not _is_daemon(pods.owners[row]) and not _is_twin(row, situation)
+
+
+def _is_twin(row: int, situation: Situation) -> bool:
+    """Whether the pod's own workload has made it."""
+    pods, metadata = situation.snapshot.pods, situation.pod.metadata
+    if pods.namespaces[row] != metadata.namespace:
+        return False
+    own = workload_above(metadata.controller, metadata.labels)
+    return own is not None and own == workload_above(controlling_owner(row, situation.snapshot), pods.labels[row])
+
+
+def is_terminating(row: int, situation: Situation) -> bool:
+    """Whether it is being deleted already."""
+    return bool(situation.snapshot.pods.deletion_timestamps[row])
+
+
+def _is_daemon(owners: Sequence[OwnerReference]) -> bool:
+    return any(owner.kind in ("DaemonSet", "Node") and owner.controller for owner in owners)
+
+
+def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
+    """No controller puts one of these pods back on its node at once: a replacement comes behind this pod in the queue,
+    has room elsewhere, or is not made at all."""
+    pods = situation.snapshot.pods
+    for row in rows:
+        owned = any(owner.controller and owner.kind != "Job" for owner in pods.owners[row])
+        if not owned or int(pods.priorities[row]) < situation.pod.priority:
+            continue
+        twin = pods[row]
+        here = pods.node_names[row]
+        twin = replace(twin, spec=replace(twin.spec, node_name=""))
+        try:
+            filtered = situation.scheduler.on(situation.snapshot.without_pods([row])).filter(twin, situation.profile)
+        except UndecidableError:
+            return False
+        fits = set(filtered.nodes.names_where(filtered.outcome.passed))
+        if fits <= {here}:
+            return False
+    return True
+
+
+def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "") -> s.DeletePods:
+    return s.DeletePods(victims=victims_of(rows, snapshot), node=node)
+
+
+def victims_of(rows: Iterable[int], snapshot: Snapshot) -> tuple[s.Victim, ...]:
+    pods = snapshot.pods
+    return tuple(s.Victim(row=row, pod=pods.key(row), priority=int(pods.priorities[row])) for row in rows)
+
+
+def delete_named(key: str, place: Candidate) -> Iterator[s.Step]:
+    """`key` is `namespace/name`."""
+    yield from delete_all([key], 1, place)
+
+
+def delete_all(names: Sequence[str], count: int, place: Candidate) -> Iterator[s.Step]:
+    """Where all the pods in the way are known by name, few, and may go, or go already."""
+    rows = tuple(row for name in names if (row := place.snapshot.pods.rows.get(name)) is not None)
+    if not rows or len(rows) != count:
+        return
+    if all(is_terminating(row, place.situation) for row in rows):
+        yield s.AwaitTermination(victims=victims_of(rows, place.snapshot))
+        return
+    if all(can_evict(row, place.situation) for row in rows) and stay_gone(rows, place.situation):
+        yield deletion(rows, place.snapshot)
+
+
+def stop_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
+    """Of what one pod at a time may have: where another would come and want the same, nothing makes it any more."""
+    row = place.snapshot.pods.rows.get(key)
+    if row is None:
+        return ()
+    if is_terminating(row, place.situation):
+        return (s.AwaitTermination(victims=victims_of([row], place.snapshot)),)
+    return _taken_from(row, place) if can_evict(row, place.situation) else ()
+
+
+def take_from_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
+    """The same of a more important pod, where the cluster itself does not depend on it."""
+    pods = place.snapshot.pods
+    row = pods.rows.get(key)
+    if row is None or int(pods.priorities[row]) >= SYSTEM_CRITICAL:
+        return ()
+    if _is_daemon(pods.owners[row]) or _is_twin(row, place.situation):
+        return ()
+    return _taken_from(row, place)
+
+
+def _taken_from(row: int, place: Candidate) -> tuple[s.Step, ...]:
+    return (_stopped(row, place.snapshot) or deletion([row], place.snapshot),)
+
+
+def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
+    """Where the snapshot has what makes the pod, and it makes no other."""
+    pods = snapshot.pods
+    controller = controlling_owner(row, snapshot)
+    above = workload_above(controller, pods.labels[row])
+    if controller is None or above is None or above[0] not in STOPPED:
+        return None
+    kind, name = above
+    namespace = pods.namespaces[row]
+    rows = [
+        other
+        for other in range(len(pods))
+        if pods.node[other] >= 0
+        and pods.namespaces[other] == namespace
+        and above == workload_above(controlling_owner(other, snapshot), pods.labels[other])
+    ]
+    if rows != [row] or (kind, namespace, name) not in snapshot.workloads:
+        return None
+    victims = victims_of(rows, snapshot)
+    return s.StopWorkload(
+        api_version=controller.api_version, kind=kind, namespace=namespace, name=name, victims=victims
+    )
+
+
+def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
+    return next((one for one in snapshot.pods.owners[row] if one.controller), None)
+
+
+# What preemption does: for the pod as it is, and for a DaemonSet's pod that is given a priority.
+#
+# A DaemonSet's pod has one node. Where that is full of pods that are no less important, another node is no help.
+
+NODE_CRITICAL = BUILT_IN_CLASSES["system-node-critical"]
+MOST_CLASSES = 3
+"""Priority classes that are tried, the lowest first."""
+
+
+def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
+    """What kube-scheduler is about to do by itself; on one of the best nodes, where it picks by chance."""
+    result = cycle.post_filter
+    if result is None or not result.candidates:
+        return
+    nodes = result.best if result.nominated_node is None else (result.nominated_node,)
+    for candidate in result.candidates:
+        if candidate.node in nodes[:1]:
+            step = deletion(candidate.victims, cycle.snapshot, node=cycle.all_nodes.cluster.names[candidate.node])
+            step = replace(step, by_preemption=True, or_elsewhere=len(nodes) - 1, protected=candidate.pdb_violations)
+            yield apply_step(step, start.proposal, start.ground)
+
+
+def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
+    """With the lowest priority class that lets it take what it needs of its node."""
+    has_candidates = cycle.post_filter is not None and cycle.post_filter.candidates
+    if not is_of_a_daemon_set(start.pod) or has_candidates or not start.status.is_success:
+        return
+    for chosen in _classes(start):
+        step = s.RaisePriority(name=chosen.metadata.name, value=chosen.value)
+        raised = apply_step(step, start.proposal, start.ground)
+        try:
+            then = start.scheduler.schedule(raised.pod, start.profile)
+        except UndecidableError:
+            return
+        if then.outcome is not Outcome.UNSCHEDULABLE:
+            return
+        found = tuple(preemption(then, replace(start, proposal=raised)))
+        if found:
+            yield from found
+            return
+
+
+def is_of_a_daemon_set(pod: Pod) -> bool:
+    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
+
+
+def _classes(start: Situation) -> tuple[PriorityClass, ...]:
+    """Those above the pod's own; of the cluster's own pods the one that is there for what every node needs."""
+    if start.pod.metadata.namespace == SYSTEM_NAMESPACE:
+        return (NODE_CRITICAL,) if start.pod.priority < NODE_CRITICAL.value else ()
+    above = [
+        one
+        for one in start.snapshot.priority_classes.values()
+        if start.pod.priority < one.value < NODE_CRITICAL.value and one.preemption_policy != PREEMPT_NEVER
+    ]
+    lowest = sorted(above, key=lambda one: one.value)[:MOST_CLASSES]
+    return (*lowest, NODE_CRITICAL)
+
+
+# Remedies for a pod of a rollout that waits for what the pods before it hold: their node's room, a port, a volume.
+
+MOST_OLD = 4
+"""Old pods that are tried, each on a node of its own."""
+
+
+def taking_old_first(situation: Situation) -> Iterator[s.TakeOldFirst]:
+    """Where a Deployment makes a new pod before it takes an old one away."""
+    snapshot, pod = situation.snapshot, situation.pod
+    owner = template_owner(snapshot, pod)
+    if owner is None or owner.kind != "Deployment" or not _surges(owner):
+        return
+    own = pod.metadata.controller
+    seen: set[str] = set()
+    for row in _old_pods(snapshot, owner, pod.metadata.namespace, own.name if own else ""):
+        if snapshot.pods.node_names[row] not in seen and len(seen) < MOST_OLD:
+            seen.add(snapshot.pods.node_names[row])
+            victim = s.Victim(row=row, pod=snapshot.pods.key(row), priority=int(snapshot.pods.priorities[row]))
+            yield s.TakeOldFirst(deployment=owner.name, old=victim, is_single=_is_single(owner))
+
+
+def _surges(owner: Owner) -> bool:
+    """The Deployment is in the snapshot and says nothing of an old pod that goes first."""
+    spec = owner.manifest.get("spec")
+    strategy = spec.get("strategy") if isinstance(spec, dict) else None
+    if not isinstance(strategy, dict):
+        return isinstance(spec, dict)
+    rolling = strategy.get("rollingUpdate")
+    surge = rolling.get("maxSurge") if isinstance(rolling, dict) else None
+    return strategy.get("type") != "Recreate" and str(surge) not in ("0", "0%")
+
+
+def _is_single(owner: Owner) -> bool:
+    spec = owner.manifest.get("spec")
+    return isinstance(spec, dict) and spec.get("replicas", 1) == 1
+
+
+def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Iterator[int]:
+    """Those of the Deployment's other ReplicaSets that have a node."""
+    pods = snapshot.pods
+    for row in range(len(pods)):
+        if pods.namespaces[row] != namespace or not pods.node_names[row]:
+            continue
+        of_set = next((one for one in pods.owners[row] if one.controller and one.kind == "ReplicaSet"), None)
+        if of_set is None or of_set.name == own or not of_set.name.startswith(f"{owner.name}-"):
+            continue
+        above = template_owner(snapshot, pods[row])
+        if above is not None and (above.kind, above.name) == (owner.kind, owner.name):
+            yield row

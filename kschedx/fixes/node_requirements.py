@@ -1,0 +1,320 @@
+"""The labels that a node must have for a pod: what the pod, its volumes and its profile ask of one.
+
+Requirements of all of them are met together or not at all; two that no label meets are a contradiction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice, product
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from kschedx.findings.nodes import CONDITION_OF_TAINT, CORDON_TAINT
+from kschedx.framework.args import NodeAffinityArgs
+from kschedx.framework.config import Profile
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
+from kschedx.kube.types import Node, NodeAffinity, Pod, Taint
+from kschedx.snapshot.snapshot import Snapshot
+
+NODE_NAME_FIELD = "metadata.name"
+NEW_NAMES = {
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
+}
+"""What labels are called now that manifests still ask for under the name that they had."""
+
+MOST_TERMS = 3
+MOST_COMBINATIONS = 9
+
+
+class Asking(Protocol):
+    """A pod, and what there is that asks something of its node beside it."""
+
+    @property
+    def pod(self) -> Pod: ...
+
+    @property
+    def profile(self) -> Profile: ...
+
+    @property
+    def snapshot(self) -> Snapshot: ...
+
+
+def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:
+    """Every combination of terms of which one would do: all that it asks of one node's labels. Without `devices` claims
+    may get others than those that they have."""
+    of_devices = _device_terms(situation) if devices else (None,)
+    asked = product(own_terms(situation.pod), _terms_of_profile(situation), _volume_terms(situation), of_devices)
+    selector = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=(value,))
+        for key, value in situation.pod.spec.node_selector.items()
+    )
+    for terms in islice(asked, MOST_COMBINATIONS):
+        yield (*selector, *(one for term in terms if term for one in _requirements(term)))
+
+
+def own_terms(pod: Pod) -> tuple[NodeSelectorTerm | None, ...]:
+    """Each required term of the node affinity would do."""
+    rules = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return _required(rules) or (None,)
+
+
+def _terms_of_profile(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
+    """Each term of the affinity that the profile adds would do."""
+    args = situation.profile.args.get("NodeAffinity")
+    return _required(args.added_affinity if isinstance(args, NodeAffinityArgs) else None) or (None,)
+
+
+def _required(rules: NodeAffinity | None) -> tuple[NodeSelectorTerm, ...]:
+    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    return () if required is None else required.node_selector_terms[:MOST_TERMS]
+
+
+def _volume_terms(situation: Asking) -> list[NodeSelectorTerm | None]:
+    """Terms from which the pod's volumes can be reached: one of each volume, all in one."""
+    storage = situation.snapshot.storage
+    of_each: list[tuple[NodeSelectorTerm, ...]] = []
+    for volume in situation.pod.spec.volumes:
+        name = claim_name(situation.pod.metadata.name, volume)
+        claim = storage.claim(situation.pod.metadata.namespace, name) if name else None
+        if claim is None:
+            continue
+        bound = storage.volumes.get(claim.spec.volume_name) or _meant_for(claim, situation)
+        if bound is not None:
+            of_each.append(_terms(bound.required_node_affinity))
+            of_each.append(tuple(_zone_terms(bound.metadata.labels)))
+        else:
+            of_each.append(tuple(_unbound_terms(claim, situation)))
+    joined = islice(product(*(terms for terms in of_each if terms)), MOST_TERMS)
+    return [
+        NodeSelectorTerm(
+            match_expressions=tuple(one for term in terms for one in term.match_expressions),
+            match_fields=tuple(one for term in terms for one in term.match_fields),
+        )
+        for terms in joined
+    ] or [None]
+
+
+def _meant_for(claim: PersistentVolumeClaim, situation: Asking) -> PersistentVolume | None:
+    """The volume that names the claim, which gets no other."""
+    for one in situation.snapshot.storage.volumes.values():
+        reference = one.spec.claim_ref
+        if reference is not None and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.name):
+            return one
+    return None
+
+
+def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[NodeSelectorTerm]:
+    """Where volumes of the claim's class can be made, or where those are that wait for a claim."""
+    storage = situation.snapshot.storage
+    storage_class = storage.classes.get(claim.storage_class)
+    if storage_class is not None and storage_class.can_provision:
+        for topology in storage_class.allowed_topologies:
+            yield NodeSelectorTerm(
+                match_expressions=tuple(
+                    NodeSelectorRequirement(key=one.key, operator="In", values=one.values)
+                    for one in topology.match_label_expressions
+                )
+            )
+        return
+    free = (one for one in storage.volumes_of_class.get(claim.storage_class, ()) if one.spec.claim_ref is None)
+    terms = [term for volume in free for term in _terms(volume.required_node_affinity)]
+    if terms:
+        yield from terms[: MOST_TERMS - 1]
+        yield NodeSelectorTerm()  # a volume that is yet to be made
+
+
+def _device_terms(situation: Asking) -> tuple[NodeSelectorTerm | None, ...]:
+    """Where the devices are that the pod's claims have already; they may get others."""
+    claims = situation.snapshot.devices.claims
+    for reference in situation.pod.spec.resource_claims:
+        claim = claims.get(f"{situation.pod.metadata.namespace}/{reference.resource_claim_name}")
+        if claim is not None and claim.status.allocation is not None:
+            terms = _terms(claim.status.allocation.node_selector)
+            if terms:
+                return (None, *terms[:MOST_TERMS])
+    return (None,)
+
+
+def _terms(selector: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
+    return () if selector is None else selector.node_selector_terms
+
+
+_ZONES = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+
+
+def _zone_terms(labels: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
+    """The zones that a volume's own labels name (VolumeZone)."""
+    found = tuple(
+        NodeSelectorRequirement(key=key, operator="In", values=tuple(labels[key].split("__")))
+        for key in _ZONES
+        if key in labels
+    )
+    if found:
+        yield NodeSelectorTerm(match_expressions=found)
+
+
+def _requirements(term: NodeSelectorTerm) -> Iterator[NodeSelectorRequirement]:
+    yield from term.match_expressions
+    for one in term.match_fields:
+        yield replace(one, key=NODE_NAME_FIELD)
+
+
+def labels_for(
+    labels: Mapping[str, str], requirements: tuple[NodeSelectorRequirement, ...]
+) -> tuple[str, dict[str, str]] | None:
+    """A name (empty for any) and labels that satisfy all requirements; None where they contradict each other."""
+    made: dict[str, str] = dict(labels)
+    decided: dict[str, str | None] = {}
+    for one in requirements:
+        value = decided.get(one.key, made.get(one.key))
+        if one.key in decided and not _holds(one, value):
+            return None
+        if not _holds(one, value):
+            value = _value(one)
+        if not _holds(one, value):
+            return None
+        decided[one.key] = value
+    made |= {key: value for key, value in decided.items() if value is not None}
+    made = {key: value for key, value in made.items() if decided.get(key, value) is not None}
+    return made.pop(NODE_NAME_FIELD, ""), made
+
+
+def contradiction(situation: Asking) -> tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None:
+    """Two requirements that no label satisfies, where every combination of terms has such a pair."""
+    found: tuple[NodeSelectorRequirement, NodeSelectorRequirement] | None = None
+    for requirements in required_terms(situation, devices=False):
+        if labels_for({}, requirements) is not None:
+            return None
+        pairs = ((one, two) for number, two in enumerate(requirements) for one in requirements[:number])
+        apart = (pair for pair in pairs if pair[0].key == pair[1].key and labels_for({}, pair) is None)
+        found = found or next(apart, None)
+    return found
+
+
+def _value(one: NodeSelectorRequirement) -> str | None:
+    match one.operator:
+        case "In":
+            return one.values[0] if one.values else None
+        case "Exists":
+            return "true"
+        case "Gt" | "Lt" if one.values and one.values[0].lstrip("-").isdigit():
+            return str(int(one.values[0]) + (1 if one.operator == "Gt" else -1))
+        case _:
+            return None
+
+
+def _holds(one: NodeSelectorRequirement, value: str | None) -> bool:
+    match one.operator:
+        case "In":
+            return value in one.values
+        case "NotIn":
+            return value not in one.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            if value is None or not value.lstrip("-").isdigit() or not one.values[0].lstrip("-").isdigit():
+                return False
+            wanted = int(one.values[0])
+            return int(value) > wanted if one.operator == "Gt" else int(value) < wanted
+        case _:
+            return False
+
+
+# Taints that say something of a node that nobody should tolerate: what is wrong with it, who takes the taint away,
+# and
+# for whom the node is kept.
+
+LIFECYCLE = "kube-controller-manager"
+CLOUD = "cloud-controller-manager"
+
+AGENT_NOT_READY = "/agent-not-ready"
+"""How the taints end with which new nodes begin until an agent of their network or storage runs and takes them away."""
+
+TAKEN_AWAY_BY: Mapping[str, str] = {
+    **dict.fromkeys(CONDITION_OF_TAINT, LIFECYCLE),
+    "node.cloudprovider.kubernetes.io/uninitialized": CLOUD,
+    "node.cloudprovider.kubernetes.io/shutdown": CLOUD,
+    "karpenter.sh/unregistered": "Karpenter",
+}
+"""Taints of nodes that are unwell or not set up yet, to who takes them away once they are."""
+
+KEPT = (
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node-role.kubernetes.io/",
+    "karpenter.sh/",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+    "ToBeDeletedByClusterAutoscaler",
+    "CriticalAddonsOnly",
+    "components.gke.io/",
+    "eks.amazonaws.com/compute-type",
+    "virtual-kubelet.io/",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+)
+"""Taints of nodes that are unwell, about to go, or kept for the control plane, the provider's own pods or a single pod:
+neither to tolerate nor to remove them is a fix."""
+
+ABOUT_TO_GO = (
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "aws-node-termination-handler/",
+    "cloud.google.com/impending-node-termination",
+    "node.kubernetes.io/out-of-service",
+)
+
+OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+"""Taints, and labels, of the nodes that the cluster itself runs on."""
+
+
+def taken_away_by(taint: Taint) -> str:
+    """Who takes it away once the node is well; empty for a taint that somebody has put there on purpose."""
+    if taint.key.endswith(AGENT_NOT_READY):
+        return taint.key.removesuffix(AGENT_NOT_READY)
+    return TAKEN_AWAY_BY.get(taint.key, "")
+
+
+def is_of_the_kind(taint: Taint) -> bool:
+    """Whether a new node of the same kind has it too: it says nothing of how this one is just now."""
+    return not taken_away_by(taint) and taint.key != CORDON_TAINT and not taint.key.startswith(ABOUT_TO_GO)
+
+
+def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:
+    """Whether the node is for others than a pod that asks for `requested`: a taint with the name of a resource that the
+    node offers keeps it for those who ask for that, and one with the name of a label for those who select it."""
+    if taint.key in selected_keys(pod):
+        return False
+    if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
+        return True
+    offered = node.status.allocatable.get(taint.key, "0") != "0"
+    return offered and not requested.get(taint.key)
+
+
+def selected_keys(pod: Pod) -> frozenset[str]:
+    """Labels that the pod asks nodes for, under the names that they have now."""
+    terms = (one for term in own_terms(pod) if term is not None for one in term.match_expressions)
+    keys = {*pod.spec.node_selector, *(one.key for one in terms)}
+    return frozenset({*keys, *(NEW_NAMES[key] for key in keys if key in NEW_NAMES)})
+
+
+def are_all_of_control_plane(nodes: Iterator[Node]) -> bool:
+    """Nobody has set up a node for other pods."""
+    return all(any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints) for node in nodes)

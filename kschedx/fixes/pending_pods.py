@@ -1,0 +1,203 @@
+"""What would give pods a node that wait in the end: a fix of one of them, tried for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import count, islice
+from typing import get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import UndecidableError
+from kschedx.fixes import FixCertainty
+from kschedx.fixes.proposal import Ground, PodStep, Proposal, apply_steps
+from kschedx.fixes.steps import Uncordon
+from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import Run
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
+from kschedx.kube.types import Pod
+from kschedx.render.words.fixes import with_nodes
+from kschedx.simulate.node_changes import another_like
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.edits import with_pods
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_SHARED_FIXES = 4
+"""Fixes of one pod that are tried for the others."""
+MOST_LOOKS = 200
+"""Kinds of pods that are looked at for them; at least one fix is tried, however many there are."""
+MOST_ADDED_NODES = 100
+"""New nodes that are tried where one is not enough."""
+
+
+class SharedFix(Struct, frozen=True, kw_only=True):
+    """A fix of the first of some pods, and for how many of them it does."""
+
+    fix: Fix
+    pods: int
+    """How many of them have a node then, one after the other, the first among them. Nobody is evicted."""
+    of: int
+    nodes: int = 1
+    """How many nodes are added, where the fix is to add one."""
+
+    @property
+    def is_enough(self) -> bool:
+        return self.pods == self.of
+
+    @property
+    def title(self) -> str:
+        return self.fix.title if self.nodes == 1 else with_nodes(self.fix.steps, self.nodes)
+
+    def to_dict(self) -> dict[str, object]:
+        return {"title": self.title, "certainty": self.fix.certainty.value, "pods": self.pods, "of": self.of}
+
+
+class PendingStory(Struct, frozen=True, kw_only=True):
+    """Pods that wait: the first one's, and what would mend it for all."""
+
+    explanation: Explanation
+    mended: SharedFix | None
+
+
+class SharedFixes:
+    """The cluster in which a simulation ended, and what could be done about the pods that wait there."""
+
+    def __init__(self, simulation: Simulation, scene: Snapshot | None = None) -> None:
+        """`scene` is the cluster as it was after a drain, in place of the one in the end."""
+        self._simulation = simulation
+        self._scene = scene
+        self._drained = {one.node for one in simulation.drained}
+        self._known: dict[tuple[str, ...], PendingStory | None] = {}
+
+    def mended(self, pods: Sequence[str]) -> SharedFix | None:
+        """What would mend these pods; None where nothing is known that would."""
+        story = self.story(pods)
+        return None if story is None else story.mended
+
+    def story(self, pods: Sequence[str]) -> PendingStory | None:
+        """Of pods, `namespace/name`, that wait; None where there is none, as where kschedx cannot decide, or where no
+        queue has one of them."""
+        key = tuple(pods)
+        if key not in self._known:
+            self._known[key] = self._story(key)
+        return self._known[key]
+
+    def to_list(self, most: int) -> list[object]:
+        """What would mend the workloads that lack most nodes, for the document."""
+        told: list[object] = []
+        for one in sorted(self._simulation.workloads, key=lambda one: -len(one.pending))[:most]:
+            mended = self.mended(one.pending) if one.pending else None
+            if mended is not None:
+                told.append({"workload": one.workload.reference, **mended.to_dict()})
+        return told
+
+    def _story(self, pods: tuple[str, ...]) -> PendingStory | None:
+        if self._scene is None and any(pod not in self._simulation.messages for pod in pods):
+            return None
+        try:
+            explanation = self._explanation(pods[0])
+        except UndecidableError:
+            return None
+        if explanation is None:
+            return None
+        best: SharedFix | None = None
+        fixes = [one for one in explanation.fixes if not self._takes_back(one)]
+        for fix in fixes[: min(MOST_SHARED_FIXES, max(MOST_LOOKS // self._kinds(pods), 1))]:
+            tried = self._tried(explanation, fix, pods)
+            if best is None or tried.pods > best.pods:
+                best = tried
+            if tried.is_enough:
+                break
+        return PendingStory(explanation=explanation, mended=best)
+
+    def _explanation(self, pod: str) -> Explanation | None:
+        if self._scene is None:
+            return self._simulation.explain_now(pod)
+        return self._simulation.explain_in(self._scene, pod)
+
+    def _takes_back(self, fix: Fix) -> bool:
+        """A node that is drained is not to be uncordoned."""
+        return any(isinstance(step, Uncordon) and step.node in self._drained for step in fix.steps)
+
+    def covered(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix | None:
+        """A fix of the first of these pods, in the cluster in which the simulation ended, tried for all of them; None
+        where they are too many kinds for every fix to be tried."""
+        if MOST_SHARED_FIXES * self._kinds(pods) > MOST_LOOKS or fix.certainty is not FixCertainty.VERIFIED:
+            return None
+        return self._tried(explanation, fix, pods)
+
+    def _kinds(self, pods: Sequence[str]) -> int:
+        table = self._then.pods
+        return len({_kind(table, table.rows[key]) for key in pods})
+
+    def _tried(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix:
+        if fix.certainty is not FixCertainty.VERIFIED or len(pods) == 1:
+            return SharedFix(fix=fix, pods=int(fix.certainty is FixCertainty.VERIFIED), of=len(pods))
+        ground = Ground(self._then, explanation.scheduler.nodes.options)
+        first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
+        its_own = [step for step in fix.steps if isinstance(step, get_args(PodStep))]
+        table = self._then.pods
+        others = [table[table.rows[key]] for key in pods[1:]]
+        changed = [first.pod, *(apply_steps(its_own, Proposal(pod=one), ground).pod for one in others)]
+        world = first.cluster(self._then)
+        run = self._begun(world, changed)
+        left = list(range(len(world.pods), len(world.pods) + len(changed)))
+        left = list(_left(run, left))
+        nodes = 1
+        if first.added is not None and len(its_own) + 1 == len(fix.steps):
+            nodes, left = _on_more_nodes(run, first, left)
+        return SharedFix(fix=fix, pods=len(pods) - len(left), of=len(pods), nodes=nodes)
+
+    def _begun(self, world: Snapshot, pods: Sequence[Pod]) -> Run:
+        """A run with these pods in the last rows, in place of what they were; none of them evicts others."""
+        tried = [replace(one, spec=replace(one.spec, preemption_policy="Never")) for one in pods]
+        return Simulator(with_pods(world, tried), self._simulation.setup, SimulationOptions()).run
+
+    @cached_property
+    def _then(self) -> Snapshot:
+        return self._scene or self._simulation.run.cluster.frozen()
+
+
+def _kind(pods: PodTable, row: int) -> tuple[int, ...]:
+    return tuple(int(column.codes[row]) for column in (pods.namespaces, pods.labels, pods.specs))
+
+
+def _left(run: Run, rows: Sequence[int]) -> Iterator[int]:
+    """The pods that find no node, one after the other; of a kind that found none, no other is asked."""
+    pods = run.cluster.pods
+    full: set[tuple[int, ...]] = set()
+    for row in rows:
+        kind = _kind(pods, row)
+        decision = None if kind in full else run.decide(row)
+        if decision is not None and decision.outcome is Outcome.SCHEDULED:
+            run.bind(row, decision.choice[0])
+        else:
+            full.add(kind)
+            yield row
+
+
+def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, list[int]]:
+    """How many nodes like the one that was added it takes, and who finds none even then. As many come as would do if
+    each took as many pods as the first."""
+    template = proposal.added
+    assert template is not None, "a node is added"
+    offered = less(template, {one.resource: one.amount for one in proposal.taken})
+    taken = run.cluster.snapshot.cluster.index
+    names = islice(
+        (name for number in count(2) if (name := f"{template.name}-{number}") not in taken), MOST_ADDED_NODES - 1
+    )
+    nodes, each = 1, len(run.cluster.pods.on_node(taken[template.name]))
+    while left and each:
+        more = [run.cluster.add_node(another_like(offered, name)) for name in islice(names, -(-len(left) // each))]
+        left = list(_left(run, left))
+        used = sum(len(run.cluster.pods.on_node(node)) > 0 for node in more)
+        if not used:
+            break
+        nodes += used
+    return nodes, left

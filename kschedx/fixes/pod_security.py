@@ -1,0 +1,103 @@
+"""What makes a pod keep to a Pod Security Standard, without taking from it what it asks for in so many words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.apiserver.pod_security import ALL, PREFIX, Level
+from kschedx.fixes.changes import Change, Json, Target, pointer
+
+ENFORCE = f"{PREFIX}enforce"
+_OF_POD: Json = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+"""Said once for all containers."""
+_NOT_OF_WINDOWS = ("seccompProfile",)
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """A field of a security context that is said."""
+
+    container: str
+    """Its name; empty for the pod."""
+    field: str
+    value: object
+
+
+class Secured(Struct, frozen=True, kw_only=True):
+    settings: tuple[Setting, ...]
+    change: Change
+    """Of the pod."""
+
+
+def secured(pod: Mapping[str, object]) -> Secured | None:
+    """What a pod's manifest leaves unsaid, said as `restricted` wants it; None where it says everything.
+
+    What it says is left alone: who writes hostNetwork, privileged or a capability means it.
+    """
+    spec = _map(pod.get("spec"))
+    is_windows = _map(spec.get("os")).get("name") == "windows"
+    settings: list[Setting] = []
+    patch: list[Json] = []
+    own = _map(spec.get("securityContext"))
+    containers = [*_containers(spec, "initContainers"), *_containers(spec, "containers")]
+    contexts = [_map(one.get("securityContext")) for _, one in containers]
+    of_pod: Json = {
+        field: value
+        for field, value in _OF_POD.items()
+        if own.get(field) is None
+        and any(one.get(field) is None for one in contexts)
+        and not (is_windows and field in _NOT_OF_WINDOWS)
+    }
+    if of_pod:
+        settings += [Setting(container="", field=field, value=value) for field, value in of_pod.items()]
+        patch.append({"op": "add", "path": "/spec/securityContext", "value": {**own, **of_pod}})
+    for path, container in () if is_windows else containers:
+        context = _map(container.get("securityContext"))
+        said = _of_container(context)
+        if said:
+            name = str(container.get("name") or "")
+            settings += [Setting(container=name, field=field, value=value) for field, value in said.items()]
+            patch.append({"op": "add", "path": f"{path}/securityContext", "value": {**context, **said}})
+    if not patch:
+        return None
+    metadata = _map(pod.get("metadata"))
+    target = Target(
+        api_version="v1",
+        kind="Pod",
+        namespace=str(metadata.get("namespace") or "default"),
+        name=str(metadata.get("name") or ""),
+    )
+    return Secured(settings=tuple(settings), change=Change(target=target, patch=tuple(patch)))
+
+
+def relabelled(namespace: str, level: Level) -> Change:
+    """A namespace that enforces another level."""
+    target = Target(api_version="v1", kind="Namespace", namespace="", name=namespace)
+    path = f"/metadata/labels/{pointer(ENFORCE)}"
+    return Change(target=target, patch=({"op": "add", "path": path, "value": str(level)},))
+
+
+def _of_container(context: Mapping[str, object]) -> Json:
+    said: Json = {}
+    capabilities = _map(context.get("capabilities"))
+    dropped, added = _list(capabilities.get("drop")), _list(capabilities.get("add"))
+    # an API server refuses those that have all rights, or may administer the node, and could gain no more
+    if context.get("allowPrivilegeEscalation") is None and not (context.get("privileged") or "CAP_SYS_ADMIN" in added):
+        said["allowPrivilegeEscalation"] = False
+    if ALL not in dropped:
+        said["capabilities"] = {**capabilities, "drop": [ALL]}
+    return said
+
+
+def _containers(spec: Mapping[str, object], kind: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for index, one in enumerate(_list(spec.get(kind))):
+        yield f"/spec/{kind}/{index}", _map(one)
+
+
+def _map(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()

@@ -1,0 +1,127 @@
+"""A fix: what to change, and what was seen when it was tried. Facts; its title is made in `render/words/fixes.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import islice
+
+from msgspec import Struct
+
+from kschedx.fixes.changes import Change
+from kschedx.fixes.steps import AwaitController, Cost, RequestAtMost, Step, TakeOldFirst
+from kschedx.fixes.trial import Situation
+from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
+
+
+class FixCertainty(StrEnum):
+    VERIFIED = "verified"
+    """With all changes applied the pod passes every filter on the nodes named."""
+    PARTIAL = "partial"
+    """This blocker goes; the title names those that remain."""
+
+
+class Fix(Struct, frozen=True, kw_only=True):
+    """What would help. Only what was tried is told."""
+
+    steps: tuple[Step, ...]
+    certainty: FixCertainty
+    changes: tuple[Change, ...]
+    """In the order in which they are to be made."""
+    feasible_nodes: tuple[str, ...]
+    """The nodes on which the pod then passes every filter."""
+    remaining: Mapping[str, int]
+    """Of a partial fix: plugin to the number of nodes that it still rejects, the first to do so or not."""
+    deciding: tuple[str, ...] = ()
+    """Who could still reject those nodes: plugins that kschedx does not have."""
+    extender_decides: bool = False
+    """An extender could too, which no trial asks."""
+
+
+# Of what was tried and helped, that which is told.
+
+MOST_FIXES = 6
+MOST_OF_A_COST = 2
+"""Fixes of the same cost that are told: a reader wants alternatives, not variations."""
+MOST_PARTIAL = 2
+
+
+def verified_fixes(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
+    """A few of each cost, those that open the most nodes first."""
+    ordered = sorted(verified, key=lambda one: (one.proposal.cost, -len(one.feasible)))
+    if _awaits(ordered[0]):
+        ordered = ordered[:1]  # its turn may not come while this is so
+    told: list[Cost] = []
+    for one in ordered:
+        cost = one.proposal.cost
+        if _is_needlessly_long(one, ordered) or any(_takes_needlessly(one, other) for other in ordered):
+            continue
+        if cost is Cost.OTHER_PODS and Cost.WAITING in told:
+            continue  # kube-scheduler chooses better whom to evict
+        if any(map(_is_of_rollout, one.proposal.steps)) and Cost.POD in told:
+            continue  # whichever old pod goes first
+        if len(told) < MOST_FIXES and told.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
+            told.append(cost)
+            yield _fix(one, cycle)
+
+
+def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> bool:
+    """Nobody does two things where one is enough, unless the two give up nothing and the one does."""
+    cost, steps = one.proposal.cost, len(one.proposal.steps)
+    shorter = [other.proposal.cost for other in all_of_them if len(other.proposal.steps) < steps]
+    return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
+
+
+def _takes_needlessly(one: Situation, other: Situation) -> bool:
+    """Nobody asks for less than is needed where that opens no further node."""
+    match one.proposal.steps, other.proposal.steps:
+        case [RequestAtMost(amounts=less)], [RequestAtMost(amounts=more)] if less != more:
+            allowed = {each.resource: each.amount for each in less}
+            covers = all(each.resource in allowed and allowed[each.resource] <= each.amount for each in more)
+            return covers and {*one.feasible} <= {*other.feasible}
+    return False
+
+
+def _awaits(situation: Situation) -> bool:
+    return any(isinstance(step, AwaitController) for step in situation.proposal.steps)
+
+
+def _is_of_rollout(step: Step) -> bool:
+    return isinstance(step, TakeOldFirst)
+
+
+def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:
+    """Proposals after which a plugin that rejected nodes rejects none, or PreFilter lets the pod through; those that
+    leave the fewest first."""
+    found = [one for one in situations if one.remaining and _is_nearer(one, start)]
+    for one in islice(sorted(found, key=lambda it: len(it.remaining)), MOST_PARTIAL):
+        yield _fix(one, cycle)
+
+
+def _is_nearer(one: Situation, start: Situation) -> bool:
+    if not start.status.is_success:
+        return one.status.is_success
+    return bool(start.remaining.keys() - one.remaining.keys())
+
+
+def _fix(situation: Situation, cycle: Cycle) -> Fix:
+    open_ = _deciding(cycle) if situation.feasible else ()
+    deciding = tuple(dict.fromkeys(one.name for one in open_ if one.kind is not UnevaluatedKind.EXTENDER))
+    extender_decides = bool(situation.feasible) and (
+        cycle.is_extended or any(one.kind is UnevaluatedKind.EXTENDER for one in open_)
+    )
+    is_sure = situation.feasible and not deciding and not extender_decides and not _awaits(situation)
+    return Fix(
+        steps=situation.proposal.steps,
+        certainty=FixCertainty.VERIFIED if is_sure else FixCertainty.PARTIAL,
+        changes=tuple(situation.proposal.changes(cycle.pod, cycle.snapshot)),
+        feasible_nodes=situation.feasible,
+        remaining={} if situation.feasible else situation.remaining,
+        deciding=deciding,
+        extender_decides=extender_decides,
+    )
+
+
+def _deciding(cycle: Cycle) -> tuple[Unevaluated, ...]:
+    """Who has a say about nodes that all others accept, and cannot be asked about what is only tried."""
+    return tuple(one for one in cycle.unheard if one.stake is Stake.FIT and not one.is_waived)

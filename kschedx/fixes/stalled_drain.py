@@ -1,0 +1,145 @@
+"""What would let a drain go on that PodDisruptionBudgets stop: more replicas, or a budget that spares one pod more.
+
+Each is tried with the drain itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from kschedx.controllers import workloads
+from kschedx.controllers.disruption_budgets import BudgetStatus
+from kschedx.controllers.workloads import Owners, Workload
+from kschedx.errors import InputError
+from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.drain import STAYS, DrainedPod, DrainOutcome, DrainResult
+from kschedx.simulate.simulation import Simulation
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_DRAINED_NODES = 10
+"""Of a drain, above which nothing is tried: each trial is the whole drain again."""
+MOST_BUDGETS = 4
+MOST_WAYS = 2
+
+Again: TypeAlias = Callable[[Sequence[Change]], Simulation]
+"""The same drain after some more changes. Raises `InputError` for one that cannot be made."""
+
+
+class MoreReplicas(Struct, frozen=True, kw_only=True):
+    workload: Workload
+    replicas: int
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return (Change(verb=ChangeVerb.SCALE, text=f"{self.workload.reference}={self.replicas}"),)
+
+
+class SmallerBudget(Struct, frozen=True, kw_only=True):
+    """A budget that lets one pod more go."""
+
+    namespace: str
+    name: str
+    fields: Mapping[str, int | None]
+    """Of its spec; None for one that goes."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        target = f"{self.namespace}/pdb/{self.name}"
+        return tuple(
+            Change(verb=ChangeVerb.SET, text=f"{target}:spec.{field}={json.dumps(value)}")
+            for field, value in self.fields.items()
+        )
+
+
+class WithoutBudget(Struct, frozen=True, kw_only=True):
+    """Of several budgets of one pod, which the API server then never evicts, one goes."""
+
+    namespace: str
+    name: str
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return (Change(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
+
+
+BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | WithoutBudget
+
+
+class DrainFix(Struct, frozen=True, kw_only=True):
+    """With this no budget stops the drain any more."""
+
+    steps: tuple[BudgetStep, ...]
+    done: int
+    """How many of the nodes can be drained then."""
+    of: int
+
+
+def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
+    """For drains that budgets stop, those first after which most nodes can be drained; none where nothing that was
+    tried is enough."""
+    drained = simulation.drained
+    stopped = {pod.budget: pod for one in drained for pod in one.of(*STAYS)}
+    if not stopped or len(stopped) > MOST_BUDGETS or len(drained) > MOST_DRAINED_NODES:
+        return ()
+    held = {name: standing for one in drained for name, standing in one.held.items()}
+    ways = [
+        [step for step in _steps(simulation.start, pod, held) if _is_let_go(budget, _tried(again, [step]))]
+        for budget, pod in stopped.items()
+    ]
+    if not all(ways):
+        return ()
+    found = []
+    for number in range(min(max(map(len, ways)), MOST_WAYS)):
+        steps = tuple(way[min(number, len(way) - 1)] for way in ways)
+        after = _tried(again, steps)
+        if after and not _stopping(after):
+            found.append(DrainFix(steps=steps, done=sum(one.is_done for one in after), of=len(after)))
+    return tuple(sorted(found, key=lambda one: -one.done))
+
+
+def _tried(again: Again, steps: Sequence[BudgetStep]) -> Sequence[DrainResult]:
+    """Empty where that cannot be done."""
+    try:
+        return again([change for step in steps for change in step.changes]).drained
+    except InputError:
+        return ()
+
+
+def _is_let_go(budget: str, drained: Sequence[DrainResult]) -> bool:
+    return bool(drained) and budget not in _stopping(drained)
+
+
+def _stopping(drained: Sequence[DrainResult]) -> set[str]:
+    """The budgets that stop pods, as their pods name them."""
+    return {pod.budget for one in drained for pod in one.of(*STAYS)}
+
+
+def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -> Iterator[BudgetStep]:
+    """What could let a pod go that is stopped."""
+    if pod.fate is DrainOutcome.BUDGETS:
+        for one in islice(pod.budget.split(", "), MOST_WAYS):
+            namespace, _, name = one.partition("/")
+            yield WithoutBudget(namespace=namespace, name=name)
+        return
+    namespace, _, name = pod.budget.partition("/")
+    known = {(one.metadata.namespace, one.metadata.name): one for one in start.disruption_budgets}
+    spec, standing = known[namespace, name].spec, held[pod.budget]
+    workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
+    if spec.max_unavailable is None:
+        manifest = workloads.manifest_of(start, workload)
+        members = Owners(start).members(start.pods, workload)
+        wanted = len(members) if manifest is None else workloads.wanted_replicas(manifest)
+        yield MoreReplicas(workload=workload, replicas=wanted + max(standing.needed - standing.healthy, 0) + 1)
+    if isinstance(spec.min_available, int):
+        least = max(standing.healthy - 1, 0)
+        if least < spec.min_available:  # a status that is behind its spec can stop the drain too
+            yield SmallerBudget(namespace=namespace, name=name, fields={"minAvailable": least})
+        return
+    fields: dict[str, int | None] = {} if spec.min_available is None else {"minAvailable": None}
+    fields["maxUnavailable"] = len(standing.unready) + 1
+    yield SmallerBudget(namespace=namespace, name=name, fields=fields)

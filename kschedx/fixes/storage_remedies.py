@@ -1,0 +1,391 @@
+"""Remedies for volumes: a smaller claim, a volume that would do, fewer volumes on the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kschedx.errors import InputError
+from kschedx.findings import (
+    ClaimBeingDeleted,
+    ClaimLost,
+    ClaimNotFound,
+    ClaimNotOwned,
+    ClaimUnbound,
+    InsufficientStorageCapacity,
+    NoMatchingVolume,
+    ProvisioningTopologyMismatch,
+    SelectedNodeMismatch,
+    VolumeLimitExceeded,
+    VolumeNodeAffinityMismatch,
+    VolumeNotFound,
+    VolumeZoneMismatch,
+)
+from kschedx.fixes import steps as s
+from kschedx.fixes.eviction import can_evict, deletion, stay_gone
+from kschedx.fixes.new_node import one_more_node
+from kschedx.fixes.trial import Candidate
+from kschedx.kube.decoding import decode
+from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.selectors import LabelSelector
+from kschedx.kube.storage import (
+    BETA_STORAGE_CLASS,
+    BIND_COMPLETED,
+    WAIT_FOR_FIRST_CONSUMER,
+    CSIPersistentVolumeSource,
+    ObjectReference,
+    OfStatefulSet,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    PersistentVolumeStatus,
+    StorageClass,
+    check_quantities,
+    claim_name,
+    default_class,
+    is_bound_to,
+    with_default_class,
+)
+from kschedx.kube.types import ObjectMeta, OwnerReference, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.typos import meant_by
+from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
+from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.storage import Storage
+
+LEAST_CLAIM_SHARE = 10
+"""A claim that could have less than one in this many of what it asks for is not told to ask for that."""
+DEFAULT_SIZE = 1 << 30
+IN_TREE = "kubernetes.io/"
+"""The prefix of provisioners that are no CSI drivers."""
+
+Unmade = NoMatchingVolume | InsufficientStorageCapacity | ProvisioningTopologyMismatch
+
+
+def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
+    if isinstance(finding, VolumeLimitExceeded):
+        yield from _fewer_volumes(finding, place)
+        return
+    claim = place.snapshot.storage.claims.get(finding.claim.claim)
+    if claim is None:
+        return
+    if isinstance(finding, NoMatchingVolume):
+        yield from released_volumes(claim, place.snapshot)
+    smaller = [] if isinstance(finding, ProvisioningTopologyMismatch) else list(_smaller_claim(finding, claim))
+    yield from smaller
+    storage_class = place.snapshot.storage.classes.get(claim.storage_class)
+    if smaller and storage_class is not None and storage_class.can_provision:
+        return  # nobody makes by hand what a driver makes
+    volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
+    made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+    yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
+
+
+def _smaller_claim(
+    finding: NoMatchingVolume | InsufficientStorageCapacity, claim: PersistentVolumeClaim
+) -> Iterator[s.Step]:
+    """As much as the largest volume in reach has."""
+    if isinstance(finding, InsufficientStorageCapacity):
+        largest = finding.largest
+    else:
+        largest = max((one.capacity for one in finding.nearest if one.lost == "too-small"), default=0)
+    if largest * LEAST_CLAIM_SHARE < finding.claim.requested or largest >= finding.claim.requested:
+        return
+    size = format_quantity(largest, Unit.BYTE)
+    requests = {**claim.spec.resources.requests, "storage": size}
+    smaller = replace(claim, spec=replace(claim.spec, resources=replace(claim.spec.resources, requests=requests)))
+    yield s.ShrinkClaim(claim=smaller, size=size)
+
+
+def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
+    """Delete pods that hold volumes alone, the least important first; or let a new node take them."""
+    pods = place.snapshot.pods
+    alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
+    rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
+    least = sorted((row for row in rows if can_evict(row, place.situation)), key=lambda row: pods.priorities[row])
+    surplus = finding.attached + finding.wanted - finding.limit
+    if len(least) >= surplus and stay_gone(least[:surplus], place.situation):
+        yield deletion(least[:surplus], place.snapshot, node=place.node.name)
+    yield one_more_node(place)
+
+
+# --- the volume that would do
+
+
+def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentVolume | None:
+    """The volume that the volume controller would bind to the claim: one that names it, or the smallest that fits."""
+    try:
+        search = VolumeSearch(claim, snapshot.storage, attributes_classes=True)
+    except SearchError:
+        return None
+    return next(iter((*search.prebound.values(), *search.fitting)), None)
+
+
+def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
+    """Volumes that were bound to claims that are gone, and that the claim could have."""
+    storage = snapshot.storage
+    for volume in storage.volumes_of_class.get(claim.storage_class, ()):
+        holder = volume.spec.claim_ref
+        if holder is None:
+            continue
+        key = f"{holder.namespace}/{holder.name}"
+        there = storage.claims.get(key)
+        if there is not None and (not holder.uid or there.metadata.uid == holder.uid):
+            continue
+        spec = replace(volume.spec, claim_ref=None)
+        free = replace(volume, spec=spec, status=replace(volume.status, phase="Available"))
+        try:
+            if VolumeSearch(claim, Storage(volumes={free.name: free}), attributes_classes=True).fitting:
+                yield s.ReleaseVolume(volume=free, holder=key, is_its_own=key == claim.key)
+        except SearchError:
+            return
+
+
+def volume_for(
+    claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None, *, bound: bool
+) -> PersistentVolume:
+    """A volume that has all that the claim asks for, within every node's reach. Which storage it stands for is for
+    whoever makes it to say."""
+    spec = claim.spec
+    driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+    size = claim.size_in_bytes or DEFAULT_SIZE
+    reference = ObjectReference(namespace=claim.metadata.namespace, name=claim.name, uid=claim.metadata.uid)
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name, labels=_labels(spec.selector)),
+        spec=PersistentVolumeSpec(
+            capacity={"storage": format_quantity(size, Unit.BYTE)},
+            access_modes=spec.access_modes or ("ReadWriteOnce",),
+            volume_mode=spec.volume_mode,
+            storage_class_name=claim.storage_class,
+            volume_attributes_class_name=spec.volume_attributes_class_name,
+            claim_ref=reference if bound else None,
+            csi=CSIPersistentVolumeSource(driver=driver, volume_handle=name)
+            if driver and not driver.startswith(IN_TREE)
+            else None,
+        ),
+        status=PersistentVolumeStatus(phase="Bound" if bound else "Available"),
+    )
+
+
+def _labels(selector: LabelSelector | None) -> dict[str, str]:
+    """Labels that a selector picks; what it excludes is simply not there."""
+    if selector is None:
+        return {}
+    wanted = {one.key: one.values[0] if one.values else "true" for one in selector.match_expressions
+              if one.operator in ("In", "Exists")}  # fmt: skip
+    return {**wanted, **(selector.match_labels or {})}
+
+
+# Remedies for the claims of a pod: the claim that is missing, made anew, or bound to a volume.
+
+PROVISIONER = "<provisioner>"
+"""To be filled in: no API server takes it."""
+DEFAULT_CLAIM_SIZE = "1Gi"
+"""Of a claim of which nothing but the name is known."""
+
+ClaimProblem = (
+    ClaimNotFound | ClaimLost | ClaimBeingDeleted | ClaimNotOwned | ClaimUnbound | VolumeNotFound | SelectedNodeMismatch
+)
+
+
+def claim_remedies(finding: ClaimProblem, place: Candidate) -> Iterator[s.Step]:
+    snapshot = place.snapshot
+    match finding:
+        case ClaimNotFound():
+            if meant := _nearly_called(finding, place):
+                yield s.UseClaim(claim=finding.claim.partition("/")[2], meant=meant)
+            yield _new_claim(finding, place)
+            return
+        case ClaimUnbound():
+            claim = snapshot.storage.claims.get(finding.claim.claim)
+        case _:
+            claim = snapshot.storage.claims.get(finding.claim)
+    if claim is None:
+        return
+    match finding:
+        case ClaimUnbound():
+            yield from _bind(finding, claim, snapshot)
+        case VolumeNotFound():
+            storage_class = snapshot.storage.classes.get(claim.storage_class)
+            volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
+            yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, is_restored=True)
+            yield s.RecreateClaim(claim=_anew(claim, place))
+        case ClaimNotOwned():
+            yield s.RecreateClaim(claim=_anew(claim, place, owned=True))
+        case _:
+            yield s.RecreateClaim(claim=_anew(claim, place))
+
+
+def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False) -> PersistentVolumeClaim:
+    """The claim as it would be if it were created now: bound to nothing."""
+    metadata = claim.metadata
+    annotations = {key: text for key, text in metadata.annotations.items() if key == BETA_STORAGE_CLASS}
+    owners = (_owner(place),) if owned else metadata.owner_references
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            labels=metadata.labels,
+            annotations=annotations,
+            owner_references=owners,
+        ),
+        spec=replace(claim.spec, volume_name=""),
+    )
+
+
+def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: Candidate) -> Iterator[s.Step]:
+    """Where nobody else uses it."""
+    claim = place.snapshot.storage.claims.get(finding.claim)
+    if claim is not None and not _is_used(claim, place.snapshot):
+        yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
+
+
+def _is_used(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
+    """Whether a pod that runs has it."""
+    pods = snapshot.pods
+    return any(
+        claim_name(pods.names[row], volume) == claim.name
+        for row in range(len(pods))
+        if pods.node_names[row] and pods.namespaces[row] == claim.metadata.namespace
+        for volume in pods.specs[row].volumes
+    )
+
+
+def _owner(place: Candidate) -> OwnerReference:
+    pod = place.pod.metadata
+    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+
+
+# --- a claim that is not there
+
+
+def _nearly_called(finding: ClaimNotFound, place: Candidate) -> str:
+    """A claim of the namespace; empty where none is called alike, or where no person has written the name."""
+    namespace, _, name = finding.claim.partition("/")
+    if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
+        return ""
+    keys = (key.partition("/") for key in place.snapshot.storage.claims)
+    return meant_by(name, sorted(other for its, _, other in keys if its == namespace))
+
+
+def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
+    """As the StatefulSet's or the volume's template says it; of any other only the name is known."""
+    snapshot = place.snapshot
+    namespace, _, name = finding.claim.partition("/")
+    default = default_class(snapshot.storage.classes.values())
+    owner = place.pod.metadata.controller
+    if owner is not None and owner.kind == "StatefulSet" and not finding.ephemeral:
+        raw = snapshot.workloads.get(("StatefulSet", namespace, owner.name))
+        for template in _templates(raw) if raw else ():
+            if f"{template.metadata.name}-{place.pod.metadata.name}" == name:
+                annotations = {
+                    key: text for key, text in template.metadata.annotations.items() if key == BETA_STORAGE_CLASS
+                }
+                metadata = replace(template.metadata, name=name, namespace=namespace, annotations=annotations)
+                claim = with_default_class(replace(template, metadata=metadata), default)
+                return s.CreateClaim(claim=claim, template_of=owner.name)
+    of_volume = _of_volume(finding.claim, place) if finding.ephemeral else None
+    if of_volume is not None:
+        return s.CreateClaim(claim=with_default_class(of_volume, default), is_ephemeral=True)
+    chosen = default or next(filter(_waits, snapshot.storage.classes.values()), None)
+    claim = PersistentVolumeClaim(
+        metadata=ObjectMeta(
+            name=name, namespace=namespace, owner_references=(_owner(place),) if finding.ephemeral else ()
+        ),
+        spec=PersistentVolumeClaimSpec(
+            access_modes=("ReadWriteOnce",),
+            resources=VolumeResourceRequirements(requests={"storage": DEFAULT_CLAIM_SIZE}),
+            storage_class_name=chosen.name if chosen else "",
+        ),
+    )
+    return s.CreateClaim(claim=claim, is_ephemeral=finding.ephemeral)
+
+
+def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
+    """As the generic ephemeral volume that it is for asks for it; None where that cannot be read."""
+    namespace, _, name = key.partition("/")
+    for volume in place.pod.spec.volumes:
+        asked = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
+        if asked is None or claim_name(place.pod.metadata.name, volume) != name:
+            continue
+        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(_owner(place),))
+        claim = PersistentVolumeClaim(metadata=metadata, spec=asked.spec)
+        try:
+            check_quantities(claim)
+        except InputError:
+            return None
+        return claim
+    return None
+
+
+def _waits(storage_class: StorageClass) -> bool:
+    return storage_class.waits_for_first_consumer and storage_class.can_provision
+
+
+def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
+    """Those of a StatefulSet; none where they cannot be read."""
+    try:
+        return decode(stateful_set, OfStatefulSet).spec.volume_claim_templates
+    except InputError:
+        return ()
+
+
+# --- a claim that has to be bound first
+
+
+def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.Step]:
+    """To a volume that is there; to the class that was meant; to a volume that somebody makes."""
+    storage = snapshot.storage
+    named = storage.volumes.get(claim.spec.volume_name)
+    usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
+    found = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
+    if found is not None:
+        yield s.BindClaim(claim=_bound(claim, found.name), volume=found.name)
+    if finding.cause in ("class-missing", "no-class") and claim.spec.storage_class_name != "":
+        yield from _with_classes(claim, storage, is_bindable=found is not None)
+    if not claim.spec.volume_name and found is None:
+        yield from released_volumes(claim, snapshot)
+    if found is None:
+        name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
+        storage_class = storage.classes.get(claim.storage_class)
+        yield s.CreateVolume(
+            volume=volume_for(claim, name, storage_class, bound=True),
+            claim_key=claim.key,
+            claim=_bound(claim, name),
+            provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
+        )
+
+
+def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
+    """The class that is nearly called what the claim says, or the one that a new claim would get; then that class made,
+    of which nobody knows who is to make its volumes."""
+    classes = storage.classes
+    close = meant_by(claim.storage_class, sorted(classes))
+    chosen = default_class(classes.values())
+    if chosen is None and not claim.storage_class:
+        chosen = next((one for one in classes.values() if one.can_provision), None)
+    if close:
+        yield _of_class(claim, close)
+    elif chosen is not None:
+        yield _of_class(claim, chosen.name)
+    if claim.storage_class and not is_bindable:
+        yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
+
+
+def _of_class(claim: PersistentVolumeClaim, name: str) -> s.Step:
+    spec = replace(claim.spec, storage_class_name=name, volume_name="")
+    metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
+    return s.RecreateClaim(claim=PersistentVolumeClaim(metadata=metadata, spec=spec), storage_class=name)
+
+
+def _new_class(name: str) -> StorageClass:
+    """One that waits for the pod. Who makes its volumes is for whoever makes it to say."""
+    return StorageClass(
+        metadata=ObjectMeta(name=name), provisioner=PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
+    )
+
+
+def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
+    """The claim as the volume controller leaves it."""
+    metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
+    return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))

@@ -1,0 +1,142 @@
+"""A proposal tried: the same scheduler, on the cluster and with the pod as they would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.explain.node_groups import NodeGroup, groups_of
+from kschedx.fixes import steps as s
+from kschedx.fixes.proposal import Ground, Proposal
+from kschedx.framework.config import Profile
+from kschedx.framework.scheduler import Scheduler
+from kschedx.framework.status import Code, FilterOutcome, Status
+from kschedx.kube.types import Node, Pod
+from kschedx.snapshot.columns import ClusterRow, TableRow
+from kschedx.snapshot.daemon_sets import DaemonPod, overhead
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Situation(Struct, frozen=True, kw_only=True, dict=True):
+    """Where the pod stands once a proposal is made."""
+
+    scheduler: Scheduler
+    """On the cluster of the proposal."""
+    profile: Profile
+    proposal: Proposal
+    status: Status
+    """Of the PreFilter phase."""
+    nodes: NodeTable
+    """Those that PreFilter left in."""
+    outcome: FilterOutcome
+    refused: frozenset[str] = frozenset()
+    """Nodes that extenders did not leave when they were asked."""
+    daemons: tuple[DaemonPod, ...] = ()
+    """What runs on a new node before the pod."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.scheduler.snapshot
+
+    @property
+    def pod(self) -> Pod:
+        return self.proposal.pod
+
+    @property
+    def ground(self) -> Ground:
+        return Ground(self.snapshot, self.scheduler.nodes.options)
+
+    def taken_by_daemons(self, node: Node) -> tuple[s.ResourceAmount, ...]:
+        """Of a new node, before any other pod is there."""
+        comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
+        amounts = overhead(self.daemons, node, comparison=comparison)
+        return tuple(
+            s.ResourceAmount(resource=name, amount=amount) for name, amount in sorted(amounts.items()) if amount
+        )
+
+    @cached_property
+    def feasible(self) -> tuple[str, ...]:
+        """The nodes on which the pod passes every filter; kube-scheduler looks at no other where the nominated one is
+        among them. No trial asks an extender: what one refused stays refused."""
+        found = tuple(name for name in self._passed if name not in self.refused)
+        nominated = self.pod.status.nominated_node_name
+        return (nominated,) if nominated in found else found
+
+    @cached_property
+    def _passed(self) -> tuple[str, ...]:
+        names = self.nodes.names_where(self.outcome.passed)
+        if not (self.outcome.codes == Code.ERROR).any():
+            return names
+        # kube-scheduler gives up the whole attempt, but for the nominated node, which it has tried before
+        return tuple(name for name in names if name == self.pod.status.nominated_node_name)
+
+    @cached_property
+    def remaining(self) -> Mapping[str, int]:
+        """Plugin to the number of nodes that it rejects, the first to do so or not."""
+        if not self.status.is_success:
+            return {self.status.plugin or "PreFilter": len(self.scheduler.nodes)}
+        refused = len(self._passed) - len(self.feasible)
+        counts: dict[str, int] = {"Extender": refused} if refused else {}
+        for index, (name, verdicts) in enumerate(zip(self.outcome.plugins, self.outcome.verdicts, strict=True)):
+            if count := int(np.count_nonzero(verdicts.rejected | (self.outcome.plugin == index))):
+                counts[name] = count
+        return counts
+
+    @cached_property
+    def groups(self) -> tuple[NodeGroup, ...]:
+        """The rejected nodes, nearest group first."""
+        return groups_of(self.nodes, self.outcome)
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """A node of a situation, on which remedies are looked for."""
+
+    situation: Situation
+    nodes: NodeTable
+    row: TableRow
+    """Row of `nodes`."""
+
+    @property
+    def node(self) -> Node:
+        return self.nodes.node(self.row)
+
+    @property
+    def node_row(self) -> ClusterRow:
+        """Row of the whole cluster's nodes."""
+        return self.nodes.cluster_row(self.row)
+
+    @property
+    def pod(self) -> Pod:
+        return self.situation.pod
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.situation.snapshot
+
+
+def try_proposal(
+    scheduler: Scheduler,
+    profile: Profile,
+    proposal: Proposal,
+    refused: frozenset[str] = frozenset(),
+    daemons: tuple[DaemonPod, ...] = (),
+) -> Situation:
+    """The pod of the proposal, filtered in its cluster. Raises `UndecidableError`."""
+    snapshot = proposal.cluster(scheduler.snapshot)
+    if snapshot is not scheduler.snapshot:
+        scheduler = scheduler.on(snapshot)
+    filtered = scheduler.filter(proposal.pod, profile)
+    return Situation(
+        scheduler=scheduler,
+        profile=profile,
+        proposal=proposal,
+        status=filtered.status,
+        nodes=filtered.nodes,
+        outcome=filtered.outcome,
+        refused=refused,
+        daemons=daemons,
+    )

@@ -1,0 +1,613 @@
+"""What one plugin says of every node about pods of one kind that run, each in the cluster without itself.
+
+A *spot* is a node that holds pods of the kind. `base` is a column of the cluster as it stands, with all of them; `own`
+is (spot,), what becomes of the spot's row without a pod of it. Where a plugin looks at more than a node's own pods
+(`Touch.CLUSTER`), the column is worked out anew for each pod. All other arrays are (node,) over the whole cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    NotPreparedError,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Touch,
+)
+from kschedx.framework.runtime import Framework
+from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Verdicts
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRows, IntArray, TableRows, distinct, rows_where
+from kschedx.snapshot.moving import MovingCluster
+from kschedx.snapshot.nodes import NodeTable, PodRows
+
+FITS = -1
+_NOTHING: IntArray = np.zeros(0, dtype=np.int64)
+
+
+class RareError(Exception):
+    """Only `schedule` itself tells this case right."""
+
+
+class Rejected(Struct, frozen=True):
+    """Why the first plugin that rejects a node does so."""
+
+    plugin: str
+    code: Code
+    reasons: tuple[str, ...]
+
+
+class Rejections:
+    """All that was found, numbered."""
+
+    def __init__(self) -> None:
+        self.found: list[Rejected] = []
+        self._number: dict[Rejected, int] = {}
+
+    def numbers(self, plugin: str, verdicts: Verdicts) -> IntArray:
+        """(row,) 0 where a node passes, otherwise 1 + the index of why not. Raises `RareError` for internal errors."""
+        numbers = np.zeros(len(verdicts), dtype=np.int64)
+        rows = np.flatnonzero(verdicts.codes)
+        if len(rows):
+            pairs = verdicts.reasons.codes[rows] << 8 | verdicts.codes[rows]
+            different = distinct(pairs)
+            known = [
+                self._of(Rejected(plugin, Code(pair & 0xFF), verdicts.reasons.values[pair >> 8]))
+                for pair in different.tolist()
+            ]
+            numbers[rows] = np.array(known, dtype=np.int64)[np.searchsorted(different, pairs)]
+        return numbers
+
+    def _of(self, rejected: Rejected) -> int:
+        if rejected.code is Code.ERROR:
+            raise RareError
+        number = self._number.setdefault(rejected, len(self.found))
+        if number == len(self.found):
+            self.found.append(rejected)
+        return number + 1
+
+
+class SharedPlugin:
+    """A plugin at work, for all profiles that configure it alike."""
+
+    def __init__(self, framework: Framework, plugin: Plugin, pod: Pod, state: CycleState) -> None:
+        self.framework = framework
+        self.plugin = plugin
+        self.touch = plugin.touches(pod)
+        self.state = state
+        self.filters = True
+        """Whether PreFilter has not returned Skip."""
+        is_at = {at: plugin.name in framework.profile.points[at] for at in ("preFilter", "preScore")}
+        self._never_skips_filter = plugin.name in framework.release.never_skips_filter
+        self._never_skips_score = plugin.name in framework.release.never_skips_score
+        self._pre_filter = plugin if isinstance(plugin, PreFilterPlugin) and is_at["preFilter"] else None
+        self._pre_score = plugin if isinstance(plugin, PreScorePlugin) and is_at["preScore"] else None
+
+    @property
+    def moves(self) -> bool:
+        """Whether it has to be asked about every pod."""
+        return self.touch is Touch.CLUSTER
+
+    def prepare_filter(self, pod: Pod, nodes: NodeTable) -> None:
+        """PreFilter. Raises `RareError` where it decides about the pod, or which nodes are looked at."""
+        if self._pre_filter is None:
+            return
+        result = self._pre_filter.pre_filter(self.state, pod, nodes)
+        if result.nodes is not None or not (result.status.is_success or result.status.is_skip):
+            raise RareError
+        self.filters = not result.status.is_skip or self._never_skips_filter
+
+    def prepare_score(self, pod: Pod, nodes: NodeTable) -> bool:
+        """PreScore. Whether the plugin scores."""
+        if self._pre_score is None:
+            return True
+        status = self._pre_score.pre_score(self.state, pod, nodes)
+        if not (status.is_success or status.is_skip):
+            raise RareError
+        return status.is_success or self._never_skips_score
+
+
+class FilterWithout:
+    """A Filter plugin's verdicts, as numbers of `Rejections`."""
+
+    def __init__(self, asked: SharedPlugin, rejections: Rejections, pod: Pod, nodes: NodeTable) -> None:
+        assert isinstance(asked.plugin, FilterPlugin)
+        self.asked = asked
+        self._plugin = asked.plugin
+        self._rejections = rejections
+        asked.prepare_filter(pod, nodes)
+        self.base = self._evaluate(pod, nodes)
+        self.own = _NOTHING
+
+    def _evaluate(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        if not self.asked.filters:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return self._rejections.numbers(self._plugin.name, self._plugin.filter(self.asked.state, pod, nodes))
+
+    def evaluate_own(self, pod: Pod, spots: NodeTable) -> None:
+        """`spots` is the table of the spots with one pod less on each."""
+        self.own = self._evaluate(pod, spots) if self.asked.touch is Touch.NODE else self.base[spots.rows]
+
+    def is_like(self, other: FilterWithout) -> bool:
+        """Whether both say the same of every pod of the kind."""
+        return self is other or (
+            self._plugin.name == other._plugin.name
+            and not (self.asked.moves or other.asked.moves)
+            and np.array_equal(self.base, other.base)
+            and np.array_equal(self.own, other.own)
+        )
+
+    def without(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        """The cluster, in which the pod does not run now, for a plugin that `moves`."""
+        self.asked.prepare_filter(pod, nodes)
+        return self._evaluate(pod, nodes)
+
+
+class Verdict(Struct):
+    """Which nodes one pod fits on."""
+
+    first: IntArray
+    """The first plugin's rejection, an index into what `Rejections` found; `FITS` where there is none."""
+    node: int
+    """The pod's own node."""
+    spot: int
+    fitted: bool
+    """Whether the pod would fit on its node beside itself."""
+    fits: bool
+    """Whether it fits there."""
+    is_whole: bool
+    """Whether it fits elsewhere than another of its kind does."""
+    table: NodeTable
+    """All nodes."""
+    feasible_table: NodeTable | None = None
+
+    @property
+    def feasible(self) -> NodeTable:
+        """The nodes that it fits on."""
+        if self.feasible_table is None:
+            self.feasible_table = self.table.take(rows_where(self.first == FITS))
+        return self.feasible_table
+
+
+class Filters:
+    """The Filter plugins of a profile."""
+
+    def __init__(self, columns: Sequence[FilterWithout], nodes: NodeTable, own_count: int) -> None:
+        """`own_count` is the number of spots."""
+        self.columns = columns
+        self.base = _first((column.base for column in columns), len(nodes))
+        self._nodes = nodes
+        self._own = _first((column.own for column in columns), own_count)
+        self._rejecting = [column for column in columns if column.asked.moves or column.base.any() or column.own.any()]
+        """Those that reject a pod of the kind anywhere, as far as that is known."""
+
+    @property
+    def moves(self) -> bool:
+        return any(column.asked.moves for column in self.columns)
+
+    @cached_property
+    def fitting(self) -> NodeTable:
+        """The nodes that a pod fits on beside all of its kind."""
+        rows = rows_where(self.base == FITS)
+        return self._nodes if len(rows) == len(self._nodes) else self._nodes.take(rows)
+
+    def say(self, columns: Sequence[FilterWithout]) -> bool:
+        """Whether these columns come to the same for every pod of the kind."""
+        return len(columns) == len(self.columns) and all(map(FilterWithout.is_like, columns, self.columns))
+
+    def without(self, spot: int, node: int, pod: Pod | None, anew: dict[FilterWithout, IntArray]) -> Verdict:
+        """Without a pod of a spot; `pod` is given where some column is evaluated anew, once in `anew` for all."""
+        first = self.base.copy()
+        is_whole = False
+        if pod is not None and self.moves:
+            columns = []
+            for column in self._rejecting:
+                if column.asked.moves:
+                    if column not in anew:
+                        anew[column] = column.without(pod, self._nodes)
+                    columns.append(anew[column])
+                else:
+                    columns.append(column.base)
+            first = _first(columns, len(first))
+            own = [
+                column.own[spot] if column.asked.touch is Touch.NODE else numbers[node]
+                for column, numbers in zip(self._rejecting, columns, strict=True)
+            ]
+            first[node] = next((number for number in own if number), 0) - 1
+            changed = np.flatnonzero((first == FITS) != (self.base == FITS))
+            is_whole = bool((changed != node).any())
+        else:
+            first[node] = self._own[spot]
+        return Verdict(
+            first=first,
+            node=node,
+            spot=spot,
+            fitted=bool(self.base[node] == FITS),
+            fits=bool(first[node] == FITS),
+            is_whole=is_whole,
+            table=self._nodes,
+        )
+
+
+class RawScores:
+    """A Score plugin's raw scores."""
+
+    def __init__(self, asked: SharedPlugin, pod: Pod, nodes: NodeTable) -> None:
+        assert isinstance(asked.plugin, ScorePlugin)
+        self.asked = asked
+        self.plugin = asked.plugin
+        self.base = self.own = _NOTHING
+        self.is_skipped = False
+        """For every pod of the kind."""
+        if not asked.moves:
+            self.is_skipped = not asked.prepare_score(pod, nodes)
+            self.base = _NOTHING if self.is_skipped else self._evaluate(pod, nodes)
+
+    def _evaluate(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        return self.plugin.score(self.asked.state, pod, nodes)
+
+    def evaluate_own(self, pod: Pod, spots: NodeTable) -> None:
+        """`spots` is the table of the spots with one pod less on each."""
+        if not (self.is_skipped or self.asked.moves):
+            self.own = self._evaluate(pod, spots) if self.asked.touch is Touch.NODE else self.base[spots.rows]
+
+    def without(self, pod: Pod, feasible: NodeTable) -> IntArray | None:
+        """(feasible node,) for a plugin that `moves`; None where it does not score."""
+        return self._evaluate(pod, feasible) if self.asked.prepare_score(pod, feasible) else None
+
+
+class ScoreWithout:
+    """A Score plugin's normalized scores of the nodes that some Filter plugins let through; 0 for all others."""
+
+    def __init__(self, raw: RawScores, filters: Filters, pod: Pod, nodes: NodeTable) -> None:
+        self.asked = raw.asked
+        self.base = np.zeros(len(nodes), dtype=np.int64)
+        self._raw = raw
+        self._plugin = raw.plugin
+        self._nodes = nodes
+        self._normalizes = type(raw.plugin).normalize_score is not ScorePlugin.normalize_score
+        self._lowest = self._highest = 0
+        self._weighted: dict[int, IntArray] = {}
+        self._value_of: dict[int, int] = {}
+        fitting = filters.fitting
+        if not (raw.is_skipped or raw.asked.moves) and len(fitting):
+            scores = raw.base[fitting.rows]
+            self.base[fitting.rows] = self._normalized(pod, fitting, scores)
+            self._lowest, self._highest = int(scores.min()), int(scores.max())
+
+    def weighted(self, weight: int) -> IntArray:
+        """`base` times a weight."""
+        if weight not in self._weighted:
+            self._weighted[weight] = self.base * weight
+        return self._weighted[weight]
+
+    def _normalized(self, pod: Pod, nodes: NodeTable, raw: IntArray) -> IntArray:
+        scores = self._plugin.normalize_score(self.asked.state, pod, nodes, raw)
+        if len(scores) and (int(scores.max()) > MAX_NODE_SCORE or int(scores.min()) < MIN_NODE_SCORE):
+            raise RareError
+        return scores
+
+    def without(self, verdict: Verdict, pod: Pod) -> Scored | None:
+        """What becomes of the column; None where the plugin does not score."""
+        found = self._without(verdict, pod)
+        return None if found is None else Scored(self, verdict.node, found)
+
+    def _without(self, verdict: Verdict, pod: Pod) -> int | IntArray | None:
+        """The score of the pod's own node, where all others are those of `base`; else the whole column."""
+        if self.asked.moves:
+            scores = self._raw.without(pod, verdict.feasible)
+            return None if scores is None else self._spread(verdict, pod, scores)
+        if self._raw.is_skipped:
+            return None
+        own = int(self._raw.own[verdict.spot])
+        if not verdict.is_whole:
+            if not (verdict.fits or verdict.fitted):
+                return 0
+            if not self._normalizes:
+                if not MIN_NODE_SCORE <= own <= MAX_NODE_SCORE:
+                    raise RareError
+                return own if verdict.fits else 0
+            if verdict.fits and verdict.fitted and own == self._raw.base[verdict.node]:
+                return int(self.base[verdict.node])
+            joins = verdict.fits and not verdict.fitted
+            if joins and self._plugin.normalizes_by_extremes and self._lowest <= own <= self._highest:
+                return self._between_extremes(pod, own)
+        raw = self._raw.base[verdict.feasible.rows]
+        if verdict.fits:
+            raw[np.searchsorted(verdict.feasible.rows, verdict.node)] = own
+        return self._spread(verdict, pod, raw)
+
+    def _between_extremes(self, pod: Pod, raw: int) -> int:
+        """The score of a node that is neither the lowest nor the highest; the plugin reads no nodes."""
+        if raw not in self._value_of:
+            three = np.array([raw, self._lowest, self._highest], dtype=np.int64)
+            self._value_of[raw] = int(self._normalized(pod, self._nodes, three)[0])
+        return self._value_of[raw]
+
+    def _spread(self, verdict: Verdict, pod: Pod, raw: IntArray) -> IntArray:
+        column = np.zeros(len(self.base), dtype=np.int64)
+        column[verdict.feasible.rows] = self._normalized(pod, verdict.feasible, raw)
+        return column
+
+
+class Scored:
+    """A score column of one pod."""
+
+    def __init__(self, column: ScoreWithout, node: int, found: int | IntArray) -> None:
+        """`found` is the score of the pod's own node where only that differs from the column's base; else all."""
+        self.column = column
+        self.found = found
+        self._node = node
+        self._weighted: dict[int, IntArray] = {}
+
+    def weighted(self, weight: int) -> IntArray:
+        """Times a weight; the same object as often as it is asked for, or as it is that of other pods."""
+        made = self._weighted.get(weight)
+        if made is None:
+            if isinstance(self.found, int):
+                made = self.column.weighted(weight)
+                if made[self._node] != self.found * weight:
+                    made = made.copy()
+                    made[self._node] = self.found * weight
+            else:
+                made = self.found * weight
+            self._weighted[weight] = made
+        return made
+
+
+def _first(columns: Iterable[IntArray], count: int) -> IntArray:
+    """(row,) the number of the first column that has one, less 1."""
+    first = np.zeros(count, dtype=np.int64)
+    for column in reversed(list(columns)):
+        if column.any():
+            np.copyto(first, column, where=column != 0)
+    return first - 1
+
+
+# Pods that run, each as if it were new: what profiles make of it in the cluster without itself.
+#
+# Pods of one kind share the columns of the cluster as it stands. To take one of them off its node changes one row for
+# most plugins, and these rows are worked out for all pods of the kind together (`one_less`). Plugins that two
+# profiles
+# configure alike are asked once for both.
+
+_POINTS = ("preFilter", "filter", "preScore", "score")
+
+
+class Outlook(Struct, frozen=True, kw_only=True):
+    """What one profile makes of a pod that fits somewhere. All arrays are (node,); several outlooks may share them."""
+
+    verdicts: IntArray
+    """Index into `rejections`, or `FITS`."""
+    rejections: Sequence[Rejected]
+    """All that is said about pods of this kind; it only grows."""
+    scores: dict[str, IntArray]
+    """Plugin to what it adds to the totals, weight included; 0 where the pod does not fit."""
+    weights: dict[str, int]
+    totals: IntArray
+    """-1 where the pod does not fit."""
+
+
+class Profiles:
+    """Several profiles on one cluster that moves."""
+
+    def __init__(self, cluster: MovingCluster, frameworks: Sequence[Framework]) -> None:
+        """The frameworks are on the snapshot of `cluster`."""
+        self.cluster = cluster
+        self.frameworks = frameworks
+        self._plugins = [(framework, _looking(framework)) for framework in frameworks]
+        self._same_as: dict[Plugin, list[Plugin]] = {}
+        """The plugins of other profiles that are the same but for their arguments."""
+        every = [(framework, plugin) for framework, plugins in self._plugins for plugin in plugins]
+        for number, (framework, plugin) in enumerate(every):
+            others = (its for other, its in every[:number] if _is_same(other, its, framework, plugin))
+            self._same_as[plugin] = list(others)
+
+    def asked(self, pod: Pod) -> list[dict[str, SharedPlugin]]:
+        """For each profile its plugins that look at nodes, by name; those that are configured alike are one."""
+        known: dict[Plugin, SharedPlugin] = {}
+        sides = []
+        for framework, plugins in self._plugins:
+            state = CycleState()
+            for plugin in plugins:
+                about = plugin.args_about(pod)
+                alike = (other for other in self._same_as[plugin] if other.args_about(pod) == about)
+                other = next(alike, None)
+                known[plugin] = SharedPlugin(framework, plugin, pod, state) if other is None else known[other]
+            sides.append({plugin.name: known[plugin] for plugin in plugins})
+        return sides
+
+
+class LeaveOneOut:
+    """The pods of one kind under several profiles."""
+
+    def __init__(self, profiles: Profiles, rows: Sequence[int]) -> None:
+        """`rows` are pods of one kind that run, neither terminating nor nominated. The cluster of the profiles is moved
+        and put back."""
+        self._cluster = cluster = profiles.cluster
+        self._rows = rows
+        self._profiles = profiles
+        at: dict[int, list[int]] = {}
+        for row in rows:
+            at.setdefault(int(cluster.pods.node[row]), []).append(row)
+        self._at = list(at.items())
+
+    def __iter__(self) -> Iterator[tuple[list[int], tuple[Outlook, ...] | None]]:
+        """Pods of one node, and what becomes of each of them; None where only `schedule` tells that."""
+        try:
+            sides, pod = self._sides()
+        except (RareError, NotPreparedError):
+            yield list(self._rows), None
+            return
+        moves = any(side.moves for side in sides)
+        for spot, (node, rows) in enumerate(self._at):
+            mark = self._cluster.mark()
+            if moves:
+                self._cluster.remove(rows[0], waits=True)
+                pod = self._cluster.pods[rows[0]]
+            try:
+                outlooks = _outlooks(sides, spot, node, pod)
+            except (RareError, NotPreparedError):
+                outlooks = None
+            finally:
+                self._cluster.revert(mark)
+            yield rows, outlooks
+
+    def _sides(self) -> tuple[list[_Side], Pod]:
+        """What all pods of the kind share, and one of them as if it were new."""
+        cluster = self._cluster
+        mark = cluster.mark()
+        cluster.remove(self._at[0][1][0], waits=True)
+        pod = cluster.pods[self._at[0][1][0]]
+        cluster.revert(mark)
+        asked = self._profiles.asked(pod)
+        verdicts: dict[SharedPlugin, FilterWithout] = {}
+        raw: dict[SharedPlugin, RawScores] = {}
+        rejections = Rejections()
+        used: list[tuple[list[FilterWithout], list[RawScores]]] = []
+        for framework, its in zip(self._profiles.frameworks, asked, strict=True):
+            _check_enters(framework, pod)
+            nodes = framework.nodes
+            filtering = [its[plugin.name] for plugin in framework.plugins("filter", FilterPlugin)]
+            scoring = [its[plugin.name] for plugin in framework.plugins("score", ScorePlugin)]
+            for one in its.values():
+                if one not in filtering:
+                    _prepare_alone(one, pod, nodes, scores=one in scoring)
+            for one in filtering:
+                if one not in verdicts:
+                    verdicts[one] = FilterWithout(one, rejections, pod, nodes)
+            for one in scoring:
+                if one not in raw:
+                    raw[one] = RawScores(one, pod, nodes)
+            used.append(([verdicts[one] for one in filtering], [raw[one] for one in scoring]))
+        spots = np.array([node for node, _ in self._at], dtype=np.int64)
+        away = PodRows(pods=np.array([rows[0] for _, rows in self._at], dtype=np.int64), nodes=ClusterRows(spots))
+        parts = {one: one.nodes.take(TableRows(spots)).remove_pods(away) for one in self._profiles.frameworks}
+        columns: list[FilterWithout | RawScores] = [*verdicts.values(), *raw.values()]
+        for column in columns:
+            column.evaluate_own(pod, parts[column.asked.framework])
+        return [*self._put_together(used, rejections, pod)], pod
+
+    def _put_together(
+        self, used: list[tuple[list[FilterWithout], list[RawScores]]], rejections: Rejections, pod: Pod
+    ) -> Iterator[_Side]:
+        """Profiles whose Filter plugins say the same share what follows from that."""
+        filters: list[Filters] = []
+        scores: dict[tuple[RawScores, Filters], ScoreWithout] = {}
+        for framework, (verdicts, raw) in zip(self._profiles.frameworks, used, strict=True):
+            nodes = framework.nodes
+            passed = next((known for known in filters if known.say(verdicts)), None)
+            if passed is None:
+                passed = Filters(verdicts, nodes, len(self._at))
+                filters.append(passed)
+            parts = []
+            for one in raw:
+                if (one, passed) not in scores:
+                    scores[one, passed] = ScoreWithout(one, passed, pod, nodes)
+                parts.append((scores[one, passed], framework.profile.weights[one.plugin.name]))
+            yield _Side(passed, parts, rejections)
+
+
+class _Side:
+    """One profile."""
+
+    def __init__(self, filters: Filters, parts: list[tuple[ScoreWithout, int]], rejections: Rejections) -> None:
+        self.filters = filters
+        self.parts = parts
+        self.rejections = rejections
+        self.moves = filters.moves or any(column.asked.moves for column, _ in parts)
+        self._totals: IntArray = np.zeros_like(filters.base)
+        for column, weight in parts:
+            self._totals += column.weighted(weight)
+        self._totals[filters.base != FITS] = -1
+
+    def outlook(self, verdict: Verdict, scored: dict[ScoreWithout, Scored | None]) -> Outlook:
+        """`scored` has what every column says."""
+        node = verdict.node
+        scores: dict[str, IntArray] = {}
+        weights: dict[str, int] = {}
+        is_whole = verdict.is_whole or self.moves
+        total = 0
+        for column, weight in self.parts:
+            found = scored[column]
+            if found is None:
+                continue
+            name = column.asked.plugin.name
+            weights[name] = weight
+            scores[name] = found.weighted(weight)
+            if isinstance(found.found, int):
+                total += found.found * weight
+            else:
+                is_whole = True
+        if is_whole:
+            totals = np.zeros_like(verdict.first)
+            for numbers in scores.values():
+                totals += numbers
+            totals[verdict.first != FITS] = -1
+        else:
+            totals = self._totals.copy()
+            totals[node] = total if verdict.fits else -1
+        return Outlook(
+            verdicts=verdict.first,
+            rejections=self.rejections.found,
+            scores=scores,
+            weights=weights,
+            totals=totals,
+        )
+
+
+def _outlooks(sides: list[_Side], spot: int, node: int, pod: Pod) -> tuple[Outlook, ...]:
+    anew: dict[FilterWithout, IntArray] = {}
+    verdicts: dict[Filters, Verdict] = {}
+    scored: dict[ScoreWithout, Scored | None] = {}
+    for side in sides:
+        if side.filters not in verdicts:
+            verdicts[side.filters] = side.filters.without(spot, node, pod, anew)
+            if not (verdicts[side.filters].first == FITS).any():
+                raise RareError
+        verdict = verdicts[side.filters]
+        for column, _ in side.parts:
+            if column not in scored:
+                scored[column] = column.without(verdict, pod)
+    return tuple(side.outlook(verdicts[side.filters], scored) for side in sides)
+
+
+def _check_enters(framework: Framework, pod: Pod) -> None:
+    """Raises `RareError` where the pod would not enter the queue, or nominated pods count against it."""
+    for plugin in framework.plugins("preEnqueue", PreEnqueuePlugin):
+        if plugin.touches(pod) is Touch.CLUSTER or not plugin.pre_enqueue(pod).is_success:
+            raise RareError
+    if framework.nominated and len(framework.nominated_change(pod, framework.nodes)):
+        raise RareError
+
+
+def _prepare_alone(one: SharedPlugin, pod: Pod, nodes: NodeTable, *, scores: bool) -> None:
+    """PreFilter of a plugin without Filter, and PreScore of one without Score: they can still have a say."""
+    if one.moves and not scores:
+        raise RareError
+    one.prepare_filter(pod, nodes)
+    if not scores:
+        one.prepare_score(pod, nodes)
+
+
+def _looking(framework: Framework) -> list[Plugin]:
+    """The plugins that look at nodes."""
+    return list(dict.fromkeys(plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)))
+
+
+def _is_same(one: Framework, plugin: Plugin, other: Framework, its: Plugin) -> bool:
+    return (
+        type(plugin) is type(its)
+        and (one.release.version, one.release.gates) == (other.release.version, other.release.gates)
+        and all((plugin.name in one.profile.points[at]) is (its.name in other.profile.points[at]) for at in _POINTS)
+    )

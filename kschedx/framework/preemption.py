@@ -1,0 +1,634 @@
+"""Which pods would have to go: a dry run of preemption on every node where it could help.
+
+`victims` says whom a node could give up and in which order it would rather not, `dry_run` finds the smallest set on
+each node, and `selection` picks the node. Upstream: pkg/scheduler/framework/preemption, and the parts of
+pkg/scheduler/framework/plugins/defaultpreemption that it calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.errors import InputError
+from kschedx.findings import Finding
+from kschedx.framework.interface import CycleState, Handle, NotPreparedError, Room, StateKey
+from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts
+from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
+from kschedx.kube.scalars import LATEST
+from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kube.types import Pod, PodDisruptionBudget, PodGroup
+from kschedx.releases.release import Release
+from kschedx.snapshot.columns import (
+    BoolArray,
+    ClusterRow,
+    ClusterRows,
+    Column,
+    IntArray,
+    TableRow,
+    TableRows,
+    each_cluster_row,
+    each_row,
+    of_whole,
+    rows_by_group,
+    rows_where,
+)
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import PodTable
+
+# Preemption for a pod group as a whole, behind the gate WorkloadAwarePreemption. Its victims are not worked out.
+#
+# Upstream: runWorkloadAwarePreemption in pkg/scheduler/schedule_one_podgroup.go, PodGroupEvaluator in
+# pkg/scheduler/framework/preemption/podgrouppreemption.go.
+
+
+def may_evict_for(group: PodGroup, waiting: Sequence[int], pods: PodTable, release: Release) -> bool:
+    """Whether kube-scheduler looks for pods to evict for a group as a whole, once its pods find no room.
+
+    `waiting`: rows of its pods without a node. A group without a priority is taken for one that the API server has
+    not seen, which would give it its class's.
+    """
+    constraints = group.spec.scheduling_constraints
+    if not release.enabled("WorkloadAwarePreemption") or (constraints is not None and constraints.topology):
+        return False
+    if any(pods.specs[row].preemption_policy == "Never" for row in waiting):
+        return False
+    priority = group.spec.priority
+    if priority is None:
+        priority = max((int(pods.priorities[row]) for row in waiting), default=0)
+    return bool(np.any((pods.node >= 0) & (pods.priorities < priority)))
+
+
+# The pods that each node could give up, in the order in which they are asked whether they may stay.
+#
+# Upstream: SelectVictimsOnNode and filterPodsWithPDBViolation in pkg/scheduler/framework/plugins/defaultpreemption/
+# default_preemption.go, MoreImportantPod in pkg/scheduler/util/utils.go.
+
+FEW = 16
+"""Of up to so many nodes the pods are looked up, rather than those of all nodes sorted out."""
+
+
+class PotentialVictims(Struct, frozen=True, kw_only=True):
+    """Every pod of lower priority on some nodes, node by node: those of `index` i are `start[i]` to `start[i + 1]`.
+
+    On a node, the pods whose eviction a disruption budget forbids come first, then the others, each with the most
+    important first.
+    """
+
+    pods: IntArray
+    """(victim,) rows of the PodTable."""
+    index: IntArray
+    """(victim,) the node, as a row of the table."""
+    violating: BoolArray
+    """(victim,) whether evicting it, and everything more important on its node, exceeds a disruption budget."""
+    start: IntArray
+    """(node + 1,)"""
+
+    @property
+    def count(self) -> IntArray:
+        """(node,) how many pods a node could give up."""
+        return np.diff(self.start)
+
+    def at(self, nodes: TableRows, turn: int) -> IntArray:
+        """(node,) positions of the pods that these nodes are asked about in a turn."""
+        return self.start[nodes] + turn
+
+    def placed(self, positions: IntArray, nodes: NodeTable) -> PodRows:
+        """These potential victims on their nodes. `nodes` is the table that `index` counts in."""
+        return PodRows(pods=self.pods[positions], nodes=ClusterRows(nodes.rows[self.index[positions]]))
+
+
+Violating: TypeAlias = Callable[[PodTable, IntArray, IntArray], BoolArray]
+"""(victim,) whether disruption budgets forbid the eviction, of rows of the PodTable and the node of each, ascending;
+on a node the most important is first."""
+
+
+Exempt: TypeAlias = Callable[[PodTable, IntArray], BoolArray]
+"""(victim,) whether pods of lower priority, rows of the PodTable, are left alone all the same."""
+
+
+def potential_victims(
+    nodes: NodeTable,
+    priority: int,
+    violating: Violating,
+    *,
+    ranked_by_start: bool = True,
+    exempt: Exempt | None = None,
+) -> PotentialVictims:
+    """The pods that run on `nodes` and have a lower priority. Of equal priorities the one that started earlier is more
+    important where they are `ranked_by_start`, otherwise the one that was loaded first."""
+    pods = nodes.pods
+    table_row = np.full(len(nodes.cluster.nodes), -1, dtype=np.int64)
+    table_row[nodes.rows] = np.arange(len(nodes))
+    if len(nodes) <= FEW:
+        running = np.concatenate(
+            [pods.on_node(row) for row in each_cluster_row(nodes.rows)] or [np.zeros(0, dtype=np.int64)]
+        )
+        lower = running[pods.priorities[running] < priority]
+    else:
+        lower = np.flatnonzero((pods.node >= 0) & (pods.priorities < priority))
+        lower = lower[table_row[pods.node[lower]] >= 0]
+    if exempt is not None:
+        lower = lower[~exempt(pods, lower)]
+    # load order stands in for that of kube-scheduler's cache
+    return in_turn(nodes, lower, table_row[pods.node[lower]], violating, ranked_by_start=ranked_by_start)
+
+
+def in_turn(
+    nodes: NodeTable, lower: IntArray, index: IntArray, violating: Violating, *, ranked_by_start: bool = True
+) -> PotentialVictims:
+    """Pods on the nodes `index` (rows of the table) in the order in which they are asked; equals as they are given."""
+    pods = nodes.pods
+    started = pods.started[lower] if ranked_by_start else np.zeros(len(lower), dtype=np.int64)
+    turn = np.arange(len(lower))
+    # for a pod that has not started kube-scheduler takes the time at which it looks, and so turns their order around
+    turn = np.where(started == LATEST, -turn, turn)
+    order = np.lexsort((turn, started, -pods.priorities[lower], index))
+    if ranked_by_start:
+        _leave_equals_as_sorted(order, index, pods.priorities[lower], started)
+    lower, index = lower[order], index[order]
+    protected = violating(pods, lower, index)
+    order = np.lexsort((~protected, index))
+    return PotentialVictims(
+        pods=lower[order],
+        index=index,
+        violating=protected[order],
+        start=np.searchsorted(index, np.arange(len(nodes) + 1)).astype(np.int64),
+    )
+
+
+def by_importance(pods: PodTable, victims: Sequence[int]) -> list[int]:
+    """Higher priority first, then earlier start."""
+    started = pods.started
+    keys = [(-int(pods.priorities[row]), int(started[row])) for row in victims]
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    order = _as_sorted(tuple((places[key], key[1] == LATEST) for key in keys))
+    return [victims[position] for position in order]
+
+
+_Importance: TypeAlias = tuple[int, bool]
+"""A pod's place, 0 for the most important and the same for equals, and whether it has not started."""
+
+
+def _more_important(one: _Importance, other: _Importance) -> bool:
+    """Of two equals that have not started the one that is looked at first: each start is the time of the look."""
+    return one[0] < other[0] or (one[0] == other[0] and one[1])
+
+
+@lru_cache(maxsize=4096)
+def _as_sorted(pods: tuple[_Importance, ...]) -> tuple[int, ...]:
+    """Positions in the order in which kube-scheduler's sort leaves the pods. It is not stable, but always the same."""
+    positions = list(range(len(pods)))
+    sort_slice(positions, lambda one, other: _more_important(pods[one], pods[other]))
+    return tuple(positions)
+
+
+def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArray, started: IntArray) -> None:
+    """Put equally important pods of a node into kube-scheduler's order, in place, where the node has so many that its
+    sort is no longer an insertion sort. `order` sorts the other three; a lower number was loaded earlier."""
+    node, priority, start = index[order], priorities[order], started[order]
+    changes = (np.diff(node) != 0) | (np.diff(priority) != 0) | (np.diff(start) != 0)
+    first = np.flatnonzero(np.diff(node, prepend=-1))
+    count = np.diff(first, append=len(order))
+    many = count > LONGEST_INSERTION
+    for low, length in zip(first[many].tolist(), count[many].tolist(), strict=True):
+        inside = slice(low, low + length)
+        change = changes[low : low + length - 1]
+        if change.all():
+            continue
+        loaded = np.sort(order[inside])
+        place = np.concatenate([[0], np.cumsum(change)])[np.argsort(order[inside])]
+        pods = tuple(zip(place.tolist(), (started[loaded] == LATEST).tolist(), strict=True))
+        order[inside] = loaded[list(_as_sorted(pods))]
+
+
+def exceeding(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:
+    """`Violating`: whether a budget is exhausted when its pods on one node are evicted in this order.
+
+    Every node counts for itself, since the pod needs only one.
+    """
+    violating = np.zeros(len(rows), dtype=np.bool_)
+    labels, namespaces = pods.labels.take(rows), pods.namespaces.take(rows)
+    code_of = {name: code for code, name in enumerate(namespaces.values)}
+    order, start = rows_by_group(namespaces.codes, len(code_of))
+    for budget in budgets:
+        namespace = code_of.get(budget.metadata.namespace)
+        selector = None if namespace is None else budget_selector(budget)
+        if selector is None or namespace is None:
+            continue
+        inside = order[start[namespace] : start[namespace + 1]]
+        matching = inside[labels.take(inside).where(partial(covers, selector))]
+        disrupted = budget.status.disrupted_pods
+        if disrupted:
+            # the API server has counted these already
+            fresh = [pods.names[rows[victim]] not in disrupted for victim in matching]
+            matching = matching[np.array(fresh, dtype=np.bool_)]
+        nodes = index[matching]
+        nth = np.arange(1, len(nodes) + 1) - np.searchsorted(nodes, nodes)
+        violating[matching[nth > (budget.status.disruptions_allowed or 0)]] = True
+    return violating
+
+
+def covers(selector: Selector, labels: dict[str, str]) -> bool:
+    """A pod without labels belongs to no budget, whatever the selector."""
+    return bool(labels) and selector.matches(labels)
+
+
+def budget_selector(budget: PodDisruptionBudget) -> Selector | None:
+    """Whom a budget covers; None where that is nobody: its selector is missing, empty or broken."""
+    try:
+        selector = compile_selector(budget.spec.selector)
+    except InputError:
+        return None
+    return selector if selector.requirements else None
+
+
+# The node on which preemption hurts least.
+#
+# Upstream: pickOneNodeForPreemption in pkg/scheduler/framework/preemption/preemption.go.
+
+_NO_NEGATIVE = 2**31
+"""Added to a priority, an int32, before it is summed: more victims never sum up to less."""
+
+
+def _violations(candidate: Candidate, pods: PodTable) -> int:
+    return candidate.pdb_violations
+
+
+def _highest_priority(candidate: Candidate, pods: PodTable) -> int:
+    return int(pods.priorities[candidate.victims[0]])
+
+
+def _sum_of_priorities(candidate: Candidate, pods: PodTable) -> int:
+    return sum(int(pods.priorities[victim]) + _NO_NEGATIVE for victim in candidate.victims)
+
+
+def _number(candidate: Candidate, pods: PodTable) -> int:
+    return len(candidate.victims)
+
+
+def _latest_start(candidate: Candidate, pods: PodTable) -> int:
+    """Negated: the earliest start among the victims of the highest priority should be as late as possible."""
+    priorities = [int(pods.priorities[victim]) for victim in candidate.victims]
+    highest = max(priorities)
+    starts = zip(candidate.victims, priorities, strict=True)
+    return -min(int(pods.started[victim]) for victim, priority in starts if priority == highest)
+
+
+Rule: TypeAlias = Callable[[Candidate, PodTable], int]
+
+RULES: tuple[Rule, ...] = (
+    _violations,
+    _highest_priority,
+    _sum_of_priorities,
+    _number,
+    _latest_start,
+)
+"""The lowest number wins; a rule counts only among the candidates that all rules before it leave equal."""
+
+RULES_WITHOUT_START = RULES[:-1]
+"""Those of the scheduler before the framework, which has no use for start times."""
+
+
+def best_candidates(
+    candidates: Sequence[Candidate],
+    pods: PodTable,
+    rules: Sequence[Rule] = RULES,
+    ranks: IntArray | None = None,
+) -> tuple[Candidate, ...]:
+    """The candidates that no rule tells apart; kube-scheduler takes any of them. `ranks` (candidate, rule) is what the
+    rules say, where that is known."""
+    if ranks is not None:
+        rows = np.arange(len(candidates))
+        for column in ranks.T:
+            rows = rows[column[rows] == column[rows].min()]
+        return tuple(candidates[row] for row in rows.tolist())
+    left = tuple(candidates)
+    for rule in rules:
+        if len(left) < 2:
+            break
+        numbers = [rule(candidate, pods) for candidate in left]
+        least = min(numbers)
+        left = tuple(candidate for candidate, number in zip(left, numbers, strict=True) if number == least)
+    return left
+
+
+# What dry runs of one kind of pod came to, node by node, kept while the nodes stay as they are.
+
+
+class KeptDryRuns:
+    """Arrays are (node,) over the whole cluster. Unlike other values of a CycleState it changes in place: whoever puts
+    it there says with `forget` which nodes have changed."""
+
+    def __init__(self, count: int) -> None:
+        self._is_known = np.zeros(count, dtype=np.bool_)
+        self._codes: IntArray = np.zeros(count, dtype=np.int64)
+        self._reason: IntArray = np.zeros(count, dtype=np.int64)
+        self._reasons: list[tuple[str, ...]] = []
+        self._candidates = np.full(count, None, dtype=np.object_)
+        """A `Candidate` where the code is Success."""
+        self._ranks: IntArray = np.zeros((count, len(RULES)), dtype=np.int64)
+
+    def forget(self, nodes: ClusterRows) -> None:
+        self._is_known[nodes] = False
+
+    def unknown(self, nodes: NodeTable) -> TableRows:
+        """Rows of the table that have to be tried."""
+        return rows_where(~self._is_known[nodes.rows])
+
+    def put(
+        self, candidates: Mapping[ClusterRow, Candidate], statuses: Mapping[ClusterRow, Status], pods: PodTable
+    ) -> None:
+        """What came of trying some nodes."""
+        for row, status in statuses.items():
+            self._is_known[row] = True
+            self._codes[row] = status.code
+            self._reason[row] = self._number(status.reasons)
+            found = self._candidates[row] = candidates.get(row)
+            if found is not None:
+                self._ranks[row] = [rule(found, pods) for rule in RULES]
+
+    def _number(self, reasons: tuple[str, ...]) -> int:
+        if reasons not in self._reasons:
+            self._reasons.append(reasons)
+        return self._reasons.index(reasons)
+
+    def on(self, nodes: NodeTable, untried: Status) -> tuple[tuple[Candidate, ...], IntArray, Verdicts]:
+        """The candidates among nodes that are all known, in node order, (candidate, rule) what the rules of selection
+        say of each, and the verdicts of the whole cluster, `untried` for all other nodes."""
+        able = nodes.rows[self._codes[nodes.rows] == Code.SUCCESS]
+        candidates: tuple[Candidate, ...] = tuple(self._candidates[able].tolist())
+        codes = np.full(len(self._codes), untried.code, dtype=np.int64)
+        reason = np.full(len(self._codes), len(self._reasons), dtype=np.int64)
+        codes[nodes.rows], reason[nodes.rows] = self._codes[nodes.rows], self._reason[nodes.rows]
+        verdicts = Verdicts(codes=codes, reasons=Column(reason, [*self._reasons, untried.reasons]))
+        return candidates, self._ranks[able], verdicts
+
+
+KEPT: StateKey[KeptDryRuns] = StateKey("KeptDryRuns")
+
+
+# The smallest set of pods to evict, on all nodes at once.
+#
+# Every node stands in a world of its own, so a wave over all of them costs as much as a single filter run: one wave
+# evicts every pod of lower priority, then the n-th wave asks each node whether its n-th pod may stay.
+#
+# Upstream: DryRunPreemption in pkg/scheduler/framework/preemption/preemption.go, SelectVictimsOnNode in
+# pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go.
+
+_FEW_NODES = 4
+
+NO_VICTIMS = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("No preemption victims found for incoming pod",))
+NOT_HELPFUL = Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=("Preemption is not helpful for scheduling",))
+
+
+class DryRun(Struct, frozen=True, kw_only=True):
+    """What preemption could do on each node."""
+
+    candidates: tuple[Candidate, ...]
+    """In node order."""
+    verdicts: Verdicts
+    """(node,) of the whole cluster: Success for a candidate, otherwise why the node is none."""
+    ranks: IntArray | None = None
+    """(candidate, rule) what the rules of selection say of each, where that is known already."""
+
+
+class Bounds(Protocol):
+    """What a plugin holds a node to beside Filter, while pods leave it and come back; it keeps count of them itself.
+    All potential victims have left when it is asked first."""
+
+    def refusal(self, node: ClusterRow) -> Status | None:
+        """Why the node is no candidate though the pod fits now."""
+        ...
+
+    def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
+        """Whether a pod that has come back may stay; `fits`: Filter lets it. A status ends the node's dry run."""
+        ...
+
+
+class _Tried(Struct, frozen=True, kw_only=True):
+    """What came of it, node by node."""
+
+    candidates: Mapping[ClusterRow, Candidate]
+    statuses: Mapping[ClusterRow, Status]
+    explain: Callable[[ClusterRow], tuple[Finding, ...]] = lambda _: ()
+
+
+def dry_run(
+    handle: Handle,
+    state: CycleState,
+    pod: Pod,
+    nodes: NodeTable,
+    budgets: Sequence[PodDisruptionBudget],
+    *,
+    exempt: Exempt | None = None,
+    nobody: Callable[[str], Status] = lambda _: NO_VICTIMS,
+    potential: PotentialVictims | None = None,
+    bounds: Bounds | None = None,
+) -> DryRun:
+    """Evict as few pods as possible from each of `nodes`, which stand as in the cluster, so that `pod` fits there.
+
+    Pods that are `exempt` stay whatever their priority is; `nobody` is the status of a node, by name, without any that
+    could go. With `potential` these are the ones that could go, in place of those of lower priority.
+
+    Where `state` has `KEPT`, only nodes are tried that have changed since; then the verdicts have no findings.
+    """
+
+    def run(nodes: NodeTable, potential: PotentialVictims | None) -> _Tried:
+        if potential is None:
+            potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets), exempt=exempt)
+        trial = Trial(handle=handle, state=state.clone(), pod=pod, nodes=nodes, potential=potential, bounds=bounds)
+        return _tried(trial, nobody)
+
+    if potential is not None or KEPT not in state:
+        found = run(nodes, potential)
+        verdicts = _verdicts(nodes, found.statuses, found.explain)
+        return DryRun(candidates=tuple(found.candidates.values()), verdicts=verdicts)
+    kept = state[KEPT]
+    unknown = kept.unknown(nodes)
+    if len(unknown):
+        found = run(nodes.take(unknown), None)
+        kept.put(found.candidates, found.statuses, nodes.pods)
+    candidates, ranks, verdicts = kept.on(nodes, NOT_HELPFUL)
+    return DryRun(candidates=candidates, verdicts=verdicts, ranks=ranks)
+
+
+class Evicted(Struct, frozen=True, kw_only=True):
+    """Who has to go; arrays are (victim,)."""
+
+    gone: BoolArray
+    unfit: BoolArray
+    """Filter does not let the pod in beside these; a disruption budget that this violates counts."""
+    failed: Mapping[ClusterRow, Status] = {}
+
+    @classmethod
+    def where(cls, gone: BoolArray) -> Evicted:
+        return cls(gone=gone, unfit=gone)
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """Pods leave the nodes of a table, and come back as long as `pod` fits there beside them."""
+
+    handle: Handle
+    state: CycleState
+    """The trial's own: it moves with the pods."""
+    pod: Pod
+    nodes: NodeTable
+    potential: PotentialVictims
+    """Those of `nodes`."""
+    bounds: Bounds | None = None
+
+    def without_anybody(self, world: NodeTable) -> NodeTable:
+        """`world`, a part of the nodes, when all potential victims have left. Raises `NotPreparedError`."""
+        everyone = self.potential.placed(np.arange(len(self.potential.pods)), self.nodes)
+        return self.handle.remove_pods(self.state, self.pod, world, everyone)
+
+    def reprieve(self, world: NodeTable, fits: TableRows) -> Evicted:
+        """Which pods must go from the nodes `fits`, rows of `nodes`, that `world` holds without any of theirs."""
+        potential = self.potential
+        gone = np.zeros(len(potential.pods), dtype=np.bool_)
+        unfit = gone.copy()
+        failed: dict[ClusterRow, Status] = {}
+        turn = 0
+        while len(fits):
+            more = potential.count[fits] > turn
+            fits, world = TableRows(fits[more]), world.take(rows_where(more))
+            asked = potential.at(fits, turn)
+            world = self.handle.add_pods(self.state, self.pod, world, potential.placed(asked, self.nodes))
+            gone[asked] = unfit[asked] = ~self.handle.passes_filters(self.state, self.pod, world).passed
+            if self.bounds is not None:
+                for node, victim in zip(each_cluster_row(world.rows), asked.tolist(), strict=True):
+                    answer = self.bounds.stays(node, int(potential.pods[victim]), fits=not unfit[victim])
+                    gone[victim] = answer is not True
+                    if isinstance(answer, Status):
+                        failed.setdefault(node, answer)
+            leaving = potential.placed(asked[gone[asked]], self.nodes)
+            world = self.handle.remove_pods(self.state, self.pod, world, leaving)
+            turn += 1
+        return Evicted(gone=gone, unfit=unfit, failed=failed)
+
+    def candidate(self, row: TableRow, evicted: Evicted, *, by_rank: bool) -> Candidate:
+        """The node in a row of `nodes`. `by_rank`: the most important victim is first even where others violate a
+        disruption budget."""
+        own = slice(int(self.potential.start[row]), int(self.potential.start[row + 1]))
+        gone, violating = evicted.gone[own], self.potential.violating[own]
+        victims = [int(victim) for victim in self.potential.pods[own][gone]]
+        if by_rank and violating.any() and not violating.all():
+            victims = by_importance(self.nodes.pods, victims)
+        violations = int(np.count_nonzero(violating & evicted.unfit[own]))
+        return Candidate(node=self.nodes.cluster_row(row), victims=tuple(victims), pdb_violations=violations)
+
+
+def _tried(trial: Trial, nobody: Callable[[str], Status]) -> _Tried:
+    handle, state, pod, nodes, potential = trial.handle, trial.state, trial.pod, trial.nodes, trial.potential
+    names = nodes.cluster.names
+    unable = nodes.take(rows_where(potential.count == 0))
+    statuses = {node: nobody(names[node]) for node in each_cluster_row(unable.rows)}
+    able = rows_where(potential.count > 0)
+    world = nodes.take(able)
+    try:
+        world = trial.without_anybody(world)
+    except NotPreparedError as missing:
+        # PreFilter rejected the pod before a plugin that would have to know who is gone
+        failed = Status(code=Code.ERROR, reasons=(str(missing),))
+        statuses |= dict.fromkeys(each_cluster_row(world.rows), failed)
+        return _Tried(candidates={}, statuses=statuses)
+    outcome = handle.passes_filters(state, pod, world)
+    stuck = {world.cluster_row(row): row for row in each_row(rows_where(~outcome.passed))}
+    statuses |= {node: _verdict(outcome, row) for node, row in stuck.items()}
+
+    passed = outcome.passed
+    if trial.bounds is not None:
+        refused = {node: trial.bounds.refusal(node) for node in each_cluster_row(world.rows) if node not in stuck}
+        statuses |= {node: status for node, status in refused.items() if status is not None}
+        passed = passed & np.array([refused.get(node) is None for node in each_cluster_row(world.rows)], dtype=np.bool_)
+    fits = TableRows(able[passed])
+    left = world.take(rows_where(passed))
+    room = handle.room(state, pod, left) if trial.bounds is None else None
+    if room is not None:
+        evicted = Evicted.where(_reprieve_by_room(room, fits, potential))
+    else:
+        evicted = trial.reprieve(left, fits)
+    by_rank = handle.release.behaviour.victims_are_ordered_by_importance
+    candidates: dict[ClusterRow, Candidate] = {}
+    for row in each_row(fits):
+        node = nodes.cluster_row(row)
+        if node in evicted.failed:
+            statuses[node] = evicted.failed[node]
+            continue
+        found = trial.candidate(row, evicted, by_rank=by_rank)
+        if found.victims:
+            candidates[node] = found
+            statuses[node] = SUCCESS
+        else:
+            text = f'expected at least one victim pod on node "{names[node]}"'
+            statuses[node] = Status(code=Code.ERROR, reasons=(text,))
+
+    def explain(node: ClusterRow) -> tuple[Finding, ...]:
+        return outcome.status(stuck[node]).findings if node in stuck else ()
+
+    return _Tried(candidates=candidates, statuses=statuses, explain=explain)
+
+
+def _reprieve_by_room(room: Room, fits: TableRows, potential: PotentialVictims) -> BoolArray:
+    """As `Trial.reprieve`, where a pod fits as long as some sums over the pods of its node stay within bounds.
+
+    `room` is that of the nodes `fits`.
+    """
+    free, count = room.limit - room.used, potential.count[fits]
+    if len(fits) <= _FEW_NODES:
+        return _reprieve_one_by_one(room, fits, potential, free)
+    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+    every = room.weights(potential.pods)
+    for turn in range(int(count.max(initial=0))):
+        rows = np.flatnonzero(count > turn)
+        asked = potential.at(TableRows(fits[rows]), turn)
+        weights = every[asked]
+        stays = (weights <= free[rows]).all(axis=1)
+        evicted[asked[~stays]] = True
+        free[rows[stays]] -= weights[stays]
+    return evicted
+
+
+def _reprieve_one_by_one(room: Room, fits: TableRows, potential: PotentialVictims, free: IntArray) -> BoolArray:
+    """The same; for few nodes arrays of one element cost more than the numbers in them."""
+    evicted = np.zeros(len(potential.pods), dtype=np.bool_)
+    for row, left in zip(fits.tolist(), free.tolist(), strict=True):
+        first, last = int(potential.start[row]), int(potential.start[row + 1])
+        for victim, weights in enumerate(room.weights(potential.pods[first:last]).tolist(), start=first):
+            after = [room - weight for room, weight in zip(left, weights, strict=True)]
+            if min(after, default=0) < 0:
+                evicted[victim] = True
+            else:
+                left = after
+    return evicted
+
+
+def _verdict(outcome: FilterOutcome, index: TableRow) -> Status:
+    """Why the pod does not fit even then; findings are left to `explain`."""
+    nominated = outcome.with_nominated.get(index)
+    code = Code(int(outcome.codes[index]))
+    plugin = outcome.plugins[int(outcome.plugin[index])]
+    if nominated is not None:
+        plugin, reasons = nominated.plugin, nominated.reasons
+    else:
+        reasons = outcome.verdicts[int(outcome.plugin[index])].reasons[index]
+    if not code.is_rejection:
+        reasons = (f'running "{plugin}" filter plugin: {", ".join(reasons)}',)
+    return Status(code=code, reasons=reasons, plugin=plugin)
+
+
+def _verdicts(
+    nodes: NodeTable, statuses: Mapping[ClusterRow, Status], explain: Callable[[ClusterRow], tuple[Finding, ...]]
+) -> Verdicts:
+    """(node,) of the whole cluster; nodes without a status were not tried."""
+    every = [statuses.get(node, NOT_HELPFUL) for node in map(ClusterRow, range(len(nodes.cluster.nodes)))]
+    return Verdicts(
+        codes=np.array([status.code for status in every], dtype=np.int64),
+        reasons=Column.of(status.reasons for status in every),
+        explain=lambda row: explain(of_whole(row)),
+    )

@@ -1,0 +1,225 @@
+"""What would make the autoscaler help a pod: each is tried in a loop of its own before it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.autoscaler.cluster import Autoscaler, GroupVerdict, PodScaling
+from kschedx.autoscaler.flags import Flags
+from kschedx.autoscaler.pods import PodOutcome
+from kschedx.autoscaler.remedies import (
+    AddGroup,
+    AutoscalerRemedy,
+    RaiseMaximum,
+    RaisePriority,
+    RemedyStep,
+    RequestAtMost,
+    ResourceAmount,
+    SetFlag,
+    TolerateTaints,
+    UncordonNode,
+)
+from kschedx.autoscaler.sizes import AT_MAXIMUM
+from kschedx.autoscaler.status import AutoscalerStatus, Health, NodeGroupStatus, ScaleUp
+from kschedx.autoscaler.templates import CloudTemplate, Template, daemon_sets
+from kschedx.findings import InsufficientResource
+from kschedx.fixes import pod_edits
+from kschedx.fixes.node_requirements import labels_for, required_terms
+from kschedx.framework.config import Profile
+from kschedx.framework.runtime import request_options
+from kschedx.kube.quantity import Unit
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.types import Pod, Taint
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_TRIALS = 6
+MOST_MODELS = 3
+"""Groups after which one that is not there is modelled."""
+LEAST_SHARE = 2
+"""A request is not cut to less than half."""
+_PLENTY = 1000
+
+
+class _Trial(Struct, frozen=True, kw_only=True):
+    step: RemedyStep
+    pod: Pod
+    snapshot: Snapshot | None = None
+    status: AutoscalerStatus | None = None
+    templates: Mapping[str, CloudTemplate] | None = None
+    """Of groups that are not there."""
+    flags: Flags | None = None
+
+
+def remedies(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> tuple[AutoscalerRemedy, ...]:
+    """For a pod that nothing is added for; changes to the pod come first, and a group that is not there yet where
+    nothing else helps."""
+    if scaling.choice is not None or scaling.is_waiting:
+        return ()
+    found: dict[RemedyStep, AutoscalerRemedy] = {}
+    for trial in islice(_trials(autoscaler, scaling, pod), MOST_TRIALS):
+        remedy = _tried(autoscaler, trial)
+        if remedy is not None:
+            found.setdefault(remedy.step, remedy)
+    if not found:
+        tried = (_tried(autoscaler, trial) for trial in islice(_new_groups(autoscaler, scaling, pod), MOST_MODELS))
+        return tuple(islice((remedy for remedy in tried if remedy is not None), 1))
+    return tuple(found.values())
+
+
+def _tried(autoscaler: Autoscaler, trial: _Trial) -> AutoscalerRemedy | None:
+    then = autoscaler.about(
+        trial.pod, snapshot=trial.snapshot, status=trial.status, templates=trial.templates, flags=trial.flags
+    )
+    if then is None:
+        return None
+    if then.choice is None and then.is_waiting:
+        fitting = next(group.name for group in then.groups if group.fits and not group.skipped)
+        return (
+            None if isinstance(trial.step, RaiseMaximum) else AutoscalerRemedy(step=trial.step, group=fitting, nodes=0)
+        )
+    if then.choice is None or not then.choice.resizes:
+        return None
+    first = then.choice.resizes[0]
+    step = trial.step
+    if isinstance(step, RaiseMaximum):
+        step = replace(step, after=first.after)
+    return AutoscalerRemedy(step=step, group=first.group, nodes=first.after - first.before)
+
+
+def _trials(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
+    if scaling.pod.outcome is PodOutcome.EXPENDABLE:
+        cutoff = autoscaler.flags.expendable_pods_priority_cutoff
+        raised = replace(pod, spec=replace(pod.spec, priority=cutoff))
+        yield _Trial(step=RaisePriority(at_least=cutoff), pod=raised)
+    if scaling.pod.outcome is not PodOutcome.CONSIDERED:
+        return
+    for group in scaling.groups:
+        if not group.skipped and group.template is not None and len(group.rejections) == 1:
+            yield from _of_rejection(autoscaler, group, pod)
+    for group in scaling.groups:
+        if group.fits and group.skipped == (AT_MAXIMUM,):
+            groups = autoscaler.status.groups
+            larger = (replace(one, max_size=one.target + _PLENTY) if one.name == group.name else one for one in groups)
+            status = replace(autoscaler.status, groups=tuple(larger))
+            step = RaiseMaximum(group=group.name, before=group.max_size, after=_PLENTY)
+            yield _Trial(step=step, pod=pod, status=status)
+
+
+def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iterator[_Trial]:
+    """By the only plugin that rejects the pod on the group's template."""
+    (status,) = group.rejections
+    template = group.template
+    assert template is not None, "who rejects the pod has looked at a template"
+    match status.plugin:
+        case "TaintToleration":
+            taints = tuple(_untolerated(template.node.spec.taints, pod))
+            yield _Trial(step=TolerateTaints(taints=taints), pod=pod_edits.tolerating(pod, taints))
+        case "NodeResourcesFit":
+            short = [one for one in status.findings if isinstance(one, InsufficientResource)]
+            if len(short) < len(status.findings) or any(one.free * LEAST_SHARE < one.requested for one in short):
+                return
+            options = request_options(autoscaler.release)
+            amounts = []
+            changed: Pod | None = pod
+            for one in short:
+                unit = Unit.of(one.resource)
+                step = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}[unit]
+                amount = one.free // step * step
+                changed = changed and pod_edits.requesting(changed, one.resource, amount, options)
+                amounts.append(ResourceAmount(resource=one.resource, amount=amount))
+            if changed is not None:
+                yield _Trial(step=RequestAtMost(amounts=tuple(amounts)), pod=changed)
+        case "NodeUnschedulable" if template.source != "template":
+            name = template.source.removeprefix("node/")
+            row = autoscaler.snapshot.cluster.index[name]
+            node = autoscaler.snapshot.cluster.nodes[row]
+            open_ = replace(
+                node,
+                spec=replace(
+                    node.spec,
+                    unschedulable=False,
+                    taints=tuple(one for one in node.spec.taints if one.key != "node.kubernetes.io/unschedulable"),
+                ),
+            )
+            yield _Trial(step=UncordonNode(node=name), pod=pod, snapshot=autoscaler.snapshot.with_nodes({row: open_}))
+            if autoscaler.behaviour.cordoned_templates_can_be_opened:
+                flags = replace(autoscaler.flags, scale_from_unschedulable=True)
+                yield _Trial(step=SetFlag(name="scale-from-unschedulable"), pod=pod, flags=flags)
+
+
+def _untolerated(taints: tuple[Taint, ...], pod: Pod) -> Iterator[Taint]:
+    for taint in taints:
+        if untolerated((taint,), pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False) is not None:
+            yield taint
+
+
+def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterator[_Trial]:
+    """Groups like those that are there, the nearest first, but for the labels that the pod asks for and the taints that
+    it does not tolerate."""
+    if scaling.pod.outcome is not PodOutcome.CONSIDERED:
+        return
+    models = sorted(
+        (group for group in scaling.groups if group.template is not None and group.rejections),
+        key=lambda group: len(group.rejections),
+    )
+    asking = _Asking(pod=pod, profile=autoscaler.profile, snapshot=autoscaler.snapshot)
+    for group in models:
+        plugins = {status.plugin for status in group.rejections}
+        template = group.template
+        if template is None or not plugins <= _OF_LABELS_AND_TAINTS:
+            continue
+        for requirements in required_terms(asking):
+            named = labels_for(template.node.metadata.labels, requirements)
+            if named is not None and not named[0] and named[1] != template.node.metadata.labels:
+                yield _new_group(autoscaler, template, group, named[1], pod)
+                break
+
+
+_OF_LABELS_AND_TAINTS = frozenset({"NodeAffinity", "TaintToleration", "VolumeBinding", "VolumeZone"})
+"""The plugins that a group's labels and taints can satisfy."""
+
+
+def _new_group(
+    autoscaler: Autoscaler, template: Template, like: GroupVerdict, labels: Mapping[str, str], pod: Pod
+) -> _Trial:
+    node = template.node
+    before = node.metadata.labels
+    without = tuple(_untolerated(node.spec.taints, pod))
+    changed = replace(
+        node,
+        metadata=replace(node.metadata, labels=dict(labels)),
+        spec=replace(node.spec, taints=tuple(one for one in node.spec.taints if one not in without)),
+    )
+    name = f"{like.name}-new"
+    groups = autoscaler.status.groups
+    new = NodeGroupStatus(name=name, target=0, max_size=_PLENTY, health=Health.HEALTHY, scale_up=ScaleUp.NO_ACTIVITY)
+    step = AddGroup(
+        like=like.name,
+        labels=tuple(sorted((key, value) for key, value in labels.items() if before.get(key) != value)),
+        without_labels=tuple(sorted(before.keys() - labels.keys())),
+        without_taints=without,
+    )
+    return _Trial(
+        step=step,
+        pod=pod,
+        status=replace(autoscaler.status, groups=(*groups, new)),
+        templates={name: CloudTemplate(node=changed, pods=_not_made_anew(autoscaler, template))},
+    )
+
+
+def _not_made_anew(autoscaler: Autoscaler, template: Template) -> tuple[Pod, ...]:
+    """The pods of a template that come with every node, but for those that a known DaemonSet makes where it runs."""
+    known = {one.uid for one in daemon_sets(autoscaler.snapshot)}
+    return tuple(
+        pod for pod in template.pods if pod.metadata.controller is None or pod.metadata.controller.uid not in known
+    )
+
+
+class _Asking(Struct, frozen=True, kw_only=True):
+    pod: Pod
+    profile: Profile
+    snapshot: Snapshot

@@ -1,0 +1,139 @@
+"""On which nodes a DaemonSet runs, on which not, and why.
+
+Its controller makes a pod for each node that the template's node selector, node affinity and tolerations allow, and
+names the node in it; kube-scheduler then decides on that node alone. Upstream: NodeShouldRunDaemonPod and Predicates in
+pkg/controller/daemon/daemon_controller.go.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.explain.admission import Ledger
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.node_groups import Blocker, NodeGroup
+from kschedx.explain.setup import Setup
+from kschedx.explain.subject import Subject
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pod import explain
+from kschedx.kube.resource_quota import not_created
+from kschedx.kube.workloads import pinned
+from kschedx.snapshot.columns import each_row
+
+LEAVES_OUT = frozenset({"NodeName", "NodeAffinity", "TaintToleration"})
+"""Plugins whose rules the controller applies itself: it makes no pod for the nodes that they reject."""
+
+
+class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
+    """What becomes of a DaemonSet's pods, its own running ones aside."""
+
+    name: str
+    """`namespace/name`."""
+    explanation: Explanation
+    """Of a pod that is not tied to a node."""
+    subject: Subject
+    setup: Setup
+    has_pod: frozenset[str] = frozenset()
+    """The nodes that have its pod already, which quotas count."""
+
+    @cached_property
+    def _made(self) -> tuple[int, str]:
+        """How many of the pods that are to come quotas let in, and why not the next."""
+        nodes = (*self.runs, *(name for group in self.waits for name in self.names(group)))
+        quotas = Ledger(self.subject.snapshot, self.setup.release)
+        number = len(self.has_pod.intersection(nodes))
+        for _ in range(len(nodes) - number):
+            refusal = quotas.take(self.subject.pod)
+            if refusal is not None:
+                return number, not_created(self.subject.pod, refusal)
+            number += 1
+        return number, ""
+
+    @property
+    def refused(self) -> int:
+        """Of how many nodes the API server does not take the pod, whichever they are."""
+        return len(self.runs) + sum(group.count for group in self.waits) - self._made[0]
+
+    @property
+    def refusal(self) -> str:
+        """Why, in the words of the event; empty where it takes all."""
+        return self._made[1]
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        return Diagnosis(self.explanation.cycle)
+
+    @cached_property
+    def runs(self) -> tuple[str, ...]:
+        """The nodes on which its pod fits."""
+        cycle = self.explanation.cycle
+        if self.diagnosis.stops or cycle.nodes is None or cycle.feasible is None:
+            return ()
+        return tuple(map(cycle.nodes.name, each_row(cycle.feasible)))
+
+    @cached_property
+    def waits(self) -> tuple[NodeGroup, ...]:
+        """Nodes for which a pod is made that does not fit, by what rejects it."""
+        return tuple(group for group in self.diagnosis.groups if not _is_left_out(group))
+
+    @cached_property
+    def left_out(self) -> tuple[NodeGroup, ...]:
+        """Nodes for which no pod is made; what else would reject it there is of no interest."""
+        found: dict[tuple[Blocker, ...], NodeGroup] = {}
+        for group in filter(_is_left_out, self.diagnosis.groups):
+            blockers = tuple(one for one in group.exemplar.blockers if one.plugin in LEAVES_OUT)
+            key = tuple(replace(one, is_verdict=True) for one in blockers)
+            rows = found[key].rows if key in found else ()
+            found[key] = NodeGroup(rows=(*rows, *group.rows), exemplar=replace(group.exemplar, blockers=blockers))
+        return tuple(found.values())
+
+    def names(self, group: NodeGroup) -> tuple[str, ...]:
+        nodes = self.explanation.cycle.nodes
+        assert nodes is not None, "only nodes that were evaluated are in groups"
+        return tuple(nodes.name(row) for row in group.rows)
+
+    def on(self, node: str) -> Explanation:
+        """The pod that the controller makes for one node."""
+        return explain(replace(self.subject, pod=pinned(self.subject.pod, node), first=None), self.setup)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Scheduled where every pod that is made fits."""
+        outcome = self.explanation.outcome
+        if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
+            is_whole = self.runs and not self.waits and not self.refused
+            return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
+        return outcome
+
+    def to_dict(self) -> dict[str, object]:
+        """The Explanation of a pod that is not tied to a node, and the DaemonSet's nodes."""
+        found = {
+            "name": self.name,
+            "runs": list(self.runs),
+            "waits": [list(self.names(group)) for group in self.waits],
+            "leftOut": [list(self.names(group)) for group in self.left_out],
+            **({"refused": self.refused, "refusal": self.refusal} if self.refused else {}),
+        }
+        return {**self.explanation.to_dict(), "daemonSet": found}
+
+
+def explain_daemon_set(name: str, subject: Subject, setup: Setup) -> DaemonSetAnswer:
+    """`subject` is the pod of its template, `name` is `namespace/name`. Raises as `explain`."""
+    namespace, _, own = name.partition("/")
+    pods = subject.snapshot.pods
+    is_own = pods.owners.where(
+        lambda owners: any(one.controller and one.kind == "DaemonSet" and one.name == own for one in owners)
+    ) & pods.namespaces.where(lambda space: space == namespace)
+    rows = np.flatnonzero(is_own).tolist()
+    alone = replace(subject, snapshot=subject.snapshot.without_pods(rows), first=None) if rows else subject
+    has_pod = frozenset(pods.node_names[row] for row in rows)
+    return DaemonSetAnswer(name=name, explanation=explain(alone, setup), subject=alone, setup=setup, has_pod=has_pod)
+
+
+def _is_left_out(group: NodeGroup) -> bool:
+    return any(blocker.plugin in LEAVES_OUT for blocker in group.exemplar.blockers)

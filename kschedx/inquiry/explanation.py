@@ -1,0 +1,311 @@
+"""A note as it is told: with its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kschedx.explain import notes
+from kschedx.explain.cycle_notes import bound_by_hand
+from kschedx.explain.cycle_notes import notes as notes_of_cycle
+from kschedx.explain.notes import RecordedEvent
+from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.scheduler import Scheduler
+from kschedx.render.words.notes import note_facts, note_text
+
+if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import Autoscaler, PodScaling
+    from kschedx.autoscaler.remedies import AutoscalerRemedy
+    from kschedx.holding import Holding
+    from kschedx.inquiry.fix import Fix
+    from kschedx.karpenter.cluster import Karpenter, PodProvisioning
+    from kschedx.karpenter.remedies import KarpenterRemedy as PoolRemedy
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    """What a reader has to know to trust an answer."""
+
+    id: str
+    """Stable."""
+    text: str
+    facts: dict[str, object] = {}
+    """What the text says, for programs."""
+
+    @classmethod
+    def of(cls, found: notes.Note) -> Note:
+        return cls(id=found.id, text=note_text(found), facts=note_facts(found))
+
+    def to_dict(self) -> dict[str, object]:
+        return {"id": self.id, "text": self.text} | self.facts
+
+
+# What becomes of the replicas that a workload lacks, one after the other.
+
+
+class Covered(Struct, frozen=True, kw_only=True):
+    """For how many of the replicas that wait a fix of one of them does."""
+
+    title: str
+    """The fix for all of them, where it takes more nodes than one."""
+    pods: int
+    """How many have a node then, one after the other."""
+    of: int
+
+    def to_dict(self) -> dict[str, object]:
+        return {"title": self.title, "pods": self.pods, "of": self.of}
+
+
+class Replicas(Struct, frozen=True, kw_only=True):
+    """Beside the explanation of one of them: the first that stays without a node, else the first that evicts others,
+    else the first."""
+
+    workload: str
+    """`shop/deploy/web`."""
+    wanted: int
+    """How many the workload asks for."""
+    running: int
+    """How many of its pods had a node before."""
+    placed: Mapping[str, str]
+    """Replicas, `namespace/name`, to the nodes that they get, in the order of the queue."""
+    pending: tuple[str, ...]
+    """Replicas that get none; in a rollout that stops, those that are not made either."""
+    evicted: tuple[str, ...] = ()
+    """Pods that preemption takes away for them."""
+    refused: tuple[str, ...] = ()
+    """Replicas that the API server does not take, so that nobody has to place them."""
+    refusal: str = ""
+    """Why, in the words of the event about the first of them."""
+    kubelet: str = ""
+    """The node that spec.nodeName names, whose kubelet takes or refuses them; empty where kube-scheduler decides."""
+    replaced: int = 0
+    """How many pods of the template before run until a rollout takes them away."""
+
+    @property
+    def asked(self) -> int:
+        """How many the answer is about."""
+        return len(self.placed) + len(self.pending) + len(self.refused)
+
+    @property
+    def fits(self) -> bool:
+        return not self.pending and not self.refused
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "workload": self.workload,
+            "wanted": self.wanted,
+            "running": self.running,
+            "placed": dict(self.placed),
+            "pending": list(self.pending),
+            "evicted": list(self.evicted),
+            "replaced": self.replaced,
+            **({"kubelet": self.kubelet} if self.kubelet else {}),
+            **({"refused": list(self.refused), "refusal": self.refusal} if self.refused else {}),
+        }
+
+
+# The answer about one pod, as the library returns it and as `-o json` prints it.
+
+KARPENTER = "karpenter"
+"""The key of what Karpenter does where a cluster has cluster-autoscaler too."""
+
+
+class Explanation(Struct, frozen=True, dict=True):
+    """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked
+    for."""
+
+    cycle: Cycle
+    scheduler: Scheduler
+    first_notes: tuple[notes.Note, ...] = ()
+    """How the question was understood, and what the API server would change on the pod's manifest."""
+    autoscaler: Autoscaler | None = None
+    """The cluster's cluster-autoscaler, where it is known and has something to decide."""
+    replicas: Replicas | None = None
+    """What becomes of the others of its workload, where several were asked about."""
+    covering: Callable[[Explanation, Fix], Covered | None] | None = None
+    """Tries a fix of this one for the other replicas that wait; None where it is about one pod."""
+    karpenter: Karpenter | None = None
+    """The cluster's Karpenter, where there are NodePools and it has something to decide."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.cycle.outcome
+
+    @cached_property
+    def becomes(self) -> Outcome:
+        """What becomes of the pod: where spec.nodeName has bound it already, what is sure of the kubelet decides."""
+        if (bound := bound_by_hand(self.cycle)) is None:
+            return self.outcome
+        return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
+
+    @property
+    def overall(self) -> Outcome:
+        """What becomes of all that was asked about: of every replica, where there are several, and of a pod's group."""
+        pod = self.cycle.pod
+        is_queued = not pod.spec.node_name
+        if is_queued and self.outcome is Outcome.SCHEDULED and pod.spec.scheduling_group is not None:
+            group = self.holding.group
+            return Outcome.UNSCHEDULABLE if group is not None and group.lacks_room else self.outcome
+        if self.replicas is None:
+            return self.becomes
+        if self.replicas.fits:
+            return Outcome.SCHEDULED
+        return Outcome.UNSCHEDULABLE if self.becomes is Outcome.SCHEDULED else self.becomes
+
+    @property
+    def best_nodes(self) -> tuple[str, ...]:
+        """The nodes that share the highest total."""
+        return tuple(self.cycle.all_nodes.cluster.names[row] for row in self.cycle.best)
+
+    @property
+    def chosen_nodes(self) -> tuple[str, ...]:
+        """The nodes among which kube-scheduler picks: `best_nodes`, unless the pod's nominated node fits."""
+        return tuple(self.cycle.all_nodes.cluster.names[row] for row in self.cycle.choice)
+
+    @property
+    def message(self) -> str:
+        """kube-scheduler's FailedScheduling text; empty where the pod can be scheduled."""
+        return self.cycle.message
+
+    @cached_property
+    def fixes(self) -> tuple[Fix, ...]:
+        """Changes that were tried in an overlay of the snapshot, cheapest first."""
+        if self.becomes is Outcome.SCHEDULED:
+            return ()
+        from kschedx.fixes import find_fixes
+        from kschedx.fixes.owners import template_owner
+        from kschedx.inquiry.fix import Fix
+
+        pod = self.cycle.pod
+        owner = template_owner(self.cycle.snapshot, pod)
+        return tuple(Fix.of(one, owner, pod) for one in find_fixes(self.scheduler, self.cycle))
+
+    def covered(self, fix: Fix) -> Covered | None:
+        """For how many of the replicas that wait a fix does; None where nobody tried."""
+        return None if self.covering is None else self.covering(self, fix)
+
+    @cached_property
+    def scaling(self) -> PodScaling | None:
+        """What cluster-autoscaler does about a pod that fits no node; None where there is none, or the pod fits."""
+        return None if self.autoscaler is None else self.autoscaler.about(self.cycle.pod)
+
+    @cached_property
+    def scaling_remedies(self) -> tuple[AutoscalerRemedy, ...]:
+        """What would make cluster-autoscaler add a node for the pod, as far as it was tried."""
+        if self.autoscaler is None or self.scaling is None:
+            return ()
+        from kschedx.inquiry.autoscaler_remedies import remedies
+
+        return remedies(self.autoscaler, self.scaling, self.cycle.pod)
+
+    @cached_property
+    def provisioning(self) -> PodProvisioning | None:
+        """What Karpenter does about a pod that fits no node; None where there is none, or the pod fits."""
+        return None if self.karpenter is None else self.karpenter.about(self.cycle.pod)
+
+    @cached_property
+    def provisioning_remedies(self) -> tuple[PoolRemedy, ...]:
+        """What would make Karpenter add a node for the pod, as far as it was tried."""
+        if self.karpenter is None or self.provisioning is None:
+            return ()
+        from kschedx.inquiry.karpenter_remedies import remedies
+
+        return remedies(self.karpenter, self.provisioning, self.cycle.pod)
+
+    @cached_property
+    def no_fix(self) -> str:
+        """Why no fix is verified; empty where one is, or where there is nothing to fix."""
+        if self.becomes is Outcome.SCHEDULED:
+            return ""
+        from kschedx.fixes import FixCertainty, why_no_fix
+        from kschedx.fixes.dead_end import Untold
+        from kschedx.render.words.fixes import no_fix_text
+
+        if any(fix.certainty is FixCertainty.VERIFIED for fix in self.fixes):
+            return ""
+        found = why_no_fix(self.scheduler, self.cycle)
+        if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
+            return ""  # what was tried is for somebody else to decide
+        return "" if found is None else no_fix_text(found)
+
+    @cached_property
+    def holding(self) -> Holding:
+        """Who holds the pod before kube-scheduler sees it, or takes it in its place."""
+        from kschedx.holding import find_holding
+
+        return find_holding(self.scheduler, self.cycle)
+
+    @cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
+        of_cycle = notes_of_cycle(self.cycle)
+        if self.holding.scheduler is not None:  # the words in the pod are that scheduler's, and told as such
+            of_cycle = tuple(note for note in of_cycle if not isinstance(note, RecordedEvent))
+        return tuple(map(Note.of, (*self.first_notes, *of_cycle)))
+
+    def after(self, fix: Fix) -> Explanation:
+        """The same pod once a fix of this answer is made. Raises `UndecidableError`."""
+        from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+
+        before = self.cycle.snapshot
+        ground = Ground(before, self.scheduler.nodes.options)
+        proposal = apply_steps(fix.steps, Proposal(pod=self.cycle.pod), ground)
+        snapshot = proposal.cluster(before)
+        scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
+        cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
+        return Explanation(cycle, scheduler, self.first_notes, autoscaler=self.autoscaler, karpenter=self.karpenter)
+
+    def to_dict(self) -> dict[str, object]:
+        """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
+        changed."""
+        from kschedx.inquiry.document import document
+
+        hopeless = (Note(id="no-fix", text=self.no_fix),) if self.no_fix else ()
+        made = document(self.cycle, self.fixes, (*self.notes, *hopeless))
+        if self.autoscaler is not None and self.scaling is not None:
+            from kschedx.autoscaler.growth import scaling_document
+            from kschedx.render.words.autoscaler import group_remedy_title
+
+            fixes = [
+                {"title": group_remedy_title(one.step), "group": one.group, "nodes": one.nodes}
+                for one in self.scaling_remedies
+            ]
+            made["autoscaler"] = scaling_document(self.autoscaler, self.scaling) | ({"fixes": fixes} if fixes else {})
+        if (bound := bound_by_hand(self.cycle)) is not None:
+            made["kubelet"] = {
+                "node": bound.node,
+                "exists": bound.exists,
+                "takes": bound.is_taken,
+                "refusals": list(bound.refusals),
+            }
+        if self.overall is not self.outcome:
+            made["overall"] = self.overall.value
+        if self.covering is not None:
+            made["fixes"] = list(map(self._with_covered, self.fixes))
+        if self.replicas is not None:
+            made["replicas"] = self.replicas.to_dict()
+        if self.karpenter is not None and self.provisioning is not None:
+            of_karpenter = self._of_karpenter(self.karpenter, self.provisioning)
+            both = made.get("autoscaler")
+            made["autoscaler"] = {**both, KARPENTER: of_karpenter} if isinstance(both, dict) else of_karpenter
+        if self.holding:
+            from kschedx.inquiry.document import holding_document
+
+            made["holding"] = holding_document(self.holding)
+        return made
+
+    def _with_covered(self, fix: Fix) -> dict[str, object]:
+        covered = self.covered(fix)
+        return fix.to_dict() | ({} if covered is None else {"replicas": covered.to_dict()})
+
+    def _of_karpenter(self, karpenter: Karpenter, found: PodProvisioning) -> dict[str, object]:
+        from kschedx.karpenter.growth import provisioning_document
+        from kschedx.render.words.karpenter import pool_remedy_title
+
+        fixes = [
+            {"title": pool_remedy_title(one.step), "pool": one.pool, "instanceTypes": list(one.types)}
+            for one in self.provisioning_remedies
+        ]
+        return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})

@@ -1,0 +1,187 @@
+"""What would make Karpenter help a pod: each is tried in a round of its own before it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount, TolerateTaints
+from kschedx.fixes import pod_edits
+from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
+from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
+from kschedx.karpenter.pods import PodEligibility
+from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
+from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimit, RemedyStep
+from kschedx.karpenter.requirements import LabelRequirement, NothingInCommon, UnknownLabel, class_label
+from kschedx.kube.autoscalers import NodePool, NodeSelectorRequirementWithMinValues
+from kschedx.kube.quantity import Unit
+from kschedx.kube.resources import RequestOptions
+from kschedx.kube.types import Pod
+
+MOST_TRIALS = 8
+MOST_REMEDIES = 3
+LEAST_SHARE = 2
+"""A request is not cut to less than half."""
+_STEP = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}
+
+
+class _Trial(Struct, frozen=True, kw_only=True):
+    step: RemedyStep
+    pod: Pod | None = None
+    """As it would be."""
+    pool: NodePool | None = None
+    """As it would be."""
+
+
+def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[KarpenterRemedy, ...]:
+    """For a pod that nothing is added for; changes to the pod come first."""
+    if found.looked.outcome is not PodEligibility.CONSIDERED or found.pool or found.existing:
+        return ()
+    trials = sorted(_trials(found, pod), key=lambda trial: trial.pod is None)
+    made: list[KarpenterRemedy] = []
+    for trial in islice(trials, MOST_TRIALS):
+        changed = karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
+        then = changed.about(trial.pod or pod)
+        if then is not None and then.pool and all(one.step != trial.step for one in made):
+            made.append(KarpenterRemedy(step=trial.step, pool=then.pool, types=tuple(one.name for one in then.types)))
+        if len(made) == MOST_REMEDIES:
+            break
+    return tuple(made)
+
+
+def _trials(found: PodProvisioning, pod: Pod) -> Iterator[_Trial]:
+    for verdict in found.pools:
+        match verdict.rejection:
+            case NotTolerated(taints=taints):
+                yield _Trial(step=TolerateTaints(taints=taints), pod=pod_edits.tolerating(pod, taints))
+            case LimitReached():
+                yield from _raised(verdict, verdict.rejection)
+            case NodeLimitReached(limit=limit):
+                step = RaiseLimit(pool=verdict.name, resource=NODES, before=str(limit), after=str(limit + 1))
+                yield _Trial(step=step, pool=_with_limits(verdict.pool, {NODES: str(limit + 1)}))
+            case NoInstanceType():
+                yield from _smaller(verdict, verdict.rejection, pod)
+            case Incompatible():
+                yield from _defined(verdict, verdict.rejection)
+            case _:
+                pass
+
+
+def _raised(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[_Trial]:
+    """To what the smallest of the known types needs that would fit the pod but for the limit."""
+    smallest = min(verdict.known, key=_size, default=None)
+    if smallest is None:
+        return
+    needed = {
+        name: rejection.limits[name] - rejection.remaining[name] + smallest.capacity.get(name, ZERO)
+        for name in rejection.limits
+        if smallest.capacity.get(name, ZERO).nano > rejection.remaining[name].nano
+    }
+    for name, amount in needed.items():
+        written = str(Amount(amount.nano, rejection.limits[name].format))
+        step = RaiseLimit(pool=verdict.name, resource=name, before=str(rejection.limits[name]), after=written)
+        changed = {one: str(Amount(needed[one].nano, rejection.limits[one].format)) for one in needed}
+        yield _Trial(step=step, pool=_with_limits(verdict.pool, changed))
+
+
+def _size(one: InstanceType) -> tuple[int, int]:
+    return one.capacity.get("cpu", ZERO).nano, one.capacity.get("memory", ZERO).nano
+
+
+def _with_limits(pool: NodePool, limits: Mapping[str, str]) -> NodePool:
+    return replace(pool, spec=replace(pool.spec, limits={**pool.spec.limits, **limits}))
+
+
+def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Iterator[_Trial]:
+    """What the largest type has that would do but for its size."""
+    if verdict.template is None or rejection.too_few:
+        return
+    fitting = [
+        one
+        for one in verdict.known
+        if one.requirements.overlaps(rejection.requirements)
+        and one.is_offered(rejection.requirements, verdict.template.allowed)
+    ]
+    daemons = verdict.template.daemon_requests
+    for one in sorted(fitting, key=_size, reverse=True)[:1]:
+        short = _short(rejection.pod_requests, daemons, one)
+        asked: list[ResourceAmount] = []
+        changed: Pod | None = pod
+        for name, (amount, wanted) in short.items():
+            if amount <= 0 or amount * LEAST_SHARE < wanted or name == "pods":
+                return
+            changed = changed and pod_edits.requesting(changed, name, amount, _OPTIONS)
+            asked.append(ResourceAmount(resource=name, amount=amount))
+        if changed is not None and asked:
+            yield _Trial(step=RequestAtMost(amounts=tuple(asked)), pod=changed)
+
+
+_OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
+
+
+def _short(asked: Amounts, daemons: Amounts, one: InstanceType) -> dict[str, tuple[int, int]]:
+    """Resource to what the type has left and what the pod asks, where that is more; in the integers of plugins."""
+    found: dict[str, tuple[int, int]] = {}
+    for name, amount in asked.items():
+        left = one.allocatable.get(name, ZERO) - daemons.get(name, ZERO)
+        if merge_amounts({name: amount})[name].nano > left.nano:
+            unit = 10**6 if name == "cpu" else 10**9
+            step = _STEP[Unit.of(name)]
+            found[name] = left.nano // unit // step * step, amount.nano // unit
+    return found
+
+
+def _defined(verdict: PoolVerdict, rejection: Incompatible) -> Iterator[_Trial]:
+    """The pool gets the label that the pod asks for, or allows a value more."""
+    for conflict in rejection.conflicts:
+        if isinstance(conflict, UnknownLabel):
+            wanted = _wanted(verdict, conflict.key)
+            if wanted is not None:
+                step = LabelPool(pool=verdict.name, key=conflict.key, value=wanted)
+                yield _Trial(step=step, pool=_with_label(verdict.pool, conflict.key, wanted))
+        elif isinstance(conflict, NothingInCommon):
+            values = _addable(verdict.pool, conflict)
+            if values:
+                step_of = AllowValues(pool=verdict.name, key=conflict.key, values=values)
+                yield _Trial(step=step_of, pool=_with_values(verdict.pool, conflict.key, values))
+
+
+def _wanted(verdict: PoolVerdict, key: str) -> str | None:
+    asked = verdict.asked.about(key)
+    return min(asked.values) if asked.operator == "In" else None
+
+
+def _with_label(pool: NodePool, key: str, value: str) -> NodePool:
+    template = pool.spec.template
+    labels = {**template.metadata.labels, key: value}
+    changed = replace(template, metadata=replace(template.metadata, labels=labels))
+    return replace(pool, spec=replace(pool.spec, template=changed))
+
+
+def _addable(pool: NodePool, conflict: NothingInCommon) -> tuple[str, ...]:
+    """Values that the pod would take; none where the pool has the key in a label, or says nothing of it."""
+    incoming = conflict.incoming
+    named = any(
+        LabelRequirement.of(one.key, one.operator, one.values).key == conflict.key and one.operator == "In"
+        for one in pool.spec.template.spec.requirements
+    )
+    is_label = conflict.key in pool.spec.template.metadata.labels
+    is_class = conflict.key == class_label(pool.spec.template.spec.node_class_ref)
+    return tuple(sorted(incoming.values)) if named and not (is_label or is_class) and incoming.operator == "In" else ()
+
+
+def _with_values(pool: NodePool, key: str, values: tuple[str, ...]) -> NodePool:
+    def changed(one: NodeSelectorRequirementWithMinValues) -> NodeSelectorRequirementWithMinValues:
+        is_it = LabelRequirement.of(one.key, "Exists").key == key and one.operator == "In"
+        return replace(one, values=(*one.values, *values)) if is_it else one
+
+    template = pool.spec.template
+    requirements = tuple(map(changed, template.spec.requirements))
+    return replace(
+        pool,
+        spec=replace(pool.spec, template=replace(template, spec=replace(template.spec, requirements=requirements))),
+    )

@@ -1,0 +1,139 @@
+"""What somebody thinks of, done to a pod's manifest: `spec.nodeSelector.disk=ssd`, or a patch."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from itertools import pairwise
+
+import msgspec
+
+from kschedx.errors import InputError
+from kschedx.fixes.changes import PatchError, apply_patch, manifest
+from kschedx.kube.decoding import decode
+from kschedx.kube.types import Pod
+
+Json = dict[str, object]
+
+_PART = re.compile(r"""\.?([A-Za-z0-9_-]+)|\[(\d+)\]|\['([^']*)'\]|\["([^"]*)"\]""")
+_ASSIGNMENT = re.compile(r"(?P<path>[^=\s]+?)(?:(?P<gone>-)|=(?P<value>.*))", re.DOTALL)
+_TEMPLATE = ("spec", "template")
+"""Of a workload: what stands below is the pod."""
+_BY_NAME = ("containers", "initContainers", "volumes", "ephemeralContainers")
+"""Lists whose elements a merge patch finds by name, as kubectl does."""
+
+
+def with_change(pod: Json, change: str) -> Json:
+    """The manifest with `PATH=VALUE`, or without `PATH-`. Raises `InputError`."""
+    found = _ASSIGNMENT.fullmatch(change)
+    if found is None:
+        raise InputError(f'--try: found "{change}"', hint="PATH=VALUE, PATH- to remove, or a file with a patch")
+    parts = _parts(found["path"], change)
+    made = copy.deepcopy(pod)
+    at: object = made
+    for part, following in pairwise(parts):
+        at = _below(at, part, following, change)
+    _set(at, parts[-1], found["value"], change)
+    return made
+
+
+def with_patch(pod: Json, patch: object) -> Json:
+    """The manifest with a JSON patch (a list) or a merge patch (a map). Raises `InputError`."""
+    if isinstance(patch, Mapping):
+        below: object = patch
+        for part in _TEMPLATE:
+            below = below.get(part, {}) if isinstance(below, Mapping) else {}
+        return _merged(pod, below or patch)
+    if not isinstance(patch, list) or not all(isinstance(one, Mapping) for one in patch):
+        raise InputError("--try: a patch is a list of operations (RFC 6902) or a map (RFC 7386)")
+    lead = "/" + "/".join(_TEMPLATE)
+    operations = [{**one, "path": str(one.get("path", "")).removeprefix(lead)} for one in patch]
+    try:
+        return apply_patch(pod, operations)
+    except PatchError as error:
+        raise InputError(f"--try: {error}") from None
+
+
+def as_manifest(pod: Pod) -> Json:
+    """A pod of the cluster as it could be written."""
+    return manifest("v1", "Pod", pod)
+
+
+def as_pod(pod: Json) -> Pod:
+    """Raises `InputError` for a field that cannot be read."""
+    return decode(msgspec.json.encode(pod), Pod)
+
+
+def _parts(path: str, change: str) -> list[str | int]:
+    parts: list[str | int] = []
+    position = 0
+    while position < len(path):
+        found = _PART.match(path, position)
+        if found is None:
+            raise InputError(f'--try: "{change}" is no path at "{path[position:]}"')
+        name, index, *quoted = found.groups()
+        parts.append(int(index) if index is not None else name or next(text for text in quoted if text is not None))
+        position = found.end()
+    if tuple(parts[:2]) == _TEMPLATE:
+        parts = parts[2:]
+    if not parts or parts[0] not in ("metadata", "spec"):
+        raise InputError(f'--try: "{change}" begins with neither spec nor metadata')
+    return parts
+
+
+def _below(at: object, part: str | int, following: str | int, change: str) -> object:
+    if isinstance(at, dict) and isinstance(part, str):
+        return at.setdefault(part, [] if isinstance(following, int) else {})
+    if isinstance(at, list) and isinstance(part, int) and part <= len(at):
+        if part == len(at):
+            at.append([] if isinstance(following, int) else {})
+        return at[part]
+    raise InputError(f'--try: "{change}": there is no "{part}"')
+
+
+def _set(at: object, part: str | int, value: str | None, change: str) -> None:
+    if isinstance(at, dict) and isinstance(part, str):
+        if value is not None:
+            at[part] = _value(value)
+        elif at.pop(part, None) is None:
+            raise InputError(f'--try: "{change}": there is no "{part}"')
+        return
+    if isinstance(at, list) and isinstance(part, int) and part < len(at) + (value is not None):
+        at[part : part + 1] = [] if value is None else [_value(value)]
+        return
+    raise InputError(f'--try: "{change}": there is no "{part}"')
+
+
+def _value(text: str) -> object:
+    """JSON where it is some, else the text."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def _merged(target: object, patch: object) -> Json:
+    made: Json = dict(target) if isinstance(target, Mapping) else {}
+    for name, value in patch.items() if isinstance(patch, Mapping) else ():
+        if value is None:
+            made.pop(name, None)
+        elif isinstance(value, Mapping):
+            made[name] = _merged(made.get(name), value)
+        elif isinstance(value, list) and name in _BY_NAME:
+            made[name] = _merged_by_name(made.get(name), value)
+        else:
+            made[name] = value
+    return made
+
+
+def _merged_by_name(target: object, patch: list[object]) -> list[object]:
+    made = list(target) if isinstance(target, list) else []
+    for one in patch:
+        name = one.get("name") if isinstance(one, Mapping) else None
+        index = next((at for at, old in enumerate(made) if isinstance(old, Mapping) and old.get("name") == name), None)
+        if index is None:
+            made.append(one)
+        else:
+            made[index] = _merged(made[index], one)
+    return made

@@ -1,0 +1,498 @@
+"""What the controllers of a cluster make of a workload's manifest, and what a program asks about with one."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.apiserver.unknown_fields import unknown_fields
+from kschedx.apiserver.workload_validation import validate_budget, validate_claims, validate_workload
+from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
+from kschedx.explain.missing_kinds import refuse
+from kschedx.explain.notes import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, Note, OldVersion
+from kschedx.explain.setup import Setup
+from kschedx.explain.subject import Subject, admitted, stored
+from kschedx.kube.decoding import no_name_of_a_pod, no_pod
+from kschedx.kube.kinds import kind_of, refuse_unknown
+from kschedx.kube.resource_quota import ChargedObject, New
+from kschedx.kube.workloads import (
+    MAKING_PODS,
+    SHORT_NAMES,
+    Made,
+    current_replica_set,
+    foreign_pods,
+    is_foreign,
+    kind_and_group,
+    made_of,
+)
+from kschedx.releases.release import Release
+from kschedx.snapshot.edits import with_applied
+from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.sources.dumps import LeftOut
+from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
+
+PlainManifest = dict[str, object]
+
+
+class NewPod(Struct, frozen=True, kw_only=True):
+    """What a program asks about."""
+
+    subject: Subject
+    workload: PlainManifest | None = None
+    """What makes the pod, where that was given."""
+
+
+def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> NewPod:
+    """A pod of the snapshot by `namespace/name`, the pod of a manifest, or the next one of a workload's template.
+
+    Raises `InputError` for what makes no pods, or several kinds of them, and as `admitted`.
+    """
+    if isinstance(pod, str):
+        is_there = pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows
+        wrong = None if is_there else no_name_of_a_pod(pod)
+        if wrong is not None:
+            raise wrong
+        return NewPod(subject=stored(snapshot, pod))
+    manifest = dict(pod)
+    kind, group = read_as(manifest)
+    known = kind_of(kind, group)
+    if not kind or (known is not None and known.name == "Pod"):
+        return NewPod(subject=admitted(snapshot, manifest, setup))
+    if known is not None and known.key in MAKING_PODS:
+        manifest = _in_namespace(manifest)
+        has_claims_unknown = (
+            kind == "StatefulSet" and key_of(manifest) in snapshot.workloads and not knows_claims(snapshot)
+        )
+        snapshot = with_applied(snapshot, [manifest])
+        made = workload_as_applied(snapshot, manifest)
+        others = () if has_claims_unknown else made.others
+        subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=others, maker=manifest)
+        return NewPod(subject=subject, workload=manifest)
+    pods = foreign_pods(manifest) if is_foreign(manifest) else []
+    if len(pods) != 1:
+        raise no_pod(manifest, tuple(one.path for one in pods))
+    return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+
+
+def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
+    """Kind and group, the group that a kind has today."""
+    kind, group = kind_and_group(manifest)
+    row = kind_of(kind, group)
+    return kind, group if row is None else row.group
+
+
+def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> Made:
+    """The next pod of a workload with what is made for it, of a Deployment by the ReplicaSet that has its template.
+
+    Raises `UndecidableError` where it hangs on ReplicaSets that may not be listed, and as `made_of`.
+    """
+    kind, group = read_as(workload)
+    workload = {**workload, "apiVersion": f"{group}/v1"} if group == "apps" else workload
+    if kind != "Deployment":
+        return made_of(workload)
+    if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
+        refuse(snapshot, "ReplicaSet", f"which ReplicaSet makes the pods of {title(workload)}")
+    _, namespace, _ = key_of(workload)
+    replica_sets: list[PlainManifest] = [
+        msgspec.json.decode(raw)
+        for (kind, space, _), raw in snapshot.workloads.items()
+        if kind == "ReplicaSet" and space == namespace
+    ]
+    return made_of(workload, replica_set=current_replica_set(workload, replica_sets))
+
+
+def knows_claims(snapshot: Snapshot) -> bool:
+    """A cluster of which no claim was listed may have any."""
+    source = snapshot.source
+    return source.is_complete("PersistentVolumeClaim") or bool(source.kinds.get("PersistentVolumeClaim"))
+
+
+def key_of(manifest: Mapping[str, object]) -> tuple[str, str, str]:
+    """Kind, namespace and name."""
+    metadata = manifest.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    return str(manifest.get("kind")), str(named.get("namespace") or "default"), str(named.get("name") or "")
+
+
+def title(manifest: Mapping[str, object]) -> str:
+    """`Deployment web`."""
+    metadata = manifest.get("metadata")
+    named = metadata if isinstance(metadata, dict) else {}
+    return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
+
+
+def _in_namespace(manifest: PlainManifest) -> PlainManifest:
+    metadata = manifest.get("metadata")
+    own = metadata if isinstance(metadata, dict) else {}
+    return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}
+
+
+# The manifests that somebody asks about: what in them makes pods, and what counts for those as if it were applied.
+
+Manifest = dict[str, object]
+
+_KUSTOMIZE = "kustomize.config.k8s.io"
+
+_NOT_SERVED: Mapping[str, str] = {
+    "extensions/v1beta1": "1.16",
+    "apps/v1beta1": "1.16",
+    "apps/v1beta2": "1.16",
+    "batch/v1beta1": "1.25",
+}
+"""Versions of Kubernetes' own workloads that no API server serves any more, and since when."""
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """A pod that is not in the cluster: its manifest, or the one that a workload's template makes."""
+
+    manifest: Manifest
+    title: str = ""
+    """What errors call it, where that is not the pod: the workload of the file."""
+    workload: Manifest | None = None
+    """What makes the pod."""
+    made: tuple[Manifest, ...] = ()
+    """What its controller makes before the pod."""
+    document: ManifestDocument | None = None
+    """The file's, where it is from one."""
+    template: str = ""
+    """Where in the document the pod's template is."""
+    is_one_of_several: bool = False
+    """The workload has other templates beside this one, and so pods that are not alike."""
+    notes: tuple[Note, ...] = ()
+    beside: tuple[ManifestDocument, ...] = ()
+    """Everything in the files."""
+    refused: InputError | None = None
+    """Why the API server does not take what is in the file."""
+
+    @property
+    def is_daemon(self) -> bool:
+        return self.workload is not None and kind_and_group(self.workload) == ("DaemonSet", "apps")
+
+    def admitted(self, snapshot: Snapshot, setup: Setup, manifest: Manifest | None = None) -> Subject:
+        """As the API server would store it, or `manifest` in its place. Raises `InputError` with the place."""
+        if self.refused is not None:
+            raise self.refused
+        try:
+            for maker in self._makers():
+                require_quota_of_maker(snapshot, maker, setup.release)
+            found = admitted(
+                snapshot, manifest or self.manifest, setup, title=self.title, made=self.made, maker=self.workload
+            )
+            if manifest is None and self.document is None:
+                _refuse_as_recorded(snapshot, found)
+        except InputError as error:
+            raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
+        return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
+
+    def _makers(self) -> Iterator[ChargedObject]:
+        """What is new between the workload and the pod."""
+        for one in self.made:
+            if one.get("kind") == "ReplicaSet":
+                yield counted(*key_of(one))
+        if self.workload is not None and self.workload.get("kind") == "CronJob":
+            _, namespace, name = key_of(self.workload)
+            yield counted("Job", namespace, f"{name}-new")
+
+
+def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
+    """Raise `NotAdmittedError` where the controller of a pod says that it cannot make one: of webhooks, policies and
+    ServiceAccounts nothing else is known."""
+    event = recorded_refusal(snapshot, subject.pod)
+    if event is not None and (owner := subject.pod.metadata.controller) is not None:
+        seen = [f"{event.count:,} times"] if event.count > 1 else []
+        seen += [f"last at {event.last_seen}"] if event.last_seen else []
+        hint = ", ".join(["the cluster's own event", *seen, "and no such pod is there"])
+        raise NotAdmittedError(event.message, place=Place(object=f"{owner.kind} {owner.name}"), hint=hint)
+
+
+class Manifests:
+    """All objects of some files, in their order."""
+
+    def __init__(
+        self, documents: Sequence[ManifestDocument], paths: Sequence[str], left_out: Sequence[LeftOut] = ()
+    ) -> None:
+        self._documents = documents
+        self._paths = paths
+        self._left_out = left_out
+        """Files of a folder that hold no Kubernetes objects."""
+        self._refused: dict[tuple[str, str, str], InputError] = {}
+        """Claims and workloads, by kind, namespace and name, that the API server does not take."""
+
+    @classmethod
+    def read(cls, paths: Sequence[str]) -> Manifests:
+        """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
+        documents, left_out = read_manifest_documents(paths)
+        _refuse_faults(documents)
+        _give_names(documents)
+        found = cls(_once(documents), paths, left_out)
+        if not any(_makes_pods(document.value) for document in found._documents):
+            raise found._nothing()
+        return found
+
+    def placed(self, namespace: str | None, default_namespace: str, *, is_only: bool = True) -> None:
+        """Give every object its namespace. Raises `InputError` for one of another than -n names, if that `is_only` one
+        of all of them, and not the one of what is asked about by name."""
+        for document in self._documents:
+            kind = kind_of(*read_as(document.value))
+            if kind is not None and not kind.is_namespaced:
+                continue
+            metadata = document.value.setdefault("metadata", {})
+            if not isinstance(metadata, dict):
+                raise InputError("expected an object", place=document.place).at(Place(field="metadata"))
+            own = metadata.get("namespace")
+            if is_only and namespace and own and own != namespace:
+                text = f'the namespace "{own}" does not match the namespace of the request: "{namespace}"'
+                raise document.fault(InputError(text, place=Place(object=title(document.value))))
+            if not own:
+                metadata["namespace"] = namespace or default_namespace
+
+    def applied(self, snapshot: Snapshot) -> Snapshot:
+        """The cluster with everything in the files that scheduling reads, but for the pods. Raises `InputError`."""
+        objects = []
+        for document in self._documents:
+            if kind_of(*read_as(document.value)) is None or document.value.get("kind") in ("Pod", "Node"):
+                continue
+            try:
+                with_applied(snapshot, [document.value])
+            except InputError as error:
+                raise document.fault(error) from None
+            objects.append(document.value)
+        return with_applied(snapshot, objects) if objects else snapshot
+
+    def allowed(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
+        """The cluster after everything is applied that ResourceQuotas and LimitRanges allow."""
+        new: list[tuple[ManifestDocument, New]] = []
+        for document in self._documents:
+            kind, namespace, name = key = key_of(document.value)
+            if kind_of(*read_as(document.value)) is None:
+                continue
+            if kind == "PersistentVolumeClaim" and f"{namespace}/{name}" not in cluster.storage.claims:
+                new.append((document, applied.storage.claims[f"{namespace}/{name}"]))
+            elif kind in MAKING_PODS and key not in cluster.workloads:
+                new.append((document, counted(*key)))
+        allowed, refusals = with_allowed(cluster, applied, [one for _, one in new], release)
+        for (document, _), refusal in zip(new, refusals, strict=True):
+            if refusal is not None:
+                error = NotAdmittedError(refusal, place=Place(object=title(document.value)))
+                self._refused[key_of(document.value)] = document.fault(error)
+        return allowed
+
+    def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
+        """The pod of each manifest, workload or template; `cluster` is as it is before anything is applied."""
+        notes = tuple(self._together())
+        return [
+            msgspec.structs.replace(
+                one, notes=(*one.notes, *notes), refused=self._refusal(one), beside=tuple(self._documents)
+            )
+            for document in self._documents
+            for one in _written(document, cluster, applied)
+        ]
+
+    def _refusal(self, one: Written) -> InputError | None:
+        """Of what makes the pod, or of a claim that it names."""
+        if one.workload is not None and (refused := self._refused.get(key_of(one.workload))) is not None:
+            return refused
+        namespace = key_of(one.manifest)[1]
+        claims = (self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(one.manifest))
+        return next((refused for refused in claims if refused is not None), None)
+
+    def _together(self) -> Iterator[Note]:
+        """What counts beside the workloads, and what does not."""
+        for one in self._left_out:
+            yield ManifestLeftOut(source=one.source, why=one.why)
+        names = [
+            title(document.value)
+            for document in self._documents
+            if kind_of(*read_as(document.value)) is not None
+            and not _makes_pods(document.value)
+            and key_of(document.value) not in self._refused
+        ]
+        if names:
+            yield AppliedTogether(objects=tuple(names))
+        for error in self._refused.values():
+            if error.place.object.startswith("PersistentVolumeClaim"):
+                yield NotApplied(what=error.place.object, refusal=error.message)
+
+    def _nothing(self) -> InputError:
+        """No pod is in the files, and nothing that makes one."""
+        counts = Counter(_named(document.value) for document in self._documents)
+        listed = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in sorted(counts.items()))
+        foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
+        hint = ""
+        if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
+            hint = "make its manifests first: kubectl kustomize FOLDER | kschedx why -"
+        elif foreign is not None:
+            controller = f"which pods come of {foreign.get('kind')} is known to its controller alone"
+            hint = _RENDERED.get(kind_and_group(foreign), f"{controller}: ask about those that it made")
+        place = Place(source=", ".join(self._paths))
+        if not counts:
+            return InputError("holds no objects", place=place)
+        return InputError(f"no pod is in it, and nothing that makes one: {listed}", place=place, hint=hint)
+
+
+def named(target: str, written: Sequence[Written], namespace: str | None) -> list[Written]:
+    """The pods of what `KIND/NAME` names, as its own manifest or its pod is called, in one namespace where that is
+    said; none where that is not there."""
+    kind, _, name = target.partition("/")
+    kinds = {kind.lower(), SHORT_NAMES.get(kind.lower(), kind).lower()}
+
+    def is_meant(one: Written) -> bool:
+        meant = one.manifest if kinds & {"pod"} else one.workload or one.manifest
+        its_kind, space, its_name = key_of(meant)
+        return its_kind.lower() in kinds and its_name == name and namespace in (None, space)
+
+    return [one for one in written if is_meant(one)]
+
+
+_RENDERED = {
+    ("Template", "template.openshift.io"): "make its objects first: oc process --local -f FILE -o yaml | kschedx why -",
+    ("Kustomization", "kustomize.toolkit.fluxcd.io"): (
+        "make its manifests first: flux build kustomization NAME --path FOLDER | kschedx why -"
+    ),
+    ("HelmRelease", "helm.toolkit.fluxcd.io"): "render its chart with its values first: helm template | kschedx why -",
+    ("Application", "argoproj.io"): "make its manifests first: argocd app manifests NAME | kschedx why -",
+}
+"""What turns others' objects into manifests."""
+
+
+def _claim_names(pod: Manifest) -> Iterator[str]:
+    spec = pod.get("spec")
+    volumes = spec.get("volumes") if isinstance(spec, dict) else None
+    for volume in volumes if isinstance(volumes, list) else ():
+        claim = volume.get("persistentVolumeClaim")
+        if isinstance(claim, dict):
+            yield str(claim.get("claimName"))
+
+
+def objects_of(path: str) -> list[tuple[Manifest, Place]]:
+    """The objects of a file or folder with their places. Raises `InputError`, for fields that no API server would take
+    too."""
+    documents, _ = read_manifest_documents([path])
+    _refuse_faults(documents)
+    _give_names(documents)
+    return [(document.value, document.place) for document in documents]
+
+
+def _give_names(documents: Sequence[ManifestDocument]) -> None:
+    """To workloads of which only is written what their names begin with, as the API server does."""
+    names = {key_of(document.value) for document in documents}
+    for manifest in (document.value for document in documents):
+        metadata = manifest.get("metadata")
+        if manifest.get("kind") not in MAKING_PODS or not isinstance(metadata, dict) or "name" in metadata:
+            continue
+        base = str(metadata.get("generateName") or "").rstrip("-.")
+        for number in itertools.count() if base else ():
+            metadata["name"] = f"{base}-new{number or ''}"
+            if key_of(manifest) not in names:
+                names.add(key_of(manifest))
+                break
+
+
+def _once(documents: Sequence[ManifestDocument]) -> list[ManifestDocument]:
+    """Without what is written again word by word, as manifests of several components do. Raises `InputError` where two
+    that differ have one name."""
+    first: dict[tuple[object, ...], ManifestDocument] = {}
+    found = []
+    for document in documents:
+        key = (*kind_and_group(document.value), *key_of(document.value))
+        other = first.setdefault(key, document) if key[-1] else document
+        if other is document or (other.value != document.value and is_foreign(document.value)):
+            found.append(document)
+        elif other.value != document.value:
+            message = f"there is already one of this name in {other.place}"
+            raise document.fault(InputError(message, place=Place(object=title(document.value))))
+    return found
+
+
+def _refuse_faults(documents: Sequence[ManifestDocument]) -> None:
+    wrong = [fault for document in documents for fault in _faults(document)]
+    if wrong:
+        first, *others = sorted(wrong, key=lambda fault: (fault.place.source, fault.place.line or 0))
+        first.others = tuple(others)
+        raise first
+
+
+def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
+    """The pod of a workload of the cluster. Raises `InputError` where it has no template."""
+    made = workload_as_applied(snapshot, workload)
+    is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
+    return Written(manifest=made.pod, workload=workload, made=made.others if is_known else ())
+
+
+def _faults(document: ManifestDocument) -> Iterator[InputError]:
+    try:
+        refuse_unknown(*read_as(document.value))
+        found = unknown_fields(document.value) or [
+            *validate_workload(document.value),
+            *validate_claims(document.value),
+            *validate_budget(document.value),
+        ]
+    except InputError as error:
+        found = [error]
+    for one in found:
+        yield document.fault(one.at(Place(object=title(document.value))))
+
+
+def _makes_pods(manifest: Mapping[str, object]) -> bool:
+    kind = kind_of(*read_as(manifest))
+    if kind is not None:
+        return bool(kind.template) or kind.name == "Pod"
+    return is_foreign(manifest) and bool(foreign_pods(manifest))
+
+
+def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -> Iterator[Written]:
+    manifest = document.value
+    if not _makes_pods(manifest):
+        return
+    kind = kind_of(*read_as(manifest))
+    named = title(manifest)
+    if kind is None:
+        pods = foreign_pods(manifest)
+        for pod in pods:
+            own_kind, group = kind_and_group(manifest)
+            note = ForeignWorkload(kind=own_kind, group=group, api_version=manifest.get("apiVersion"), path=pod.path)
+            yield Written(
+                manifest=pod.manifest,
+                title=named,
+                workload=manifest,
+                document=document,
+                template=pod.path,
+                is_one_of_several=len(pods) > 1,
+                notes=(note,),
+            )
+        return
+    if kind.name not in MAKING_PODS:
+        yield Written(manifest=manifest, document=document)
+        return
+    try:
+        made = workload_as_applied(applied, manifest)
+    except InputError as error:
+        raise document.fault(error.at(Place(object=named))) from None
+    is_known = kind.name != "StatefulSet" or key_of(manifest) not in cluster.workloads or knows_claims(cluster)
+    yield Written(
+        manifest=made.pod,
+        title=named,
+        workload=manifest,
+        made=made.others if is_known else (),
+        document=document,
+        template=".".join(kind.template),
+        notes=tuple(_version_notes(manifest)),
+    )
+
+
+def _version_notes(manifest: Manifest) -> Iterator[OldVersion]:
+    version = str(manifest.get("apiVersion"))
+    since = _NOT_SERVED.get(version)
+    if since is not None:
+        yield OldVersion(kind=str(manifest.get("kind")), api_version=version, since=since)
+
+
+def _named(manifest: Mapping[str, object]) -> str:
+    """`Rollout (argoproj.io)`, and `ConfigMap`."""
+    kind, group = kind_and_group(manifest)
+    return f"{kind} ({group})" if is_foreign(manifest) else kind

@@ -1,0 +1,161 @@
+"""One node: what it offers, who holds it, and what the pods that wait would be told there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.explain.diagnosis import Diagnosis, Holder
+from kschedx.explain.node_groups import account
+from kschedx.explain.setup import Setup
+from kschedx.findings import Finding
+from kschedx.kube.quantity import Unit
+from kschedx.kube.types import Node
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class ResourceUse(Struct, frozen=True, kw_only=True):
+    """One resource of the node, in the integers of plugins."""
+
+    resource: str
+    unit: Unit
+    allocatable: int
+    requested: int
+    holders: tuple[Holder, ...]
+    """The pods that ask for it, largest first."""
+
+    @property
+    def free(self) -> int:
+        return self.allocatable - self.requested
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What one pod that waits is told about the node."""
+
+    pod: str
+    priority: int
+    findings: tuple[Finding, ...]
+    """Why not; empty where it fits."""
+    plugins: tuple[str, ...] = ()
+    """Those that reject it."""
+    undecided: str = ""
+    """What kschedx would need to know."""
+
+    @property
+    def fits(self) -> bool:
+        return not self.plugins and not self.undecided
+
+
+class NodeAnswer:
+    """A node of a cluster, under a scheduler."""
+
+    def __init__(self, setup: Setup, snapshot: Snapshot, name: str) -> None:
+        self._setup = setup
+        self._scheduler = setup.scheduler_on(snapshot)
+        self.name = name
+        self.row = snapshot.cluster.index[name]
+
+    @property
+    def node(self) -> Node:
+        return self._scheduler.snapshot.cluster.nodes[self.row]
+
+    @property
+    def _table(self) -> NodeTable:
+        return self._scheduler.nodes
+
+    @property
+    def pods(self) -> int:
+        return int(self._table.pod_count[self.row])
+
+    @property
+    def most_pods(self) -> int:
+        return int(self._table.allowed_pods[self.row])
+
+    @cached_property
+    def offers(self) -> tuple[ResourceUse, ...]:
+        """Its resources, those that nobody asks for and it does not have left out."""
+        table = self._table
+        pods = self._scheduler.snapshot.pods
+        rows = pods.on_node(self.row)
+        found = []
+        for column, resource in enumerate(table.resources.names):
+            allocatable, requested = (
+                int(table.allocatable[self.row, column]),
+                int(table.requested[self.row, column]),
+            )
+            if not allocatable and not requested:
+                continue
+            amounts = table.requests.matrix[rows, column]
+            holders = tuple(
+                Holder(pod=pods.key(int(rows[i])), priority=int(pods.priorities[rows[i]]), amount=int(amounts[i]))
+                for i in np.argsort(-amounts, kind="stable")
+                if amounts[i] > 0
+            )
+            found.append(
+                ResourceUse(
+                    resource=resource,
+                    unit=Unit.of(resource),
+                    allocatable=allocatable,
+                    requested=requested,
+                    holders=holders,
+                )
+            )
+        return tuple(found)
+
+    def verdict(self, row: int) -> Verdict:
+        """Of the pod in one row of the snapshot. Raises `ConfigError` where no profile is the pod's."""
+        pods = self._scheduler.snapshot.pods
+        pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
+        cycle = self._scheduler.schedule(pod, self._setup.profile_of(pod))
+        diagnosis = Diagnosis(cycle)
+        if diagnosis.stops:
+            stops = [stop.status for stop in diagnosis.stops]
+            findings = tuple(finding for status in stops for finding in status.findings)
+            return Verdict(
+                pod=key, priority=priority, findings=findings, plugins=tuple(status.plugin for status in stops)
+            )
+        here = None if cycle.nodes is None else cycle.nodes.row_named(self.name)
+        if here is None:
+            left_out = diagnosis.excluded.plugins if diagnosis.excluded is not None else ()
+            return Verdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
+        found = account(cycle, here)
+        return Verdict(
+            pod=key,
+            priority=priority,
+            findings=found.findings,
+            plugins=tuple(one.plugin for one in found.blockers),
+        )
+
+
+def document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> dict[str, object]:
+    """`-o json`: keys are added, never changed."""
+    return {
+        "apiVersion": "kschedx/v1",
+        "kind": "NodeReport",
+        "name": answer.name,
+        "pods": {"running": answer.pods, "allowed": answer.most_pods},
+        "resources": {
+            offer.resource: {
+                "allocatable": offer.allocatable,
+                "requested": offer.requested,
+                "free": offer.free,
+                "unit": offer.unit.value,
+                "holders": [{"pod": one.pod, "priority": one.priority, "amount": one.amount} for one in offer.holders],
+            }
+            for offer in answer.offers
+        },
+        "pending": [
+            {
+                "pod": one.pod,
+                "fits": one.fits,
+                "rejectedBy": list(one.plugins),
+                "findings": [finding.to_dict() for finding in one.findings],
+                **({"undecided": one.undecided} if one.undecided else {}),
+            }
+            for one in verdicts
+        ],
+    }

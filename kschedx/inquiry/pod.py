@@ -1,0 +1,170 @@
+"""From a snapshot and a pod to an Explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from kschedx.errors import InputError
+from kschedx.explain.cycle_notes import amount_notes
+from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
+from kschedx.explain.notes import AutoscalerUnreadable, ClaimsMade, KarpenterUnreadable, Note, RunsAlready
+from kschedx.explain.setup import Setup
+from kschedx.explain.subject import Subject, stored, unassigned
+from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
+from kschedx.framework.scheduler import Scheduler
+from kschedx.holding.schedulers import SCHEDULERS
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.manifests import new_pod
+from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
+    from kschedx.extenders import Ask
+    from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+
+
+def explain_pod(
+    snapshot: Snapshot,
+    pod: str | Mapping[str, object] | Pod,
+    *,
+    config: Mapping[str, object] | None = None,
+    profile: str | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    admission_plugins: Sequence[str] = (),
+    without_unknown_plugins: bool = False,
+    ask: Ask | None = None,
+) -> Explanation:
+    """Run one pod through the profile that its spec.schedulerName, or `profile`, names.
+
+    A workload's manifest stands for the next pod of its template. A manifest is admitted first, as by an API server
+    that runs `admission_plugins` beyond its default ones. `ask` asks the configuration's extenders; without it nobody
+    does.
+    """
+    require_nodes_and_pods(snapshot)
+    setup = Setup.for_cluster(
+        snapshot,
+        config=config,
+        profile=profile,
+        kube_version=kube_version,
+        feature_gates=feature_gates,
+        admission_plugins=admission_plugins,
+        without_unknown_plugins=without_unknown_plugins,
+        ask=ask,
+    )
+    subject = stored(snapshot, pod) if isinstance(pod, Pod) else new_pod(snapshot, pod, setup).subject
+    return explain(subject, setup)
+
+
+def explain(
+    subject: Subject,
+    setup: Setup,
+    autoscaling: AutoscalerOptions | Autoscaler | None = None,
+    provisioning: KarpenterOptions | Karpenter | None = None,
+) -> Explanation:
+    """One pod's way through the scheduler. Raises `ConfigError` where no profile is the pod's.
+
+    `autoscaling` is what a user says about the cluster's autoscaler, or the autoscaler itself, `provisioning` the same
+    of Karpenter. Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
+    """
+    if is_of_another(subject, setup):
+        return _of_another(subject, setup)
+    profile = setup.profile_of(subject.pod)
+    notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod))
+    if subject.first is not None:
+        before = setup.scheduler_on(subject.first.snapshot).schedule(subject.first.pod, profile).message
+        notes = tuple(replace(one, first_attempt=before) if isinstance(one, ClaimsMade) else one for one in notes)
+    scheduler = setup.scheduler_on(subject.snapshot)
+    snapshot, pod = unassigned(scheduler.snapshot, subject.pod)
+    if snapshot is not scheduler.snapshot:
+        pods = scheduler.snapshot.pods
+        notes = (RunsAlready(node=pods.node_names[pods.rows[pod.key]]), *notes)
+        scheduler = scheduler.on(snapshot)
+    cycle = decide(scheduler, pod, profile)
+    require_for_decision(cycle)
+    autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
+    karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
+    return Explanation(
+        cycle, scheduler, (*setup.notes, *notes, *said, *more), autoscaler=autoscaler, karpenter=karpenter
+    )
+
+
+def _autoscaler(
+    cycle: Cycle, snapshot: Snapshot, options: AutoscalerOptions | Autoscaler | None, scheduler: Scheduler
+) -> tuple[Autoscaler | None, tuple[Note, ...]]:
+    """The cluster's autoscaler for a pod that fits nowhere, or a note that its status cannot be read."""
+    if cycle.outcome is not Outcome.UNSCHEDULABLE or AUTOSCALER_STATUS not in snapshot.config_maps:
+        return None, ()
+    from kschedx.autoscaler.cluster import Autoscaler
+
+    if isinstance(options, Autoscaler):
+        return options, ()
+    return autoscaler_of(snapshot, options, scheduler)
+
+
+def autoscaler_of(
+    snapshot: Snapshot, options: AutoscalerOptions | None, scheduler: Scheduler
+) -> tuple[Autoscaler | None, tuple[Note, ...]]:
+    """The cluster's autoscaler, or a note that what it says of itself cannot be read."""
+    if AUTOSCALER_STATUS not in snapshot.config_maps:
+        return None, ()
+    from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions  # most clusters have none
+
+    try:
+        return Autoscaler.of(snapshot, options or AutoscalerOptions(), scheduler), ()
+    except InputError as error:
+        return None, (AutoscalerUnreadable(error=str(error)),)
+
+
+def _karpenter(
+    cycle: Cycle, snapshot: Snapshot, options: KarpenterOptions | Karpenter | None
+) -> tuple[Karpenter | None, tuple[Note, ...]]:
+    """The cluster's Karpenter for a pod that fits nowhere, or a note that a NodePool cannot be read."""
+    if cycle.outcome is not Outcome.UNSCHEDULABLE or not snapshot.of(NodePool):
+        return None, ()
+    from kschedx.karpenter.cluster import Karpenter
+
+    if isinstance(options, Karpenter):
+        return (options if options.snapshot is snapshot else Karpenter(snapshot, options.options)), ()
+    return karpenter_of(snapshot, options)
+
+
+def karpenter_of(snapshot: Snapshot, options: KarpenterOptions | None) -> tuple[Karpenter | None, tuple[Note, ...]]:
+    """The cluster's Karpenter, or a note that a NodePool cannot be read."""
+    if not snapshot.of(NodePool):
+        return None, ()
+    from kschedx.karpenter.cluster import Karpenter, KarpenterOptions  # most clusters have none
+
+    try:
+        return Karpenter.of(snapshot, options or KarpenterOptions()), ()
+    except InputError as error:
+        return None, (KarpenterUnreadable(error=str(error)),)
+
+
+def is_of_another(subject: Subject, setup: Setup) -> bool:
+    """The pod is a known scheduler's, which is no profile here; a profile that is named answers all the same."""
+    name = subject.pod.spec.scheduler_name
+    return setup.forced_profile is None and name not in setup.scheduler_names and name in SCHEDULERS
+
+
+def _of_another(subject: Subject, setup: Setup) -> Explanation:
+    """Nothing of kube-scheduler's: it never sees the pod."""
+    scheduler = setup.scheduler_on(subject.snapshot)
+    pod, name = subject.pod, subject.pod.spec.scheduler_name
+    decides = Unevaluated(kind=UnevaluatedKind.SCHEDULER, name=name, where=("spec.schedulerName",), stake=Stake.FIT)
+    first = setup.profiles[0]
+    cycle = Cycle(
+        pod=pod,
+        snapshot=scheduler.snapshot,
+        profile=replace(first, scheduler_name=name, points=dict.fromkeys(first.points, ()), weights={}, args={}),
+        release=setup.release,
+        all_nodes=scheduler.nodes,
+        outcome=Outcome.UNDECIDED,
+        unheard=(decides,),
+    )
+    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes))

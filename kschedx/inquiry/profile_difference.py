@@ -1,0 +1,293 @@
+"""The ProfileDifference document (`diff-profiles -o json`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place
+from kschedx.explain.difference import (
+    Difference,
+    DifferenceGroup,
+    Effect,
+    Filling,
+    PlacedAnew,
+    Preemption,
+    ScoreChange,
+    Shift,
+    Side,
+    Summary,
+    Turn,
+)
+from kschedx.explain.profile_changes import Change
+from kschedx.explain.setup import Setup
+from kschedx.framework.cycle import Outcome
+from kschedx.render.words.comparison import left_out_text, setting_text
+
+Json = dict[str, object]
+
+
+def difference_document(before: Setup, after: Setup, changes: Iterable[Change], summary: Summary | None) -> Json:
+    """Keys are added, never changed. `pods` is null where only the configurations were compared."""
+    return {
+        "apiVersion": "kschedx/v1",
+        "kind": "ProfileDifference",
+        "before": _setup(before),
+        "after": _setup(after),
+        "configuration": [_change(change) for change in changes],
+        "pods": None if summary is None else pods_document(summary),
+    }
+
+
+def _setup(setup: Setup) -> Json:
+    return {
+        "name": setup.name,
+        "kubernetesVersion": setup.release.version,
+        "profiles": [profile.scheduler_name for profile in setup.profiles],
+        "unknownPlugins": [one.to_dict() for one in setup.unknown_plugins],
+    }
+
+
+def _change(change: Change) -> Json:
+    return {
+        "profile": change.profile,
+        "place": change.place,
+        "subject": change.subject,
+        "setting": change.setting,
+        "before": setting_text(change.before) or None,
+        "after": setting_text(change.after) or None,
+    }
+
+
+def pods_document(summary: Summary) -> Json:
+    """`pods` of the document."""
+    return {
+        "compared": summary.compared,
+        "same": summary.same,
+        "different": len(summary.differences),
+        "effects": {effect.value: count for effect, count in summary.counts.items()},
+        "undecided": dict(summary.undecided),
+        "leftOut": {left_out_text(why): number for why, number in summary.left_out.items()},
+        "groups": [_group(group) for group in summary.groups],
+        "nodes": None if summary.placed_anew is None else _placed_anew(summary.placed_anew),
+    }
+
+
+def _placed_anew(found: PlacedAnew) -> Json:
+    return {
+        "placedAnew": found.pods,
+        "now": _filling(found.now),
+        "before": _filling(found.before),
+        "after": _filling(found.after),
+    }
+
+
+def _filling(found: Filling) -> Json:
+    return {
+        "nodes": found.nodes,
+        "inUse": found.in_use,
+        "unused": list(found.unused),
+        "requested": dict(found.requested),
+        "allocatable": dict(found.allocatable),
+        "fullestPercent": dict(found.fullest),
+        "pending": list(found.pending),
+    }
+
+
+def _group(group: DifferenceGroup) -> Json:
+    return {
+        "effect": group.effect.value,
+        "causes": list(group.causes),
+        "count": len(group.differences),
+        "pods": [_difference(difference) for difference in group.differences],
+    }
+
+
+def _difference(difference: Difference) -> Json:
+    return {
+        "pod": difference.pod,
+        "effects": [effect.value for effect in difference.effects],
+        "before": _side(difference.before),
+        "after": _side(difference.after),
+        "oldNode": difference.old_node or None,
+        "newNode": difference.new_node or None,
+        "turnedBy": [
+            {"plugin": turn.plugin, "before": turn.before, "after": turn.after, "swing": turn.swing}
+            for turn in difference.turned
+        ],
+        "filteredBy": difference.filtered_by or None,
+        "lost": {shift.plugin: shift.nodes for shift in difference.lost},
+        "gained": {shift.plugin: shift.nodes for shift in difference.gained},
+        "reworded": list(difference.reworded),
+        "scores": {change.plugin: {"nodes": change.nodes, "largest": change.largest} for change in difference.rescored},
+    }
+
+
+def _side(side: Side) -> Json:
+    return {
+        "outcome": side.outcome.value,
+        "nodes": list(side.nodes),
+        "nodeCount": side.node_count,
+        "total": side.total,
+        "margin": side.margin,
+        "runnerUp": side.runner_up or None,
+        "feasible": side.feasible,
+        "message": side.message,
+        "preemptions": [
+            {"node": one.node, "victims": list(one.victims), "pdbViolations": one.pdb_violations}
+            for one in side.preemptions
+        ],
+    }
+
+
+# One question over many pods in parts: which pods a part has, and the parts' documents as one again.
+
+T = TypeVar("T")
+PartDocument = Mapping[str, Any]
+
+KEY = "shard"
+"""Of a part's document; the whole has none."""
+
+
+class Shard(Struct, frozen=True, kw_only=True):
+    """Part `index` of `of`, counted from 1."""
+
+    index: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """`3/8`. Raises `InputError`."""
+        index, slash, of = text.partition("/")
+        if slash and index.isascii() and of.isascii() and index.isdigit() and of.isdigit():
+            found = cls(index=int(index), of=int(of))
+            if 1 <= found.index <= found.of:
+                return found
+        raise InputError(f'--shard: found "{text}", allowed is I/N, with I from 1 to N')
+
+    def part(self, rows: Sequence[T]) -> Sequence[T]:
+        """Neighbours stay together, so that the parts in their order are the whole in its order."""
+        return rows[len(rows) * (self.index - 1) // self.of : len(rows) * self.index // self.of]
+
+    def mark(self, document: PartDocument) -> dict[str, Any]:
+        return {**document, KEY: {"index": self.index, "of": self.of}}
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """A part's document, and the file that it is from."""
+
+    source: str
+    document: PartDocument
+
+    @property
+    def shard(self) -> Shard:
+        """Raises `InputError` where the document is none of a part."""
+        try:
+            return msgspec.convert(self.document[KEY], Shard)
+        except (KeyError, msgspec.ValidationError):
+            place = Place(source=self.source)
+            raise InputError("no part of an answer, as --shard makes it", place=place) from None
+
+
+def merged(parts: Sequence[Part]) -> dict[str, Any]:
+    """The document of the whole question, as if it had been asked in one piece. Raises `InputError`."""
+    ordered = sorted(parts, key=lambda part: part.shard.index)
+    _check(ordered)
+    try:
+        return _together(ordered)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError("not the whole of what --shard makes", place=Place(source=ordered[0].source)) from None
+
+
+def _together(ordered: Sequence[Part]) -> dict[str, Any]:
+    first = {key: value for key, value in ordered[0].document.items() if key != KEY}
+    documents = [part.document for part in ordered]
+    match first.get("kind"):
+        case "ExplanationList":
+            lists = {key: [item for one in documents for item in one[key]] for key in ("items", "undecided")}
+            return {**first, **lists}
+        case "ProfileDifference":
+            return {**first, "pods": _pods([one["pods"] for one in documents])}
+        case kind:
+            raise InputError(f"a {kind} has no parts", place=Place(source=ordered[0].source))
+
+
+def _check(ordered: Sequence[Part]) -> None:
+    """Every part once, of the same question."""
+    first = ordered[0]
+    of = first.shard.of
+    for part in ordered:
+        if part.shard.of != of or _question(part) != _question(first):
+            raise InputError(f"is a part of another answer than {first.source}", place=Place(source=part.source))
+    found = [part.shard.index for part in ordered]
+    missing = sorted(set(range(1, of + 1)) - set(found))
+    if missing:
+        names = ", ".join(f"{index}/{of}" for index in missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise InputError(f"parts are missing: {names}")
+    for one, other in pairwise(ordered):
+        if one.shard.index == other.shard.index:
+            raise InputError(f"the same part as {one.source}: {one.shard.index}/{of}", place=Place(source=other.source))
+
+
+def _question(part: Part) -> PartDocument:
+    """What the parts of one answer have in common."""
+    return {key: part.document.get(key) for key in ("apiVersion", "kind", "before", "after", "configuration")}
+
+
+def _pods(found: Sequence[PartDocument]) -> dict[str, object]:
+    made = pods_document(
+        Summary(
+            compared=sum(one["compared"] for one in found),
+            differences=tuple(
+                _difference_from(pod) for one in found for group in one["groups"] for pod in group["pods"]
+            ),
+            undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
+        )
+    )
+    # both are told of all pods: the one by every part, the other by the first, where all pods are decided
+    nodes = None if made["undecided"] else found[0].get("nodes")
+    return {**made, "leftOut": found[0]["leftOut"], "nodes": nodes}
+
+
+def _difference_from(document: PartDocument) -> Difference:
+    """The reverse of the document's entry."""
+    return Difference(
+        pod=document["pod"],
+        effects=tuple(map(Effect, document["effects"])),
+        before=_side_from(document["before"]),
+        after=_side_from(document["after"]),
+        old_node=document["oldNode"] or "",
+        new_node=document["newNode"] or "",
+        turned=tuple(
+            Turn(plugin=turn["plugin"], before=turn["before"], after=turn["after"]) for turn in document["turnedBy"]
+        ),
+        filtered_by=document["filteredBy"] or "",
+        lost=tuple(Shift(plugin=plugin, nodes=nodes) for plugin, nodes in document["lost"].items()),
+        gained=tuple(Shift(plugin=plugin, nodes=nodes) for plugin, nodes in document["gained"].items()),
+        reworded=tuple(document["reworded"]),
+        rescored=tuple(
+            ScoreChange(plugin=plugin, nodes=change["nodes"], largest=change["largest"])
+            for plugin, change in document["scores"].items()
+        ),
+    )
+
+
+def _side_from(document: PartDocument) -> Side:
+    return Side(
+        outcome=Outcome(document["outcome"]),
+        nodes=tuple(document["nodes"]),
+        node_count=document["nodeCount"],
+        total=document["total"],
+        margin=document["margin"],
+        runner_up=document["runnerUp"] or "",
+        feasible=document["feasible"],
+        message=document["message"],
+        preemptions=tuple(
+            Preemption(node=one["node"], victims=tuple(one["victims"]), pdb_violations=one["pdbViolations"])
+            for one in document["preemptions"]
+        ),
+    )

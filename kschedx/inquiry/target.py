@@ -1,0 +1,194 @@
+"""What of the cluster somebody asks about, by its name: a pod, or a workload for the pod that it would make."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kschedx.errors import InputError, nearest
+from kschedx.explain.missing_kinds import refuse
+from kschedx.inquiry.manifests import Manifest, Written, written_from
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import SHORT_NAMES
+from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.controllers.workloads import Workload
+
+NODE_NAMES = ("node", "nodes", "no")
+"""What kubectl calls a node."""
+
+
+_ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
+"""Kinds whose pods differ in nothing but their names."""
+
+
+def is_file(target: str) -> bool:
+    """Whether manifests are meant: what exists, what looks like a file, and standard input."""
+    return target == "-" or Path(target).exists() or target.endswith((".yaml", ".yml", ".json"))
+
+
+def named_node(target: str) -> str:
+    """The name in `node/NAME`; empty for anything else."""
+    kind, _, name = target.partition("/")
+    return name if kind.lower() in NODE_NAMES else ""
+
+
+def find_target(
+    snapshot: Snapshot, target: str, namespace: str | None, *, default_namespace: str = "default"
+) -> Pod | Written:
+    """What the cluster has under `pod/NAME`, `deploy/NAME`, `NAMESPACE/deploy/NAME`, or the bare name of a pod.
+
+    Of a workload that the snapshot does not hold, one of its pods is found. Raises `InputError` for what does not
+    exist, with the nearest name.
+    """
+    referred = _referred(target, namespace or default_namespace)
+    if referred is not None:
+        return _named(snapshot, *referred)
+    return _by_bare_name(snapshot, target, namespace or default_namespace)
+
+
+def referred_kind(target: str) -> str | None:
+    """The kind in `pod/NAME`, `deploy/NAME` or `NAMESPACE/deploy/NAME`; None for anything else, and for a file of that
+    name."""
+    referred = _referred(target, "")
+    return None if referred is None else referred[0]
+
+
+def _referred(target: str, namespace: str) -> tuple[str, str, str] | None:
+    """The kind, the namespace and the name in the same."""
+    *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    known = SHORT_NAMES.get(kind.lower().partition(".")[0])
+    if known is None or Path(target).exists():
+        return None
+    return known, space[0] if space else namespace, name
+
+
+def _named(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | Written:
+    if kind == "Pod":
+        row = snapshot.pods.rows.get(f"{namespace}/{name}")
+        if row is None:
+            row = _only_one_of(snapshot, name, namespace)
+        if row is None:
+            raise InputError(
+                f'no pod "{name}" in namespace "{namespace}"', hint=_nearest_pod(snapshot, name, namespace)
+            )
+        return snapshot.pods[row]
+    manifest = snapshot.workloads.get((kind, namespace, name))
+    if manifest is None:
+        if (pod := _one_of_its_pods(snapshot, kind, namespace, name)) is not None:
+            return pod
+        if kind in snapshot.source.missing:
+            refuse(snapshot, kind, f'{kind} "{name}" in namespace "{namespace}"')
+        known = [n for k, ns, n in snapshot.workloads if k == kind and ns == namespace]
+        elsewhere = [ns for k, ns, n in snapshot.workloads if k == kind and n == name]
+        hint = f"there is one in namespace {elsewhere[0]}: -n {elsewhere[0]}" if elsewhere else nearest(name, known)
+        raise InputError(
+            f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or _its_pods(snapshot, name, namespace)
+        )
+    workload: Manifest = msgspec.json.decode(manifest)
+    return written_from(snapshot, workload)
+
+
+def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
+    """The row of the one pod whose name goes on after `name-`, as those of workloads do. `InputError` for several."""
+    pods = snapshot.pods
+    rows = [
+        row
+        for row, other in enumerate(pods.names)
+        if other.startswith(f"{name}-") and pods.namespaces[row] == namespace
+    ]
+    waiting = [row for row in rows if row in pods.pending]
+    if len(rows) < 2 or len(waiting) == 1:
+        return next(iter(waiting or rows), None)
+    listed = ", ".join(pods.names[row] for row in rows[:3]) + (", …" if len(rows) > 3 else "")
+    raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that begin so', hint=listed)
+
+
+def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
+    """The first that waits of a workload that is known by its pods alone; where its pods are all alike, or its last."""
+    from kschedx.controllers.workloads import Owners, Workload
+
+    rows = Owners(snapshot).members(snapshot.pods, Workload(kind, namespace, name))
+    waiting = [row for row in rows if row in snapshot.pods.pending]
+    speaks = waiting[:1] or (rows[-1:] if kind in _ALIKE else [])
+    return snapshot.pods[speaks[0]] if speaks else None
+
+
+def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
+    """The pods that a workload seems to have in a dump that does not hold it."""
+    pods = snapshot.pods
+    named = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
+    found = [f"pod/{other}" for other in named if other.startswith(f"{name}-")]
+    return f"pods that begin so: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}" if found else ""
+
+
+def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:
+    """Another namespace that has a pod of this name, or the nearest name in this one."""
+    pods = snapshot.pods
+    elsewhere = next((pods.namespaces[row] for row, other in enumerate(pods.names) if other == name), None)
+    if elsewhere is not None:
+        return f"there is one in namespace {elsewhere}: -n {elsewhere}"
+    here = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
+    if not here and namespace not in snapshot.namespaces:
+        return _nearest_namespace(snapshot, namespace)
+    return nearest(name, here)
+
+
+def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
+    known = {*snapshot.namespaces, *snapshot.pods.namespaces.values}
+    close = nearest(namespace, known)
+    return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
+
+
+def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
+    """`web-0` or `shop/web-0`, as a shorthand for `pod/web-0`."""
+    space, slash, name = target.partition("/")
+    key = target if slash else f"{namespace}/{target}"
+    row = snapshot.pods.rows.get(key)
+    if row is None:
+        row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
+    if row is not None:
+        return snapshot.pods[row]
+    hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
+    if slash and not hint and SHORT_NAMES.get(space.lower()) is None:
+        hint = nearest(space.lower(), SHORT_NAMES) or hint
+    raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
+
+
+def asked_about(snapshot: Snapshot, names: Sequence[str], namespace: str) -> Collection[str]:
+    """Pods, `namespace/name`, that are named, or whose workload is; what is not there is none."""
+    from kschedx.controllers.workloads import Owners, Workload
+
+    found: set[str] = set()
+    owners = Owners(snapshot)
+    for target in names:
+        referred = _referred(target, namespace)
+        if referred is None:
+            found.add(target if "/" in target else f"{namespace}/{target}")
+            continue
+        workload = Workload(*referred)
+        if workload.kind == "Pod":
+            found.add(workload.key)
+        else:
+            found |= set(map(snapshot.pods.key, owners.members(snapshot.pods, workload)))
+    return found
+
+
+def workloads_asked_about(names: Sequence[str], namespace: str) -> Collection[Workload]:
+    """Workloads that are named, whether they are there or not."""
+    from kschedx.controllers.workloads import Workload
+
+    named = (_referred(name, namespace) for name in names)
+    return {Workload(*referred) for referred in named if referred is not None and referred[0] != "Pod"}
+
+
+def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The nodes named with --node. Raises `InputError` for one that is not there."""
+    for name in wanted:
+        if name not in snapshot.cluster.index:
+            raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
+    return tuple(dict.fromkeys(wanted))

@@ -1,0 +1,171 @@
+"""What is left on the nodes that there are, and the first of them that takes a pod.
+
+Upstream: scheduling/existingnode.go, calculateExistingNodeClaims and addToExistingNode in scheduler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from kschedx.karpenter.amounts import PODS, Amount, Amounts, pod_requests
+from kschedx.karpenter.nodes import OPTIONS, PortUsage, StateNode, is_of_daemon_set, ports_of, tolerates_all
+from kschedx.karpenter.pods import DaemonSets, PodData, mounted
+from kschedx.karpenter.requirements import HOSTNAME, LabelRequirement, Requirements
+from kschedx.karpenter.topology import Topologies, Unsatisfiable
+from kschedx.kube.quantity import ResourceList, milli_value
+from kschedx.kube.quantity import value as whole_value
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import IntArray
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class ExistingNode:
+    """A node, and the pods that a round puts on it."""
+
+    def __init__(self, state: StateNode, snapshot: Snapshot) -> None:
+        self.state = state
+        self.taints = state.taints
+        self.labels = {**state.labels, HOSTNAME: state.host_name}
+        self.pods: list[str] = []
+        self._snapshot = snapshot
+        self._more: list[Pod] = []
+        self._narrowed: Requirements | None = None
+
+    @property
+    def requirements(self) -> Requirements:
+        if self._narrowed is None:
+            self._narrowed = Requirements.of_labels(self.state.labels).together(
+                (LabelRequirement.of(HOSTNAME, "In", (self.state.host_name,)),)
+            )
+        return self._narrowed
+
+    @cached_property
+    def _ports(self) -> PortUsage:
+        usage = PortUsage()
+        pods = self._snapshot.pods
+        for row in pods.on_node(self.state.row).tolist() if self.state.row >= 0 else ():
+            if any(port.host_port for container in pods.specs[row].containers for port in container.ports):
+                usage.add(pods[row])
+        return usage
+
+    def has_volumes_for(self, pod: Pod) -> bool:
+        """No driver would have more volumes here than it can attach."""
+        asked = mounted(pod, self._snapshot.storage)
+        csi = self._snapshot.storage.csi_nodes.get(self.state.node.name if self.state.node else "")
+        if not asked or csi is None or self.state.row < 0:
+            return True
+        pods = self._snapshot.pods
+        running = [pods[row] for row in pods.on_node(self.state.row).tolist()]
+        used: dict[str, set[str]] = {driver: set(keys) for driver, keys in asked.items()}
+        for one in (*running, *self._more):
+            for driver, keys in mounted(one, self._snapshot.storage).items():
+                used.setdefault(driver, set()).update(keys)
+        return all(len(keys) <= csi.limits[driver] for driver, keys in used.items() if driver in csi.limits)
+
+    def accept(self, data: PodData, topologies: Topologies) -> Requirements | None:
+        """What becomes of the node's requirements; None where the pod cannot go there. Room is looked at before."""
+        pod = data.pod
+        if not tolerates_all(pod.spec.tolerations, self.taints) or not self.has_volumes_for(pod):
+            return None
+        if ports_of(pod) and self._ports.conflict(pod) is not None:
+            return None
+        if not self.requirements.is_compatible(data.requirements):
+            return None
+        base = self.requirements.together(data.requirements.values())
+        for volume in data.volumes:
+            own = base
+            if volume is not None:
+                if not base.is_compatible(volume):
+                    continue
+                own = base.together(volume.values())
+            narrowed = topologies.narrowed(pod, data.key, self.taints, data.strict, own)
+            if not isinstance(narrowed, Unsatisfiable) and own.is_compatible(narrowed):
+                return own.together(narrowed.values())
+        return None
+
+    def add(self, data: PodData, requirements: Requirements, topologies: Topologies) -> None:
+        self.pods.append(data.key)
+        self._more.append(data.pod)
+        self._narrowed = requirements
+        topologies.record(data.pod, data.key, self.taints, requirements)
+        self._ports.add(data.pod)
+
+
+class ExistingNodes:
+    """In the order in which they are tried: those that are initialized first, then by name."""
+
+    def __init__(self, states: Sequence[StateNode], snapshot: Snapshot, daemons: DaemonSets) -> None:
+        ordered = sorted(states, key=lambda one: (not one.is_initialized, one.name))
+        self.nodes = [ExistingNode(one, snapshot) for one in ordered]
+        table = snapshot.nodes(OPTIONS)
+        names = {*table.resources.names, *(name for one in ordered for name in one.allocatable), PODS}
+        self._columns = {name: column for column, name in enumerate(sorted(names))}
+        self._left = np.zeros((len(ordered), len(names)), dtype=np.int64)
+        rows = np.array([one.row for one in ordered], dtype=np.int64)
+        offers = np.zeros((len(ordered), len(names)), dtype=np.bool_)
+        for index, one in enumerate(ordered):
+            self._left[index] = self._offered(one.allocatable)
+            offers[index, [self._columns[name] for name in one.allocatable]] = True
+        known = np.flatnonzero(rows >= 0)
+        for column, name in enumerate(table.resources.names):
+            self._left[known, self._columns[name]] -= table.requested[rows[known], column]
+        self._left[known, self._columns[PODS]] -= table.pod_count[rows[known]]
+        of_daemons = self._of_daemons(snapshot)
+        for index, one in enumerate(ordered):
+            coming = self._row(pod_requests(daemons.for_node(one.taints, self.nodes[index].labels)))
+            if one.row >= 0:
+                coming = np.maximum(coming - of_daemons[one.row], 0)
+            self._left[index] -= np.minimum(coming, np.iinfo(np.int64).max // 2)
+        self._left[~offers] = 0  # what a node does not offer cannot be overdrawn
+
+    def _of_daemons(self, snapshot: Snapshot) -> IntArray:
+        """(node, resource) what the pods of DaemonSets on each node have."""
+        table, pods = snapshot.nodes(OPTIONS), snapshot.pods
+        rows = np.flatnonzero(pods.owners.where(is_of_daemon_set) & (pods.node >= 0))
+        made = np.zeros((len(snapshot.cluster.nodes), len(self._columns)), dtype=np.int64)
+        for column, name in enumerate(table.resources.names):
+            np.add.at(made[:, self._columns[name]], pods.node[rows], table.requests.matrix[rows, column])
+        np.add.at(made[:, self._columns[PODS]], pods.node[rows], 1)
+        return made
+
+    def _offered(self, resources: ResourceList) -> IntArray:
+        row = np.zeros(len(self._columns), dtype=np.int64)
+        for name, written in resources.items():
+            row[self._columns[name]] = milli_value(written) if name == "cpu" else whole_value(written)
+        return row
+
+    def _row(self, amounts: Amounts) -> IntArray:
+        row = np.zeros(len(self._columns), dtype=np.int64)
+        for name, amount in amounts.items():
+            if name in self._columns:
+                row[self._columns[name]] = _units(name, amount)
+        return row
+
+    def take(self, data: PodData, topologies: Topologies) -> ExistingNode | None:
+        """Put the pod on the first node that takes it."""
+        if any(amount.nano > 0 for name, amount in data.requests.items() if name not in self._columns):
+            return None
+        asked = self._row(data.requests)
+        has_room = (self._left >= asked).all(axis=1) & (self._left >= 0).all(axis=1)
+        for index in np.flatnonzero(has_room).tolist():
+            node = self.nodes[index]
+            requirements = node.accept(data, topologies)
+            if requirements is not None:
+                node.add(data, requirements, topologies)
+                self._left[index] -= asked
+                return node
+        return None
+
+    @property
+    def placed(self) -> Mapping[str, tuple[str, ...]]:
+        """Node or claim to the pods that were put there."""
+        return {node.state.name: tuple(node.pods) for node in self.nodes if node.pods}
+
+
+def _units(name: str, amount: Amount) -> int:
+    """Milli-units of cpu, whole ones of all else, rounded up."""
+    unit = 10**6 if name == "cpu" else 10**9
+    return -(-amount.nano // unit)

@@ -1,0 +1,210 @@
+"""A node that does not exist yet: what its pool makes of it, and whether a pod can be added.
+
+Upstream: scheduling/nodeclaim.go, nodeclaimtemplate.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from msgspec import Struct
+
+from kschedx.karpenter.amounts import Amount, amounts_of, merge_amounts
+from kschedx.karpenter.instance_types import InstanceType, cheapest, filter_types
+from kschedx.karpenter.nodes import PortUsage, ports_of, untolerated_taints
+from kschedx.karpenter.pods import PodData
+from kschedx.karpenter.rejections import (
+    Incompatible,
+    NotTolerated,
+    PortTaken,
+    Rejection,
+    topology_conflict,
+    volume_conflict,
+)
+from kschedx.karpenter.requirements import (
+    HOSTNAME,
+    RESERVATION_ID,
+    RESERVED,
+    LabelRequirement,
+    Requirements,
+    class_label,
+    well_known,
+)
+from kschedx.karpenter.topology import Topologies, Unsatisfiable
+from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodePool
+from kschedx.kube.types import Pod, Taint
+
+
+class PoolTemplate(Struct, frozen=True, kw_only=True):
+    """What all new nodes of a pool have in common."""
+
+    pool: NodePool
+    requirements: Requirements
+    allowed: frozenset[str]
+    """Labels that a pod may ask for though the pool does not define them."""
+    types: tuple[InstanceType, ...]
+    """Those that meet the pool's own requirements."""
+    types_are_known: bool
+    """All of them, not only those that were seen."""
+    daemon_pods: tuple[Pod, ...] = ()
+    daemon_requests: dict[str, Amount] = {}
+
+    @property
+    def name(self) -> str:
+        return self.pool.name
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return self.pool.spec.template.spec.taints
+
+    @property
+    def limits(self) -> dict[str, Amount]:
+        return amounts_of(self.pool.spec.limits)
+
+
+def pool_requirements(pool: NodePool) -> Requirements:
+    """Of its template, with the labels of every node that comes of it."""
+    template = pool.spec.template
+    labels = template.metadata.labels | {
+        NODE_POOL: pool.name,
+        class_label(template.spec.node_class_ref): template.spec.node_class_ref.name,
+    }
+    return written_requirements(pool).together(Requirements.of_labels(labels).values())
+
+
+def written_requirements(pool: NodePool) -> Requirements:
+    return Requirements(
+        LabelRequirement.of(one.key, one.operator, one.values, one.min_values)
+        for one in pool.spec.template.spec.requirements
+    )
+
+
+def allowed_labels(pool: NodePool) -> frozenset[str]:
+    return well_known(pool.spec.template.spec.node_class_ref.api_group)
+
+
+class HostNames:
+    """What new nodes are called until they have a name."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def next(self) -> str:
+        return f"hostname-placeholder-{next(self._numbers):04d}"
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """What becomes of a new node that takes a pod."""
+
+    requirements: Requirements
+    types: tuple[InstanceType, ...]
+
+
+class NewNodeClaim:
+    """A node of a pool that a round would add, with the pods that it is for."""
+
+    def __init__(self, template: PoolTemplate, types: Sequence[InstanceType], host_name: str) -> None:
+        self.template = template
+        self.types = tuple(types)
+        self.pods: list[str] = []
+        self.requests = template.daemon_requests
+        self.requirements = template.requirements.together((LabelRequirement.of(HOSTNAME, "In", (host_name,)),))
+        self._host_name = host_name
+        self._ports = PortUsage()
+        for pod in template.daemon_pods:
+            self._ports.add(pod)
+
+    @property
+    def cheapest_first(self) -> tuple[InstanceType, ...]:
+        """The types that it can be of; where prices are not known, the smaller one comes first (OrderByPrice)."""
+        allowed = self.template.allowed
+        offered = {one.name for one in self.types if one.is_offered(self.requirements, allowed)}
+        return tuple(
+            sorted(
+                self.types,
+                key=lambda one: (one.name not in offered, one.price(self.requirements, allowed), *one.size, one.name),
+            )
+        )
+
+    def accept(
+        self, data: PodData, topologies: Topologies, *, relaxes_min_values: bool = False
+    ) -> Accepted | Rejection:
+        pod, allowed = data.pod, self.template.allowed
+        taints = untolerated_taints(pod.spec.tolerations, self.template.taints)
+        if taints:
+            return NotTolerated(taints=taints)
+        taken = self._ports.conflict(pod) if ports_of(pod) else None
+        if taken is not None:
+            return PortTaken(asked=taken[0], taken=taken[1], by=taken[2])
+        conflicts = self.requirements.conflicts(data.requirements, allowed)
+        if conflicts:
+            return Incompatible(conflicts=conflicts)
+        base = self.requirements.together(data.requirements.values())
+        found: Accepted | Rejection | None = None
+        for volume in data.volumes:
+            found = self._with_volume(data, topologies, base, volume, relaxes_min_values)
+            if isinstance(found, Accepted):
+                break
+        assert found is not None, "a pod without volumes has one alternative, which asks for nothing"
+        return found
+
+    def _with_volume(
+        self,
+        data: PodData,
+        topologies: Topologies,
+        base: Requirements,
+        volume: Requirements | None,
+        relaxes_min_values: bool,
+    ) -> Accepted | Rejection:
+        allowed, own = self.template.allowed, base
+        if volume is not None:
+            conflicts = base.conflicts(volume, allowed)
+            if conflicts:
+                return volume_conflict(conflicts)
+            own = base.together(volume.values())
+        narrowed = topologies.narrowed(data.pod, data.key, self.template.taints, data.strict, own)
+        if isinstance(narrowed, Unsatisfiable):
+            return narrowed
+        conflicts = own.conflicts(narrowed, allowed)
+        if conflicts:
+            return topology_conflict(conflicts)
+        own = own.together(narrowed.values())
+        left = filter_types(
+            self.types,
+            own,
+            pod_requests=data.requests,
+            daemon_requests=self.template.daemon_requests,
+            total=merge_amounts(self.requests, data.requests),
+            allowed=allowed,
+            relaxes_min_values=relaxes_min_values,
+        )
+        if left.failure is not None:
+            return left.failure
+        return Accepted(requirements=own.with_min_values(left.relaxed), types=left.types)
+
+    def add(self, data: PodData, accepted: Accepted, topologies: Topologies) -> None:
+        self.pods.append(data.key)
+        self.types = accepted.types
+        self.requests = merge_amounts(self.requests, data.requests)
+        self.requirements = accepted.requirements
+        topologies.register(HOSTNAME, self._host_name)
+        topologies.record(data.pod, data.key, self.template.taints, accepted.requirements)
+        self._ports.add(data.pod)
+
+    def use_reservations(self) -> None:
+        """A node that may use reserved capacity uses nothing else (FinalizeScheduling)."""
+        allowed = self.template.allowed
+        ids = {name for one in self.types for name in one.reservations(self.requirements, allowed)}
+        if ids:
+            kind = LabelRequirement.of(CAPACITY_TYPE, "In", (RESERVED,))
+            self.requirements = self.requirements.replacing(kind).together(
+                (LabelRequirement.of(RESERVATION_ID, "In", ids),)
+            )
+
+    def keep_cheapest(self, most: int) -> Mapping[str, int]:
+        """Leaves the types that the cloud is asked for. Returns the keys of `minValues` of which these have too few
+        values, with how many."""
+        cut = cheapest(self.types, self.requirements, self.template.allowed, most)
+        self.types = cut.types
+        return cut.too_few

@@ -1,0 +1,424 @@
+"""The annotations of pods that autoscalers and other schedulers read; a snapshot keeps no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.types import Labels, NodeCondition, ObjectMeta, Taint
+
+MIRROR = "kubernetes.io/config.mirror"
+"""The kubelet's copy of a static pod has it."""
+AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
+DAEMON_SET_POD = f"{AUTOSCALER}daemonset-pod"
+"""`true`: the cluster-autoscaler takes the pod for one of a DaemonSet."""
+SCALE_UP_DELAY = f"{AUTOSCALER}pod-scale-up-delay"
+"""How long the cluster-autoscaler leaves a pending pod alone, as a Go duration."""
+SAFE_TO_EVICT = f"{AUTOSCALER}safe-to-evict"
+SAFE_TO_EVICT_LOCAL_VOLUMES = f"{AUTOSCALER}safe-to-evict-local-volumes"
+"""Names of local volumes that need not be kept, separated by commas."""
+SCALE_DOWN_DISABLED = f"{AUTOSCALER}scale-down-disabled"
+"""Of a node: `true` keeps the cluster-autoscaler from removing it."""
+NODE_POOL_ID = "oci.oraclecloud.com/node-pool-id"
+"""Of a node of OKE: its group."""
+KARPENTER = "karpenter.sh/"
+DO_NOT_DISRUPT = f"{KARPENTER}do-not-disrupt"
+
+GANG_LEAST = "gang.scheduling.koordinator.sh/min-available"
+"""Of a gang of Koordinator without a PodGroup."""
+GROUP_NAMES = (
+    "scheduling.k8s.io/group-name",
+    "volcano.sh/group-name",
+    "pod-group-name",
+    "pod-group.scheduling.sigs.k8s.io/name",
+    "pod-group.scheduling.sigs.k8s.io",
+    "gang.scheduling.koordinator.sh/name",
+)
+"""What Volcano, KAI and Koordinator call a pod's group, in annotations or labels, the one that counts first."""
+
+YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
+TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
+"""The group of its application that a pod is of, and in JSON all groups of the application."""
+OTHER_SCHEDULERS = (*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS)
+
+ANNOTATION_MARKS = (
+    *(AUTOSCALER.encode(), MIRROR.encode(), KARPENTER.encode()),
+    *(name.encode() for name in OTHER_SCHEDULERS),
+)
+"""Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
+
+
+def is_read(key: str) -> bool:
+    return key == MIRROR or key in OTHER_SCHEDULERS or key.startswith((AUTOSCALER, KARPENTER))
+
+
+# Machines of Cluster API and OpenShift: what cluster-autoscaler reads of the objects that it resizes.
+#
+# Upstream: cloudprovider/clusterapi of kubernetes/autoscaler.
+
+CLUSTER_API_GROUP = "cluster.x-k8s.io"
+OPENSHIFT_GROUP = "machine.openshift.io"
+
+_CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
+CPU, MEMORY, DISK = f"{_CAPACITY}cpu", f"{_CAPACITY}memory", f"{_CAPACITY}ephemeral-disk"
+GPU_TYPE, GPU_COUNT, MAX_PODS = f"{_CAPACITY}gpu-type", f"{_CAPACITY}gpu-count", f"{_CAPACITY}maxPods"
+LABELS = f"{_CAPACITY}labels"
+"""`key=value,key=value`."""
+TAINTS = f"{_CAPACITY}taints"
+"""`key=value:effect,key:effect`."""
+ANNOTATIONS = (CPU, MEMORY, DISK, GPU_TYPE, GPU_COUNT, MAX_PODS, LABELS, TAINTS)
+
+
+class MachineMeta(Struct, frozen=True, kw_only=True):
+    labels: Labels = {}
+
+
+class MachineSpec(Struct, frozen=True, kw_only=True):
+    metadata: MachineMeta = MachineMeta()
+    """What the machine's node gets, of OpenShift's; of Cluster API, the labels of some domains alone."""
+    taints: tuple[Taint, ...] = ()
+
+
+class MachineTemplate(Struct, frozen=True, kw_only=True):
+    spec: MachineSpec = MachineSpec()
+
+
+class ScalableSpec(Struct, frozen=True, kw_only=True):
+    template: MachineTemplate = MachineTemplate()
+
+
+class Scalable(Struct, frozen=True, kw_only=True):
+    """Something that makes machines, and says what one of them has to offer."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScalableSpec = ScalableSpec()
+
+
+class MachineDeployment(Scalable, frozen=True, kw_only=True):
+    pass
+
+
+class MachineSet(Scalable, frozen=True, kw_only=True):
+    pass
+
+
+class MachinePool(Scalable, frozen=True, kw_only=True):
+    pass
+
+
+class OpenShiftMachineSet(Scalable, frozen=True, kw_only=True):
+    pass
+
+
+RECORDS: dict[str, tuple[type[Scalable], ...]] = {
+    "MachineDeployment": (MachineDeployment,),
+    "MachineSet": (MachineSet, OpenShiftMachineSet),
+    "MachinePool": (MachinePool,),
+}
+"""By the kind, which is a part of a group's name: `MachineSet/namespace/name`."""
+
+
+# The command line of cluster-autoscaler, as the one Deployment that runs it has it.
+#
+# What may be kept of it is what decides: the flags named here. Upstream: config/flags/flags.go.
+
+Written = dict[str, list[str]]
+"""Flag without dashes to each value that it was given."""
+
+PROGRAM = "cluster-autoscaler"
+
+SCHEDULER_CONFIG = "scheduler-config-file"
+"""The file whose profile the autoscaler judges all pods with, instead of the default one."""
+
+SCALE_UP = frozenset({
+    "cloud-provider", "expander", "balance-similar-node-groups", "balancing-label", "balancing-ignore-label",
+    "memory-difference-ratio", "max-free-difference-ratio", "max-allocatable-difference-ratio", "max-nodes-total",
+    "max-nodes-per-scaleup", "cores-total", "memory-total", "gpu-total", "ok-total-unready-count",
+    "max-total-unready-percentage", "max-node-startup-time", "expendable-pods-priority-cutoff",
+    "new-pod-scale-up-delay", "startup-taint", "ignore-taint", "startup-taint-prefix", "status-taint", "force-ds",
+    "scale-from-unschedulable", "scale-up-from-zero", "fastpath-binpacking-enabled",
+    "scaleup-simulation-for-skipped-node-groups-enabled", "bypassed-scheduler-names", "allowed-scheduler-names",
+    SCHEDULER_CONFIG,
+})  # fmt: skip
+"""The flags that decide about adding nodes."""
+
+SCALE_DOWN = frozenset({
+    "scale-down-enabled", "scale-down-unneeded-time", "scale-down-unready-time", "scale-down-unready-enabled",
+    "scale-down-utilization-threshold", "scale-down-gpu-utilization-threshold",
+    "scale-down-delay-after-add", "scale-down-delay-after-delete", "scale-down-delay-after-failure",
+    "scale-down-delay-type-local", "scale-down-non-empty-candidates-count", "scale-down-candidates-pool-ratio",
+    "scale-down-candidates-pool-min-count", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization",
+    "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
+    "cores-total", "memory-total", "gpu-total", "min-replica-count",
+    "blocking-system-pod-distruption-timeout", "max-drain-parallelism", SCHEDULER_CONFIG,
+    "enable-dynamic-resource-allocation",
+})  # fmt: skip
+"""The flags that decide about removing nodes."""
+
+FLAGS = SCALE_UP | SCALE_DOWN
+
+SWITCHES = frozenset({
+    "balance-similar-node-groups", "force-ds", "scale-from-unschedulable", "scale-up-from-zero",
+    "fastpath-binpacking-enabled", "scaleup-simulation-for-skipped-node-groups-enabled",
+    "skip-nodes-with-local-storage", "skip-nodes-with-system-pods", "skip-nodes-with-custom-controller-pods",
+    "scale-down-enabled", "scale-down-unready-enabled", "scale-down-delay-type-local",
+    "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization", "enable-dynamic-resource-allocation",
+})  # fmt: skip
+"""Flags that need no value."""
+
+
+def parsed(arguments: Sequence[str]) -> Written:
+    """`--name=value`, `--name value`, `-name=value`, and a switch alone."""
+    found: Written = {}
+    words = list(arguments)
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-") or len(word.lstrip("-")) == 0:
+            continue
+        name, equals, value = word.lstrip("-").partition("=")
+        if not equals:
+            takes_next = name not in SWITCHES and words and not words[0].startswith("-")
+            value = words.pop(0) if takes_next else "true"
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def flags_of_containers(deployment: object) -> Iterator[tuple[int, Written]]:
+    """Position of each container of a Deployment's template that runs cluster-autoscaler, with its `FLAGS`."""
+    at = deployment
+    for part in ("spec", "template", "spec", "containers"):
+        at = at.get(part) if isinstance(at, Mapping) else None
+    for position, container in enumerate(at if isinstance(at, list) else ()):
+        if not isinstance(container, Mapping):
+            continue
+        words = [*_texts(container.get("command")), *_texts(container.get("args"))]
+        program = words[0].rpartition("/")[2] if words else ""
+        if program == PROGRAM or PROGRAM in str(container.get("image", "")):
+            yield position, {name: values for name, values in parsed(words).items() if name in FLAGS}
+
+
+def command(flags: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """The fields of a container that runs cluster-autoscaler with these flags."""
+    return {"command": [PROGRAM], "args": [f"--{name}={value}" for name in sorted(flags) for value in flags[name]]}
+
+
+def _texts(value: object) -> list[str]:
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+# Karpenter's objects, as far as they say what it would do (apis/v1 of kubernetes-sigs/karpenter, and v1beta1).
+#
+# Node classes belong to the clouds: of them the conditions count, and where their subnets are.
+
+KARPENTER_GROUP = "karpenter.sh"
+AWS = "karpenter.k8s.aws"
+AZURE = "karpenter.azure.com"
+GCP = "karpenter.k8s.gcp"
+
+NODE_POOL = f"{KARPENTER_GROUP}/nodepool"
+"""The label that names a node's pool."""
+CAPACITY_TYPE = f"{KARPENTER_GROUP}/capacity-type"
+REGISTERED = f"{KARPENTER_GROUP}/registered"
+INITIALIZED = f"{KARPENTER_GROUP}/initialized"
+
+
+class NodeSelectorRequirementWithMinValues(Struct, frozen=True, kw_only=True, rename="camel"):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+    min_values: Int32 | None = None
+
+
+class NodeClassReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    group: str = ""
+    kind: str = ""
+    name: str = ""
+    api_version: str = ""
+    """In v1beta1, which has no group."""
+
+    @property
+    def api_group(self) -> str:
+        return self.group or self.api_version.rpartition("/")[0]
+
+
+class NodeClaimTemplateSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
+    node_class_ref: NodeClassReference = NodeClassReference()
+    termination_grace_period: str | None = None
+    expire_after: str | None = None
+
+
+class TemplateMeta(Struct, frozen=True, kw_only=True):
+    labels: Labels = {}
+
+
+class NodeClaimTemplate(Struct, frozen=True, kw_only=True):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: NodeClaimTemplateSpec = NodeClaimTemplateSpec()
+
+
+class DisruptionBudget(Struct, frozen=True, kw_only=True):
+    """How many nodes of a pool may go at once."""
+
+    reasons: tuple[str, ...] | None = None
+    """None for all."""
+    nodes: str = "10%"
+    schedule: str | None = None
+    duration: str | None = None
+
+
+class Disruption(Struct, frozen=True, kw_only=True, rename="camel"):
+    consolidate_after: str | None = None
+    consolidation_policy: str = "WhenEmptyOrUnderutilized"
+    budgets: tuple[DisruptionBudget, ...] = (DisruptionBudget(),)
+
+
+class NodePoolSpec(Struct, frozen=True, kw_only=True):
+    template: NodeClaimTemplate = NodeClaimTemplate()
+    disruption: Disruption = Disruption()
+    limits: ResourceList = {}
+    weight: Int32 | None = None
+    replicas: Int64 | None = None
+    """A pool of a fixed size, which no pod makes grow."""
+
+
+class NodePoolStatus(Struct, frozen=True, kw_only=True):
+    resources: ResourceList = {}
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class NodePool(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodePoolSpec = NodePoolSpec()
+    status: NodePoolStatus = NodePoolStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def not_ready(self) -> NodeCondition | None:
+        """The condition that keeps Karpenter from using it; None where it is ready. One that nobody has looked at yet
+        is not, but a manifest that no API server has stored is taken to become so."""
+        ready = condition(self.status.conditions, "Ready")
+        is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
+        if (ready is not None and ready.status == "True") or not is_stored:
+            return None
+        return ready or NodeCondition(type="Ready")
+
+
+class NodeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
+    node_class_ref: NodeClassReference = NodeClassReference()
+    termination_grace_period: str | None = None
+
+
+class NodeClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    node_name: str = ""
+    provider_id: str = field(default="", name="providerID")
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class NodeClaim(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeClaimSpec = NodeClaimSpec()
+    status: NodeClaimStatus = NodeClaimStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+class NodeOverlaySpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    requirements: tuple[NodeSelectorRequirementWithMinValues, ...] = ()
+    """Without `minValues`."""
+    price: str | None = None
+    price_adjustment: str | None = None
+    capacity: ResourceList = {}
+    """Of extended resources."""
+    weight: Int32 | None = None
+
+
+class NodeOverlayStatus(Struct, frozen=True, kw_only=True):
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class NodeOverlay(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeOverlaySpec = NodeOverlaySpec()
+    status: NodeOverlayStatus = NodeOverlayStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def is_ready(self) -> bool:
+        ready = condition(self.status.conditions, "Ready")
+        return ready is not None and ready.status == "True"
+
+
+class Subnet(Struct, frozen=True, kw_only=True):
+    zone: str = ""
+
+
+class CapacityReservation(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Room that is paid for in a zone, for one instance type; how much of it is free the object does not say."""
+
+    id: str = ""
+    instance_type: str = ""
+    availability_zone: str = ""
+    reservation_type: str = "default"
+    interruptible: bool = False
+    state: str = "active"
+
+
+class NodeClassStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    conditions: tuple[NodeCondition, ...] = ()
+    subnets: tuple[Subnet, ...] = ()
+    capacity_reservations: tuple[CapacityReservation, ...] = ()
+
+
+class NodeClass(Struct, frozen=True, kw_only=True):
+    """What all clouds' node classes have."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: NodeClassStatus = NodeClassStatus()
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """In which its nodes can be, in the order of their names; empty where the cloud does not say."""
+        return tuple(sorted({subnet.zone for subnet in self.status.subnets if subnet.zone}))
+
+
+class EC2NodeClass(NodeClass, frozen=True, kw_only=True):
+    pass
+
+
+class AKSNodeClass(NodeClass, frozen=True, kw_only=True):
+    pass
+
+
+class GCENodeClass(NodeClass, frozen=True, kw_only=True):
+    pass
+
+
+NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
+    (AWS, "EC2NodeClass"): EC2NodeClass,
+    (AZURE, "AKSNodeClass"): AKSNodeClass,
+    (GCP, "GCENodeClass"): GCENodeClass,
+}
+"""Group and kind to the record."""
+
+
+def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:
+    return next((one for one in conditions if one.type == name), None)

@@ -1,0 +1,253 @@
+"""JSON bytes to typed records. A null is as good as a missing field, as it is for Go."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from kschedx.errors import InputError, Place
+
+T = TypeVar("T")
+
+
+_DECODERS: dict[object, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """Making a decoder costs more than using one."""
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        decoder = _DECODERS[kind] = msgspec.json.Decoder(kind)
+    return decoder
+
+
+def decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> T:
+    """Decode one JSON value; fields that `kind` does not have are skipped unread.
+
+    Raises `InputError` that names the field's path, what was found and what is expected.
+    """
+    try:
+        return _decode(data, kind)
+    except msgspec.ValidationError as error:
+        raise input_error(error) from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"not valid JSON: {error}") from None
+    except UnicodeDecodeError:
+        raise InputError("not valid UTF-8") from None
+    except RecursionError:
+        raise InputError("nested too deeply") from None
+
+
+def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> T:
+    try:
+        return _decoder(kind).decode(data)
+    except msgspec.ValidationError:
+        # nulls are rare enough in bulk data that only what failed is looked at again; as JSON, for fields that stay raw
+        return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
+
+
+def without_nulls(value: object) -> object:
+    """The value with every null map entry left out, and nulls in lists as empty maps, as Go reads them."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [{} if item is None else without_nulls(item) for item in value]
+    return value
+
+
+_PATH = re.compile(r"^(?P<message>.*?)(?: - at `(?P<path>[^`]*)`)?$", re.DOTALL)
+
+
+def input_error(error: msgspec.ValidationError) -> InputError:
+    """msgspec's `Expected int, got str - at $.spec.priority` as an error with a field path."""
+    match = _PATH.match(str(error))
+    message, path = (match["message"], match["path"] or "") if match else (str(error), "")
+    message = message.replace("`", "").replace("Expected", "expected", 1)
+    field = path.removeprefix("key in ").removeprefix("$").removeprefix(".").replace("[...]", "[*]")
+    return InputError(message, place=Place(field=field))
+
+
+# What a program gives to kschedx: manifests as dicts, or whatever it takes for them.
+#
+# Everything that is no such thing is an `InputError` in a line, that says where it is and what it is.
+
+
+def encoded(given: object, what: str) -> bytes:
+    """As JSON; mappings and sequences of other types than dict and list are as good as those."""
+    place = Place(object=what)
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict | list | tuple):  # which need no help, unless as a key
+            raise InputError("a key is no string", place=place)
+        if isinstance(value, Mapping):
+            return dict(value)
+        if isinstance(value, Sequence):
+            return list(value)
+        raise InputError(f"{_a(value)} is no part of a manifest", place=place)
+
+    try:
+        return msgspec.json.encode(given, enc_hook=plain)
+    except RecursionError:
+        raise InputError("nested too deeply", place=place) from None
+    except UnicodeEncodeError:
+        raise InputError("holds text that is no Unicode", place=place) from None
+    except TypeError:
+        raise InputError("a key is no string", place=place) from None
+    except (ValueError, OverflowError):
+        raise InputError("holds a number that is too long", place=place) from None
+
+
+def mapping(given: object, what: str) -> dict[str, Any]:
+    """A plain dict, all the way down."""
+    if not isinstance(given, Mapping):
+        is_file = isinstance(given, str | bytes | os.PathLike)
+        hint = "parse YAML first: yaml.safe_load makes mappings" if is_file else ""
+        raise InputError(f"expected a mapping, found {_a(given)}", place=Place(object=what), hint=hint)
+    try:
+        found: dict[str, Any] = msgspec.json.decode(encoded(given, what))
+    except (msgspec.DecodeError, RecursionError):
+        raise InputError("nested too deeply", place=Place(object=what)) from None
+    return found
+
+
+def mappings(given: object, what: str) -> list[Mapping[str, object]]:
+    """The manifests of a list."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        hint = "put it into a list" if isinstance(given, Mapping) else ""
+        raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what), hint=hint)
+    found = list(given)
+    for index, one in enumerate(found):
+        if not isinstance(one, Mapping):
+            raise InputError(f"expected a mapping, found {_a(one)}", place=Place(object=f"{what}[{index}]"))
+    return found
+
+
+def text(given: object, what: str) -> str:
+    if not isinstance(given, str):
+        raise InputError(f"expected a string, found {_a(given)}", place=Place(object=what))
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise InputError("is no Unicode", place=Place(object=what)) from None
+    return given
+
+
+def texts(given: object, what: str) -> list[str]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError(f"expected a list of strings, found {_a(given)}", place=Place(object=what))
+    return [text(one, what) for one in given]
+
+
+def whole_number(given: object, what: str) -> int:
+    """One that is not negative and fits into 64 bits."""
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise InputError(f"expected a whole number, found {_a(given)}", place=Place(object=what))
+    if not 0 <= given < 2**63:
+        raise InputError("expected a number from 0 on that fits into 64 bits", place=Place(object=what))
+    return given
+
+
+def boolean(given: object, what: str) -> bool:
+    if not isinstance(given, bool):
+        raise InputError(f"expected true or false, found {_a(given)}", place=Place(object=what))
+    return given
+
+
+def flags(given: object, what: str) -> dict[str, str | int | float | bool | list[str | int]]:
+    """A command line: names without dashes to a value, or to the values of a flag that is there several times."""
+    for name, value in mapping(given, what).items():
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, str | int | float | bool):
+                place = Place(object=what, field=name)
+                raise InputError(f"expected a text, a number or a boolean, found {_a(one)}", place=place)
+    return mapping(given, what)
+
+
+def path(given: object, what: str) -> str:
+    """Of a file or a folder, as text."""
+    if isinstance(given, list | tuple):
+        hint = "each path is an argument of its own"
+        raise InputError(f"expected a path, found {_a(given)}", place=Place(object=what), hint=hint)
+    found = text(os.fspath(given) if isinstance(given, os.PathLike) else given, what)
+    if "\n" in found:
+        hint = "kschedx.Snapshot.from_objects takes what yaml.safe_load_all makes of YAML"
+        raise InputError("expected a path, found several lines", place=Place(object=what), hint=hint)
+    if not found or "\0" in found:
+        raise InputError("is no path of a file" if found else "is empty", place=Place(object=what))
+    return found
+
+
+def gates(given: object, what: str = "feature_gates") -> dict[str, bool]:
+    """Feature gates, by name."""
+    if not isinstance(given, Mapping):
+        raise InputError(f"expected a mapping of names to booleans, found {_a(given)}", place=Place(object=what))
+    for name, is_on in given.items():
+        if not isinstance(is_on, bool):
+            place = Place(object=what, field=text(name, what))
+            raise InputError(f"expected True or False, found {_a(is_on)}", place=place)
+        text(name, what)
+    return dict(given)
+
+
+def _a(value: object) -> str:
+    """What it is, without saying what is in it."""
+    if value is None:
+        return "None"
+    return _article(type(value).__name__)
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1] in 'aeiou' else 'a'} {name}"
+
+
+def no_name_of_a_pod(given: str) -> InputError | None:
+    """What a text that names no pod seems to mean: a manifest, a file, a workload; None where that is open."""
+    from kschedx.kube.workloads import SHORT_NAMES
+
+    place = Place(object="pod")
+    if "\n" in given:
+        hint = "a manifest is given as a mapping"
+        return InputError("expected namespace/name, found several lines", place=place, hint=hint)
+    parts = given.split("/")
+    kind = SHORT_NAMES.get(parts[-2]) if len(parts) in (2, 3) else None
+    if given.endswith((".yaml", ".yml", ".json")):
+        hint = "a manifest is given as a mapping"
+    elif kind is not None:
+        hint = "a pod is named namespace/name" if kind == "Pod" else f"a {kind} is given by its manifest"
+    else:
+        return None
+    return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
+
+
+def no_pod(manifest: Mapping[str, object], templates: Sequence[str]) -> InputError:
+    """Of a manifest that makes no pods, or several kinds of them, by `templates`."""
+    kind, place = str(manifest.get("kind")), Place(object="pod")
+    if templates:
+        text = f"{_article(kind)} has several pod templates: {', '.join(templates)}"
+        return InputError(text, place=place, hint="give one of them as a Pod")
+    text = f"expected a pod or a workload, found {_article(kind)}"
+    if kind.endswith("List") and "items" in manifest:
+        return InputError(text, place=place, hint="give one of its items")
+    return InputError(f"{text}, which makes no pods", place=place)
+
+
+# Whether an object is one that an API server has, as what it gives to each says.
+
+_GIVEN = ("uid", "creationTimestamp")
+
+
+def is_stored(manifest: Mapping[str, object]) -> bool:
+    metadata = manifest.get("metadata")
+    return isinstance(metadata, dict) and any(metadata.get(key) for key in _GIVEN)
+
+
+def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
+    """As somebody would send it, so that all of it is looked at."""
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict):
+        return dict(manifest)
+    return {**manifest, "metadata": {key: value for key, value in metadata.items() if key not in _GIVEN}}

@@ -1,0 +1,327 @@
+"""Typed slim records of resource.k8s.io: devices, who claims them, and what was allocated.
+
+Served as v1, v1beta2 and v1beta1 (DeviceTaintRule: v1beta2 and v1alpha3). `device_defaults` turns an object of any of
+them into what the API server would return as v1. Upstream: staging/src/k8s.io/api/resource.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum, unique
+
+from msgspec import Struct, field
+
+from kschedx.kube.quantity import Written
+from kschedx.kube.scalars import Int64
+from kschedx.kube.selectors import NodeSelector
+from kschedx.kube.types import ObjectMeta
+
+MAX_DEVICES_OF_CLAIM = 32
+"""AllocationResultsMaxSize."""
+MAX_ALTERNATIVES = 8
+"""FirstAvailableDeviceRequestMaxSize."""
+EXTENDED_RESOURCE_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+"""The annotation of a claim that kube-scheduler made for a pod's extended resources."""
+
+
+@unique
+class AllocationMode(StrEnum):
+    EXACT_COUNT = "ExactCount"
+    ALL = "All"
+
+
+# --- what drivers publish
+
+
+class DeviceAttribute(Struct, frozen=True, kw_only=True):
+    """One of the fields is set; lists need the gate DRAListTypeAttributes."""
+
+    int_value: Int64 | None = field(default=None, name="int")
+    bool_value: bool | None = field(default=None, name="bool")
+    string: str | None = None
+    version: str | None = None
+    ints: tuple[Int64, ...] | None = None
+    bools: tuple[bool, ...] | None = None
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
+
+
+class CapacityRequestPolicyRange(Struct, frozen=True, kw_only=True):
+    min: Written | None = None
+    max: Written | None = None
+    step: Written | None = None
+
+
+class CapacityRequestPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+    default: Written | None = None
+    valid_values: tuple[Written, ...] = ()
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(Struct, frozen=True, kw_only=True, rename="camel"):
+    value: Written = "0"
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(Struct, frozen=True, kw_only=True):
+    value: Written = "0"
+
+
+class CounterSet(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class DeviceCounterConsumption(Struct, frozen=True, kw_only=True, rename="camel"):
+    counter_set: str = ""
+    counters: dict[str, Counter] = {}
+
+
+class DeviceTaint(Struct, frozen=True, kw_only=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class NodeAllocatableResourceMapping(Struct, frozen=True, kw_only=True, rename="camel"):
+    capacity_key: str | None = None
+    allocation_multiplier: Written | None = None
+
+
+class BasicDevice(Struct, frozen=True, kw_only=True, rename="camel"):
+    attributes: dict[str, DeviceAttribute] = {}
+    """By qualified name; one without a domain is the driver's own."""
+    capacity: dict[str, DeviceCapacity] = {}
+    consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: tuple[DeviceTaint, ...] = ()
+    binds_to_node: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    allow_multiple_allocations: bool = False
+    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = {}
+
+
+class Device(BasicDevice, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    basic: BasicDevice | None = None
+    """v1beta1: everything but the name is in here."""
+
+
+class ResourcePool(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 0
+
+
+class ResourceSliceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    devices: tuple[Device, ...] = ()
+    per_device_node_selection: bool | None = None
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(Struct, frozen=True, kw_only=True):
+    api_version: str = field(default="", name="apiVersion")
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+class DeviceTaintSelector(Struct, frozen=True, kw_only=True):
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
+# --- what is asked for
+
+
+class CELDeviceSelector(Struct, frozen=True, kw_only=True):
+    expression: str = ""
+
+
+class DeviceSelector(Struct, frozen=True, kw_only=True):
+    cel: CELDeviceSelector | None = None
+
+
+class DeviceClassSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selectors: tuple[DeviceSelector, ...] = ()
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+class DeviceToleration(Struct, frozen=True, kw_only=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: DeviceTaint) -> bool:
+        """resourceclaim.ToleratesTaint; what is empty matches all, and no operator is Equal."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return self.operator in ("", "Equal") and self.value == taint.value
+
+
+class CapacityRequirements(Struct, frozen=True, kw_only=True):
+    requests: dict[str, Written] = {}
+
+
+class ExactDeviceRequest(Struct, frozen=True, kw_only=True, rename="camel"):
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: Int64 = 0
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: str = ""
+    count: Int64 = 0
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(ExactDeviceRequest, frozen=True, kw_only=True, rename="camel"):
+    """`exactly` or `first_available`; v1beta1 has the fields of the former in the request itself."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class DeviceClaim(Struct, frozen=True, kw_only=True):
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+
+
+class ResourceClaimSpec(Struct, frozen=True, kw_only=True):
+    devices: DeviceClaim = DeviceClaim()
+
+
+class ResourceClaimTemplateSpec(Struct, frozen=True, kw_only=True):
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Struct, frozen=True, kw_only=True):
+    """Only kube-controller-manager reads it, to make claims for new pods."""
+
+    api_version: str = field(default="", name="apiVersion")
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+# --- what was allocated
+
+
+class DeviceRequestAllocationResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
+    share_id: str | None = field(default=None, name="shareID")
+    consumed_capacity: dict[str, Written] | None = None
+
+
+class DeviceAllocationResult(Struct, frozen=True, kw_only=True):
+    results: tuple[DeviceRequestAllocationResult, ...] = ()
+
+
+class AllocationResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class ResourceClaimConsumerReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Condition(Struct, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+
+
+class AllocatedDeviceStatus(Struct, frozen=True, kw_only=True):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+    def is_true(self, condition: str) -> bool:
+        """Whether the first condition of that type is True (meta.IsStatusConditionTrue)."""
+        found = next((own for own in self.conditions if own.type == condition), None)
+        return found is not None and found.status == "True"
+
+
+class ResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
+
+
+class ResourceClaim(Struct, frozen=True, kw_only=True):
+    api_version: str = field(default="", name="apiVersion")
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"

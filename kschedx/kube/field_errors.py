@@ -1,0 +1,113 @@
+"""Errors of a field with the API server's words: `str()` is the text that kube-apiserver and kube-scheduler print.
+
+Upstream: apimachinery/pkg/util/validation/field/errors.go and apimachinery/pkg/util/errors.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place
+
+_GO_ESCAPES = {
+    "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v", "\\": r"\\", '"': r"\"",
+}  # fmt: skip
+_HTML_ESCAPES = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"})
+
+
+def invalid(field: str, shown: str, detail: str) -> InputError:
+    """`field: Invalid value: shown: detail`; `shown` comes from `quoted` or `as_json`."""
+    return _at(field, f"Invalid value: {shown}: {detail}")
+
+
+def required(field: str, detail: str) -> InputError:
+    return _at(field, f"Required value: {detail}" if detail else "Required value")
+
+
+def forbidden(field: str, detail: str) -> InputError:
+    return _at(field, f"Forbidden: {detail}")
+
+
+def not_found(field: str, shown: str, detail: str = "") -> InputError:
+    return _at(field, f"Not found: {shown}: {detail}" if detail else f"Not found: {shown}")
+
+
+def duplicate(field: str, shown: str, detail: str = "") -> InputError:
+    return _at(field, f"Duplicate value: {shown}: {detail}" if detail else f"Duplicate value: {shown}")
+
+
+def not_supported(field: str, shown: str, supported: Iterable[str]) -> InputError:
+    return _at(field, f"Unsupported value: {shown}: supported values: {', '.join(map(quoted, supported))}")
+
+
+def _at(field: str, message: str) -> InputError:
+    return InputError(message, place=Place(field=field))
+
+
+def aggregate(errors: Iterable[InputError]) -> InputError | None:
+    """Go's aggregate: one error stays itself, several different ones become `[first, second]`, none is None."""
+    distinct = {str(error): error for error in errors}
+    match list(distinct.values()):
+        case []:
+            return None
+        case [error]:
+            return error
+        case _:
+            several = InputError(f"[{', '.join(distinct)}]")
+            several.parts = tuple(distinct.values())
+            return several
+
+
+def quoted(text: str) -> str:
+    """Go's %q: in double quotes, with everything unprintable escaped."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in _GO_ESCAPES:
+        return _GO_ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def as_json(value: object) -> str:
+    """Go's encoding/json. An empty list is null: the API server stores it so."""
+    if value == ():
+        return "null"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).translate(_HTML_ESCAPES)
+
+
+# What the rules of `validation`, `container_validation` and `placement_validation` are put together from.
+
+Errors = Iterator[InputError]
+
+
+class ValidationOptions(Struct, frozen=True, kw_only=True):
+    """Rules that depend on a feature gate of the API server; the defaults are those of 1.36."""
+
+    pod_level_resources: bool = True
+    """PodLevelResources."""
+    toleration_comparison_operators: bool = False
+    """TaintTolerationComparisonOperators: Lt and Gt."""
+
+
+DEFAULT_OPTIONS = ValidationOptions()
+
+
+def syntax(errors: Callable[[str], Iterator[str]], value: str, field: str) -> Errors:
+    return (invalid(field, quoted(value), message) for message in errors(value))
+
+
+def one_of(value: str, allowed: tuple[str, ...], field: str) -> Errors:
+    """A value that must be there and be one of those allowed."""
+    if not value:
+        yield required(field, "")
+    elif value not in allowed:
+        yield not_supported(field, as_json(value), allowed)

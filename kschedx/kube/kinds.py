@@ -1,0 +1,394 @@
+"""The kinds that kschedx reads, a row each: where an API server keeps them, what is decoded, what they are needed for.
+
+Readers of files, live lists, snapshots, the anonymizer, doctor and the notes about what is missing know no other list.
+A row more is a kind more; README.md's ClusterRole and the words for `leaves` are all that goes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place, nearest
+from kschedx.kube import autoscalers as cluster_api
+from kschedx.kube import autoscalers as karpenter
+from kschedx.kube import devices, kueue, other_schedulers, resource_quota, storage, types
+from kschedx.kube import other_schedulers as scheduler_plugins
+from kschedx.kube import types as controllers
+from kschedx.kube import types as policy
+from kschedx.kube import types as scheduling
+
+
+class ResourceKind(Struct, frozen=True, kw_only=True):
+    """A kind of objects."""
+
+    name: str
+    plural: str
+    group: str = ""
+    former_groups: tuple[str, ...] = ()
+    """In which older API servers have it."""
+    versions: tuple[str, ...] = ("v1",)
+    """In which an API server of any release may serve it, the one to ask for first at the front."""
+    is_namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    """kubectl's, for what a command can be asked about."""
+    record: type[Struct] | None = None
+    """What is decoded of it; None where only its pod template counts."""
+    template: tuple[str, ...] = ()
+    """Where the template of its pods is; empty for what makes none."""
+    kept: type[Struct] | None = None
+    """What its controller reads of it beside record and template."""
+    read_by: tuple[str, ...] = ()
+    """Plugins, those first whose verdict depends on it most."""
+    leaves: str = ""
+    """What is not known without it; empty where no answer depends on it."""
+    is_numerous: bool = False
+    """Of the longest lists, which are asked for first, so that they are not what everything waits for in the end."""
+    is_optional: bool = False
+    """An API server may not serve it: its release does not, or nobody has installed it."""
+    addon: str = ""
+    """What brings it, where that is not Kubernetes: it is told of only where a pod has to do with it."""
+    only: tuple[str, ...] = ()
+    """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
+    also: tuple[str, ...] = ()
+    """Names, in any namespace, that are read beside `only` where files have them, and are never asked for."""
+
+    @property
+    def key(self) -> str:
+        """Its name in this table, in headers and in documents: with its group where that is not Kubernetes' own."""
+        return key_of(self.name, self.group)
+
+    @property
+    def is_of_kubernetes(self) -> bool:
+        """Whoever has a cluster knows it; others are told of only where something has to do with them."""
+        return self.key == self.name and self.group not in _OF_OTHERS
+
+    @property
+    def resource(self) -> str:
+        """As RBAC and `kubectl get` name it: `poddisruptionbudgets.policy`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """Of a manifest that is written today."""
+        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
+
+    def is_read(self, namespace: str, name: str) -> bool:
+        """An object of this name counts."""
+        return not self.only or f"{namespace}/{name}" in self.only or name in self.also
+
+
+_OF_OTHERS = frozenset({scheduler_plugins.TOPOLOGY_GROUP})
+"""Groups named as Kubernetes' own are, which it does not serve."""
+_STORAGE = "storage.k8s.io"
+_SCHEDULING = "scheduling.k8s.io"
+_DEVICES = "resource.k8s.io"
+_OF_DEVICES = ("v1", "v1beta2", "v1beta1")
+_SINCE_BETA = ("v1", "v1beta1")
+_TEMPLATE = ("spec", "template")
+_FORMER = ("extensions",)
+_VOLUMES = ("VolumeBinding", "VolumeZone", "NodeVolumeLimits", "VolumeRestrictions")
+_SPREADING = ("PodTopologySpread",)
+_CLAIMED = ("DynamicResources",)
+
+_OF_KUEUE = ("v1beta2", "v1beta1", "v1")
+
+
+def _scalable(name: str, group: str, versions: tuple[str, ...], record: type[Struct]) -> ResourceKind:
+    """Makes machines that cluster-autoscaler adds and removes."""
+    return ResourceKind(
+        name=name, plural=f"{name.lower()}s", group=group, versions=versions, is_optional=True, record=record,
+        addon="Cluster API", leaves="what a new node of a group without nodes looks like",
+    )  # fmt: skip
+
+
+_OF_CLUSTER_API = ("v1beta2", "v1beta1")
+
+_ROWS = (
+    ResourceKind(
+        name="Pod", plural="pods", short_names=("po",), is_numerous=True,
+        record=types.Pod, leaves="what the nodes have left",
+    ),
+    ResourceKind(
+        name="Node", plural="nodes", short_names=("no",), is_namespaced=False, is_numerous=True,
+        record=types.Node, leaves="where a pod could go",
+    ),
+    ResourceKind(
+        name="Namespace", plural="namespaces", short_names=("ns",), is_namespaced=False,
+        record=types.Namespace, read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector means",
+    ),
+    ResourceKind(
+        name="Service", plural="services", short_names=("svc",),
+        record=types.Service, read_by=_SPREADING, leaves="which pods default spreading counts",
+    ),
+    ResourceKind(
+        name="ReplicationController", plural="replicationcontrollers", short_names=("rc",),
+        record=types.ReplicationController, template=_TEMPLATE, kept=controllers.ReplicasController, read_by=_SPREADING,
+        leaves="which pods a ReplicationController spreads",
+    ),
+    ResourceKind(
+        name="ReplicaSet", plural="replicasets", group="apps", former_groups=_FORMER, short_names=("rs",),
+        is_numerous=True, record=types.ReplicaSet, template=_TEMPLATE, kept=controllers.ReplicasController,
+        read_by=_SPREADING,
+        leaves="which pods a ReplicaSet spreads",
+    ),
+    ResourceKind(
+        name="StatefulSet", plural="statefulsets", group="apps", short_names=("sts",),
+        record=types.StatefulSet, template=_TEMPLATE, kept=storage.OfStatefulSet, read_by=_SPREADING,
+        leaves="which pods a StatefulSet spreads",
+    ),
+    ResourceKind(
+        name="Deployment", plural="deployments", group="apps", former_groups=_FORMER, short_names=("deploy",),
+        template=_TEMPLATE, kept=controllers.ReplicasController,
+    ),
+    ResourceKind(
+        name="DaemonSet", plural="daemonsets", group="apps", former_groups=_FORMER, short_names=("ds",),
+        template=_TEMPLATE,
+    ),
+    ResourceKind(
+        name="Job", plural="jobs", group="batch", template=_TEMPLATE, kept=controllers.JobController, is_numerous=True,
+    ),
+    ResourceKind(
+        name="CronJob", plural="cronjobs", group="batch", versions=_SINCE_BETA, short_names=("cj",),
+        template=("spec", "jobTemplate", "spec", "template"), kept=controllers.CronJobController,
+    ),
+    ResourceKind(
+        name="PersistentVolume", plural="persistentvolumes", short_names=("pv",), is_namespaced=False, is_numerous=True,
+        record=storage.PersistentVolume, read_by=_VOLUMES[:3], leaves="which volumes there are for claims",
+    ),
+    ResourceKind(
+        name="PersistentVolumeClaim", plural="persistentvolumeclaims", short_names=("pvc",), is_numerous=True,
+        record=storage.PersistentVolumeClaim, read_by=_VOLUMES, leaves="what the pod's claims ask for",
+    ),
+    ResourceKind(
+        name="StorageClass", plural="storageclasses", short_names=("sc",), group=_STORAGE, versions=_SINCE_BETA,
+        is_namespaced=False, record=storage.StorageClass, read_by=("VolumeBinding",), leaves="how a claim is bound",
+    ),
+    ResourceKind(
+        name="CSIDriver", plural="csidrivers", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
+        record=storage.CSIDriver, read_by=("VolumeBinding", "NodeVolumeLimits"),
+        leaves="what a volume's driver asks for",
+    ),
+    ResourceKind(
+        name="CSIStorageCapacity", plural="csistoragecapacities", group=_STORAGE, versions=_SINCE_BETA,
+        record=storage.CSIStorageCapacity, read_by=("VolumeBinding",), leaves="where there is room for new volumes",
+    ),
+    ResourceKind(
+        name="CSINode", plural="csinodes", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
+        is_numerous=True, record=storage.CSINode, read_by=("NodeVolumeLimits",),
+        leaves="how many volumes a node takes",
+    ),
+    ResourceKind(
+        name="VolumeAttachment", plural="volumeattachments", group=_STORAGE, versions=_SINCE_BETA,
+        is_namespaced=False, is_numerous=True, record=storage.VolumeAttachment, read_by=("NodeVolumeLimits",),
+        leaves="which volumes are attached",
+    ),
+    ResourceKind(
+        name="PodDisruptionBudget", plural="poddisruptionbudgets", short_names=("pdb",), group="policy",
+        versions=_SINCE_BETA, record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
+        leaves="which pods preemption would rather spare",
+    ),
+    ResourceKind(
+        name="PriorityClass", plural="priorityclasses", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA,
+        is_namespaced=False, record=scheduling.PriorityClass,
+        leaves="the priority of a manifest that names a class, or none",
+    ),
+    ResourceKind(
+        name="LimitRange", plural="limitranges", short_names=("limits",),
+        record=types.LimitRange, leaves="what a manifest's containers ask for that do not say so",
+    ),
+    ResourceKind(
+        name="ResourceQuota", plural="resourcequotas", short_names=("quota",),
+        record=resource_quota.ResourceQuota, leaves="whether a ResourceQuota refuses a new pod",
+    ),
+    ResourceKind(
+        name="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=_SINCE_BETA,
+        is_namespaced=False, record=types.RuntimeClass, leaves="what a manifest's runtime class adds to its pods",
+    ),
+    ResourceKind(
+        name="ResourceSlice", plural="resourceslices", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
+        is_optional=True, record=devices.ResourceSlice, read_by=_CLAIMED, leaves="which devices there are",
+    ),
+    ResourceKind(
+        name="ResourceClaim", plural="resourceclaims", group=_DEVICES, versions=_OF_DEVICES,
+        is_optional=True, record=devices.ResourceClaim, read_by=_CLAIMED, leaves="which devices are claimed",
+    ),
+    ResourceKind(
+        name="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES,
+        is_optional=True, record=devices.ResourceClaimTemplate, read_by=_CLAIMED,
+        leaves="what a new pod's claims ask for",
+    ),
+    ResourceKind(
+        name="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
+        is_optional=True, record=devices.DeviceClass, read_by=_CLAIMED, leaves="which devices a class has",
+    ),
+    ResourceKind(
+        name="DeviceTaintRule", plural="devicetaintrules", group=_DEVICES, versions=("v1beta2", "v1alpha3"),
+        is_namespaced=False, is_optional=True,
+        record=devices.DeviceTaintRule, read_by=_CLAIMED, leaves="which devices are tainted",
+    ),
+    ResourceKind(
+        name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"),
+        is_optional=True, record=scheduling.PodGroup, read_by=("GangScheduling",),
+        leaves="the pod group that the pod waits for",
+    ),
+    ResourceKind(
+        name="ConfigMap", plural="configmaps", short_names=("cm",),
+        record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
+        also=(other_schedulers.QUEUES_OF_YUNIKORN,),
+    ),
+    ResourceKind(
+        name="PodGroup", plural="podgroups", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
+        is_optional=True,
+        record=scheduler_plugins.Gang, read_by=("Coscheduling",), leaves="the pod group that the pod waits for",
+    ),
+    ResourceKind(
+        name="ElasticQuota", plural="elasticquotas", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
+        is_optional=True, record=scheduler_plugins.ElasticQuota, read_by=("CapacityScheduling",),
+        leaves="what namespaces are promised and may use at most",
+    ),
+    ResourceKind(
+        name="NodeResourceTopology", plural="noderesourcetopologies", group=scheduler_plugins.TOPOLOGY_GROUP,
+        versions=("v1alpha2",), is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
+        read_by=("NodeResourceTopologyMatch",), leaves="what the NUMA nodes of a node have left",
+    ),
+    ResourceKind(
+        name="Workload", plural="workloads", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
+        record=kueue.Workload, addon="Kueue", leaves="what Kueue's Workload of a pod waits for",
+    ),
+    ResourceKind(
+        name="LocalQueue", plural="localqueues", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
+        record=kueue.LocalQueue, addon="Kueue", leaves="which of Kueue's queues a namespace's queue leads to",
+    ),
+    ResourceKind(
+        name="ClusterQueue", plural="clusterqueues", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False,
+        is_optional=True, record=kueue.ClusterQueue, addon="Kueue", leaves="the quota of Kueue's queues",
+    ),
+    ResourceKind(
+        name="Cohort", plural="cohorts", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"),
+        is_namespaced=False,
+        is_optional=True, record=kueue.Cohort, addon="Kueue", leaves="what Kueue's queues may borrow",
+    ),
+    ResourceKind(
+        name="ResourceFlavor", plural="resourceflavors", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
+        is_namespaced=False,
+        is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="on which nodes Kueue's quota is",
+    ),
+    ResourceKind(
+        name="PodGroup", plural="podgroups", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
+        record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="how Volcano's group of a pod stands",
+    ),
+    ResourceKind(
+        name="Queue", plural="queues", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_namespaced=False,
+        is_optional=True, record=other_schedulers.VolcanoQueue, addon="Volcano",
+        leaves="how Volcano's queue of a pod stands",
+    ),
+    ResourceKind(
+        name="PodGroup", plural="podgroups", group=other_schedulers.KAI, versions=("v2alpha2",), is_optional=True,
+        record=other_schedulers.KaiPodGroup, addon="KAI", leaves="how KAI's group of a pod stands",
+    ),
+    ResourceKind(
+        name="Queue", plural="queues", group=other_schedulers.KAI, versions=("v2",), is_namespaced=False,
+        is_optional=True, record=other_schedulers.KaiQueue, addon="KAI", leaves="how KAI's queue of a pod stands",
+    ),
+    ResourceKind(
+        name="PodGroup", plural="podgroups", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
+        record=other_schedulers.KoordinatorPodGroup, addon="Koordinator",
+        leaves="how Koordinator's group of a pod stands",
+    ),
+    ResourceKind(
+        name="ElasticQuota", plural="elasticquotas", group=other_schedulers.OF_SIGS, versions=("v1alpha1",),
+        is_optional=True, record=other_schedulers.KoordinatorQuota, addon="Koordinator",
+        leaves="how Koordinator's quota of a pod stands",
+    ),
+    ResourceKind(
+        name="Reservation", plural="reservations", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
+        is_namespaced=False, is_optional=True, record=other_schedulers.Reservation, addon="Koordinator",
+        leaves="which room Koordinator keeps for a pod",
+    ),
+    ResourceKind(
+        name="PodMigrationJob", plural="podmigrationjobs", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
+        is_namespaced=False, is_optional=True, record=other_schedulers.PodMigrationJob, addon="Koordinator",
+        leaves="whether Koordinator moves a pod",
+    ),
+    _scalable("MachineDeployment", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachineDeployment),
+    _scalable("MachineSet", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachineSet),
+    _scalable("MachinePool", cluster_api.CLUSTER_API_GROUP, _OF_CLUSTER_API, cluster_api.MachinePool),
+    _scalable("MachineSet", cluster_api.OPENSHIFT_GROUP, ("v1beta1",), cluster_api.OpenShiftMachineSet),
+    ResourceKind(
+        name="NodePool", plural="nodepools", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA, is_namespaced=False,
+        is_optional=True, record=karpenter.NodePool, addon="Karpenter", leaves="which nodes Karpenter may add",
+    ),
+    ResourceKind(
+        name="NodeClaim", plural="nodeclaims", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA,
+        is_namespaced=False,
+        is_optional=True, is_numerous=True, record=karpenter.NodeClaim, addon="Karpenter",
+        leaves="which nodes Karpenter has under way",
+    ),
+    ResourceKind(
+        name="NodeOverlay", plural="nodeoverlays", group=karpenter.KARPENTER_GROUP, versions=("v1alpha1",),
+        is_namespaced=False,
+        is_optional=True, record=karpenter.NodeOverlay, addon="Karpenter",
+        leaves="what its instance types have and cost beyond the cloud's word",
+    ),
+    ResourceKind(
+        name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
+        is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="in which zones its subnets are",
+    ),
+    ResourceKind(
+        name="AKSNodeClass", plural="aksnodeclasses", group=karpenter.AZURE, versions=("v1beta1", "v1alpha2"),
+        is_namespaced=False, is_optional=True, record=karpenter.AKSNodeClass, addon="Karpenter",
+        leaves="whether it can be used",
+    ),
+    ResourceKind(
+        name="GCENodeClass", plural="gcenodeclasses", group=karpenter.GCP, versions=("v1alpha1",),
+        is_namespaced=False, is_optional=True, record=karpenter.GCENodeClass, addon="Karpenter",
+        leaves="whether it can be used",
+    ),
+)  # fmt: skip
+
+_OTHERS: Mapping[str, frozenset[str]] = {
+    "": frozenset({
+        "Binding", "ComponentStatus", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
+        "ServiceAccount",
+    }),
+    "apps": frozenset({"ControllerRevision"}),
+    "batch": frozenset(),
+    "policy": frozenset({"Eviction", "PodSecurityPolicy"}),
+}  # fmt: skip
+"""The other kinds of the groups that are Kubernetes' own and change hardly ever; scheduling reads none of them."""
+
+
+def key_of(name: str, group: str) -> str:
+    """`Node`, and `NodePool.karpenter.sh`, of any kind, read or not."""
+    is_others = group.endswith((".x-k8s.io", ".sigs.k8s.io"))
+    is_kubernetes = group in _OTHERS or (group.endswith(".k8s.io") and not is_others)
+    return name if is_kubernetes else f"{name}.{group}"
+
+
+KINDS: Mapping[str, ResourceKind] = {kind.key: kind for kind in _ROWS}
+"""By key, in the order of how much hangs on them."""
+_BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
+    (group, kind.name): kind for kind in _ROWS for group in (kind.group, *kind.former_groups)
+}
+
+
+def kind_of(name: str, group: str) -> ResourceKind | None:
+    """The row of a kind; the same name in another group is somebody else's kind, and None is for what is not read."""
+    return _BY_GROUP.get((group, name))
+
+
+def refuse_unknown(name: str, group: str) -> None:
+    """Raise `InputError` for a kind that a group of Kubernetes' own does not have; other groups may have any."""
+    if group not in _OTHERS or kind_of(name, group) or name in _OTHERS[group]:
+        return
+    named = f"apiVersion {group}/v1" if group else "apiVersion v1"
+    known = KINDS.get(name)
+    if known is not None:
+        hint = f"{name} is of the group {known.group}" if known.group else f"{name} is of apiVersion v1"
+    elif (group, name) == ("", "Status"):
+        hint = "an API server answers so when it refuses: its message says why"
+    else:
+        hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
+    raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)

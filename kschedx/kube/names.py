@@ -1,0 +1,154 @@
+"""The syntax of names, label keys and label values, with the API server's messages.
+
+Each function yields what is wrong with a value; nothing means it is valid. Lengths are in bytes.
+Upstream: apimachinery/pkg/api/validate/content.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_LABEL_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = f"({_LABEL_NAME})?"
+
+# The same languages, written so that matching takes linear time.
+_IS_DNS_LABEL = re.compile(r"[a-z0-9](?:-*[a-z0-9]++)*+")
+_IS_DNS_SUBDOMAIN = re.compile(r"[a-z0-9](?:-*[a-z0-9]++)*+(?:\.[a-z0-9](?:-*[a-z0-9]++)*+)*+")
+_IS_LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-_.]*[A-Za-z0-9]++)*+")
+
+_EMPTY = "must be non-empty"
+
+
+def _too_long(value: str, limit: int) -> Iterator[str]:
+    if len(value.encode(errors="surrogatepass")) > limit:
+        yield f"must be no more than {limit} bytes"
+
+
+def _mismatch(message: str, expression: str, *examples: str) -> str:
+    quoted = " or ".join(f"'{example}', " for example in examples)
+    return f"{message} (e.g. {quoted}regex used for validation is '{expression}')"
+
+
+_LABEL_NAME_MISMATCH = _mismatch(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    _LABEL_NAME,
+    "MyName",
+    "my.name",
+    "123-abc",
+)
+
+
+def dns_label_errors(value: str) -> Iterator[str]:
+    """IsDNS1123Label: namespaces, container names."""
+    yield from _too_long(value, 63)
+    if _IS_DNS_LABEL.fullmatch(value):
+        return
+    if _IS_DNS_SUBDOMAIN.fullmatch(value):
+        yield "must not contain dots"
+    else:
+        yield _mismatch(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+            "and must start and end with an alphanumeric character",
+            _DNS_LABEL,
+            "my-name",
+            "123-abc",
+        )
+
+
+def dns_subdomain_errors(value: str) -> Iterator[str]:
+    """IsDNS1123Subdomain: the names of most objects, nodes and pods among them."""
+    yield from _too_long(value, 253)
+    if not _IS_DNS_SUBDOMAIN.fullmatch(value):
+        yield _mismatch(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+            "and must start and end with an alphanumeric character",
+            _DNS_SUBDOMAIN,
+            "example.com",
+        )
+
+
+def label_key_errors(value: str) -> Iterator[str]:
+    """IsLabelKey, also called a qualified name: an optional DNS subdomain and "/", then a name."""
+    prefix, slash, name = value.rpartition("/")
+    if "/" in prefix:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        yield f"a valid label key {_LABEL_NAME_MISMATCH} {optional}"
+        return
+    if slash and not prefix:
+        yield f"prefix part {_EMPTY}"
+    elif slash:
+        yield from (f"prefix part {message}" for message in dns_subdomain_errors(prefix))
+    if not name:
+        yield f"name part {_EMPTY}"
+    yield from (f"name part {message}" for message in _too_long(name, 63))
+    if not _IS_LABEL_NAME.fullmatch(name):
+        yield f"name part {_LABEL_NAME_MISMATCH}"
+
+
+def label_value_errors(value: str) -> Iterator[str]:
+    """IsLabelValue: empty, or at most 63 characters like those of a label's name."""
+    yield from _too_long(value, 63)
+    if value and not _IS_LABEL_NAME.fullmatch(value):
+        yield _mismatch(
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+            "and must start and end with an alphanumeric character",
+            _LABEL_VALUE,
+            "MyValue",
+            "my_value",
+            "12345",
+        )
+
+
+# What the name of a resource says of it.
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+
+
+@lru_cache(maxsize=4096)
+def is_scalar_resource(name: str) -> bool:
+    """Counted in the map of scalars: extended, hugepages, attachable volumes, and names with "kubernetes.io/"."""
+    return (
+        is_extended_resource(name)
+        or is_hugepages(name)
+        or "kubernetes.io/" in name
+        or name.startswith("attachable-volumes-")
+    )
+
+
+@lru_cache(maxsize=4096)
+def is_extended_resource(name: str) -> bool:
+    """Outside *kubernetes.io/, not a quota's "requests.", and still a qualified name with that prefix."""
+    if is_native_resource(name) or name.startswith("requests."):
+        return False
+    return next(label_key_errors(f"requests.{name}"), None) is None
+
+
+def is_native_resource(name: str) -> bool:
+    """In *kubernetes.io/, as names without a prefix are."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_hugepages(name: str) -> bool:
+    return name.startswith("hugepages-")
+
+
+def is_overcommit_allowed(name: str) -> bool:
+    """Whether a limit may be above the request."""
+    return is_native_resource(name) and not is_hugepages(name)
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Whether spec.resources may name it (IsSupportedPodLevelResource)."""
+    return name in (CPU, MEMORY) or is_hugepages(name)
+
+
+@lru_cache(maxsize=4096)
+def is_counted(name: str) -> bool:
+    return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)

@@ -1,0 +1,122 @@
+"""Admission plugins that change pods for scheduling and that an API server runs only when it is told to.
+
+What a namespace says for them, it says in annotations; what an API server's admission configuration says is not known
+here. Upstream: plugin/pkg/admission/{podnodeselector,podtolerationrestriction,extendedresourcetoleration}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, Place
+from kschedx.kube.decoding import decode
+from kschedx.kube.names import CPU, MEMORY, is_extended_resource, label_key_errors, label_value_errors
+from kschedx.kube.resources import nano_units
+from kschedx.kube.tolerations import NO_SCHEDULE, covers, merge_tolerations
+from kschedx.kube.types import Labels, PodSpec, Toleration
+
+POD_NODE_SELECTOR = "PodNodeSelector"
+POD_TOLERATION_RESTRICTION = "PodTolerationRestriction"
+EXTENDED_RESOURCE_TOLERATION = "ExtendedResourceToleration"
+OPTIONAL_PLUGINS = (POD_NODE_SELECTOR, POD_TOLERATION_RESTRICTION, EXTENDED_RESOURCE_TOLERATION)
+
+NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
+DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
+TOLERATIONS_WHITELIST = "scheduler.alpha.kubernetes.io/tolerationsWhitelist"
+
+PLUGIN_OF_ANNOTATION: Mapping[str, str] = {
+    NODE_SELECTOR: POD_NODE_SELECTOR,
+    DEFAULT_TOLERATIONS: POD_TOLERATION_RESTRICTION,
+    TOLERATIONS_WHITELIST: POD_TOLERATION_RESTRICTION,
+}
+"""A namespace's annotation to the plugin that reads it."""
+
+
+def apply_node_selector(spec: PodSpec, annotations: Labels) -> PodSpec:
+    """The spec with its namespace's node selector. Raises InputError where the two conflict."""
+    wanted = _labels(annotations.get(NODE_SELECTOR, ""))
+    for key, value in sorted(wanted.items()):
+        if spec.node_selector.get(key, value) != value:
+            raise InputError(
+                "pod node label selector conflicts with its namespace node label selector",
+                place=Place(field=f"spec.nodeSelector[{key}]"),
+                hint=f"the namespace says {key}={value}",
+            )
+    return replace(spec, node_selector=wanted | spec.node_selector)
+
+
+def apply_default_tolerations(spec: PodSpec, annotations: Labels) -> PodSpec:
+    """The spec with its namespace's tolerations, and one for memory pressure unless the pod is BestEffort.
+
+    Raises InputError where the namespace's whitelist covers a toleration not.
+    """
+    extra = _tolerations(annotations, DEFAULT_TOLERATIONS)
+    if not is_best_effort(spec):
+        pressure = Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect=NO_SCHEDULE)
+        extra = (*extra, pressure)
+    tolerations = merge_tolerations(spec.tolerations, extra) if extra else spec.tolerations
+    whitelist = _tolerations(annotations, TOLERATIONS_WHITELIST)
+    for index, toleration in enumerate(tolerations if whitelist else ()):
+        if not any(covers(allowed, toleration) for allowed in whitelist):
+            raise InputError(
+                "pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace "
+                "whitelist",
+                place=Place(field=f"spec.tolerations[{index}]"),
+            )
+    return replace(spec, tolerations=tolerations)
+
+
+def tolerate_extended_resources(spec: PodSpec) -> PodSpec:
+    """The spec with a toleration for taints that bear the name of an extended resource which it requests."""
+    requested = {
+        name
+        for container in (*spec.containers, *spec.init_containers)
+        for name in container.resources.requests
+        if is_extended_resource(name)
+    }
+    tolerations = spec.tolerations
+    for name in sorted(requested):
+        added = Toleration(key=name, operator="Exists", effect=NO_SCHEDULE)
+        same = [replace(one, toleration_seconds=None) == added for one in tolerations]
+        tolerations = tuple(added if is_same else one for one, is_same in zip(tolerations, same, strict=True))
+        if not any(same):
+            tolerations = (*tolerations, added)
+    return replace(spec, tolerations=tolerations)
+
+
+def _labels(selector: str) -> Labels:
+    """`key=value,other=value` (ConvertSelectorToLabelsMap)."""
+    labels: Labels = {}
+    for part in selector.split(",") if selector else ():
+        pair = part.split("=")
+        key, value = pair[0].strip(), pair[-1].strip()
+        if len(pair) != 2 or any(label_key_errors(key)) or any(label_value_errors(value)):
+            place = Place(field=f"metadata.annotations[{NODE_SELECTOR}]")
+            raise InputError(f'the namespace\'s node selector is not of the form key=value: "{part}"', place=place)
+        labels[key] = value
+    return labels
+
+
+def _tolerations(annotations: Labels, key: str) -> tuple[Toleration, ...]:
+    written = annotations.get(key, "")
+    if not written:
+        return ()
+    try:
+        return decode(written.encode(), tuple[Toleration, ...])
+    except InputError as error:
+        raise error.at(Place(field=f"metadata.annotations[{key}]")) from None
+
+
+def is_best_effort(spec: PodSpec) -> bool:
+    """Neither requests nor limits cpu or memory (pkg/apis/core/helper/qos)."""
+    own = [spec.resources] if spec.resources is not None else []
+    every = own or [container.resources for container in (*spec.containers, *spec.init_containers)]
+    return not any(
+        nano_units(amounts[name]) > 0
+        for resources in every
+        for amounts in (resources.requests, resources.limits)
+        for name in (CPU, MEMORY)
+        if name in amounts
+    )

@@ -1,0 +1,297 @@
+"""Quantities: "250m", "1.5Gi", "12e6" to exact amounts and back, as apimachinery/pkg/api/resource does it.
+
+Plugins compute with int64 values of base units (`value`: bytes, pods, devices) or of thousandths (`milli_value`: cpu).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum, unique
+from functools import lru_cache
+
+from kschedx.errors import InputError
+from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, wrap_int32, wrap_int64
+
+Written = str | int | float
+"""A quantity as a manifest has it; a number appears where the quotes were left out."""
+ResourceList = dict[str, Written]
+"""Resource name to quantity as written."""
+
+
+@unique
+class Format(StrEnum):
+    """How a quantity was written, and so how it is printed."""
+
+    BINARY_SI = "BinarySI"
+    DECIMAL_SI = "DecimalSI"
+    DECIMAL_EXPONENT = "DecimalExponent"
+
+
+MILLI = -3
+_NANO = -9
+
+_BINARY_SUFFIXES = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_SUFFIX_OF_1024_POWER = ("", *_BINARY_SUFFIXES)
+_SUFFIX_OF_EXPONENT = {exponent: suffix for suffix, exponent in _DECIMAL_SUFFIXES.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """The exact amount `mantissa * 10**exponent`; quantities of equal amount are equal, however they are written.
+
+    Nothing finer than a nano-unit is kept, and the mantissa has no factor of ten. Upstream: `Quantity` in quantity.go.
+    """
+
+    mantissa: int
+    exponent: int
+    format: Format = field(compare=False)
+    is_big: bool = field(compare=False)
+    """Upstream holds it as a decimal of any length, which decides what reading it beyond int64 gives."""
+    canonical: str = field(compare=False)
+    """The text it was parsed from where that counts as canonical already, otherwise empty."""
+
+    def value(self) -> int:
+        """The amount in whole units as an int64, rounded away from zero."""
+        return self.scaled_value(0)
+
+    def milli_value(self) -> int:
+        """The amount in thousandths as an int64, rounded away from zero."""
+        return self.scaled_value(MILLI)
+
+    def scaled_value(self, scale: int) -> int:
+        """The amount in units of `10**scale` as an int64, rounded away from zero.
+
+        Beyond int64 this is what kube-scheduler reads: 0 for a short number ("10E"), the low 64 bits for a long one
+        (twenty digits).
+        """
+        shift = self.exponent - scale
+        if shift < 0:
+            amount: int = _divide_away_from_zero(self.mantissa, -shift)
+        elif self.is_big:
+            amount = self.mantissa * pow(10, shift, 2**64)
+        elif shift < len(str(MAX_INT64)):
+            amount = self.mantissa * 10**shift
+        else:
+            return 0
+        if self.is_big:
+            return wrap_int64(amount)
+        return amount if MIN_INT64 <= amount <= MAX_INT64 else 0
+
+    def __str__(self) -> str:
+        """As Kubernetes prints it; where Kubernetes loses the suffix, above E, as an exponent, which reads back."""
+        if self.canonical:
+            return self.canonical
+        if self.mantissa == 0:
+            return "0"
+        if self.format is Format.BINARY_SI and self.exponent >= 0:
+            whole = self.mantissa * 10**self.exponent
+            if abs(whole) >= 1024:
+                return _binary_text(whole)
+        return _decimal_text(self.mantissa, self.exponent, self.format)
+
+
+# --- text to amount
+
+_EXPRESSION = r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
+_FORMAT_WRONG = f"quantities must match the regular expression '{_EXPRESSION}'"
+_NUMERIC_WRONG = "unable to parse numeric part of quantity"
+_SUFFIX_WRONG = "unable to parse quantity's suffix"
+
+# What quantity.go scans, which is wider than the expression it quotes: "m" and "." are zero. Possessive, so linear.
+_SCANNED = re.compile(r"(([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?[0-9]*+)")
+_DECIMAL_EXPONENT = re.compile(r"[eE](.+)")
+
+_LONGEST = 4000
+"""Characters; kube-scheduler has no limit, but no amount needs more, and Python refuses longer integers."""
+
+_SHORT_DIGITS = 18
+"""Decimal digits that upstream takes to fit an int64 without looking (maxInt64Factors in math.go)."""
+
+# What Go's strings.TrimSpace removes: less than str.strip does.
+_GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+
+
+@lru_cache(maxsize=16384)
+def parse_quantity(written: Written) -> Quantity:
+    """The amount that Kubernetes reads from a manifest's quantity, spaces around it ignored.
+
+    Anything finer than a nano-unit is rounded away from zero, and a binary amount beyond int64 is capped there.
+    Raises InputError with Kubernetes' message. Upstream: `ParseQuantity` in quantity.go.
+    """
+    text = _as_text(written)
+    scanned = _SCANNED.fullmatch(text)
+    if not text or scanned is None:
+        raise _refusal(_FORMAT_WRONG, text)
+    number, sign, whole, fraction, suffix = scanned[1], scanned[2], scanned[3] or "0", scanned[4] or "", scanned[5]
+    if suffix in _BINARY_SUFFIXES:
+        form, power = Format.BINARY_SI, _BINARY_SUFFIXES[suffix]
+        is_short = not fraction and len(whole) + power * 3 // 10 <= 14
+        factor, exponent = 2**power, -len(fraction)
+    elif suffix in _DECIMAL_SUFFIXES:
+        form, factor, exponent = Format.DECIMAL_SI, 1, _DECIMAL_SUFFIXES[suffix] - len(fraction)
+        is_short = len(whole) + len(fraction) <= _SHORT_DIGITS and exponent >= _NANO
+    else:
+        form, factor, exponent = Format.DECIMAL_EXPONENT, 1, _written_exponent(suffix, text) - len(fraction)
+        is_short = len(whole) + len(fraction) <= _SHORT_DIGITS and exponent >= _NANO
+    if not is_short and not number.strip("+-."):
+        raise _refusal(_NUMERIC_WRONG, text)
+
+    digits = whole + fraction
+    mantissa = int(digits) * factor
+    if is_short:
+        canonical = text if _is_canonical(form, digits, exponent) else ""
+    else:
+        canonical = ""
+        mantissa, exponent = _round_up_to_nano(mantissa, exponent)
+        if form is Format.BINARY_SI and mantissa > MAX_INT64 * 10**-exponent:
+            mantissa, exponent = MAX_INT64, 0
+        if form is Format.BINARY_SI and 0 < mantissa < 10**-exponent:
+            form = Format.DECIMAL_SI
+    mantissa, exponent = _without_factors_of_ten(-mantissa if sign == "-" else mantissa, exponent)
+    return Quantity(mantissa=mantissa, exponent=exponent, format=form, is_big=not is_short, canonical=canonical)
+
+
+@lru_cache(maxsize=16384)
+def value(written: Written) -> int:
+    """`parse_quantity(written).value()`, remembered: for hot paths."""
+    return parse_quantity(written).value()
+
+
+@lru_cache(maxsize=16384)
+def milli_value(written: Written) -> int:
+    """`parse_quantity(written).milli_value()`, remembered: for hot paths."""
+    return parse_quantity(written).milli_value()
+
+
+def _as_text(written: Written) -> str:
+    """The text that reaches the parser in Kubernetes, after YAML has become JSON there."""
+    if isinstance(written, float):
+        return str(int(written)) if written.is_integer() and abs(written) < 1e21 else repr(written)
+    is_too_long = written.bit_length() > 3 * _LONGEST if isinstance(written, int) else len(written) > _LONGEST
+    if is_too_long:
+        raise InputError(f"a quantity of more than {_LONGEST} characters is not supported")
+    return str(written).strip(_GO_SPACE)
+
+
+def _written_exponent(suffix: str, text: str) -> int:
+    found = _DECIMAL_EXPONENT.fullmatch(suffix)
+    exponent = parse_int64(found[1]) if found else None
+    if exponent is None:
+        raise _refusal(_SUFFIX_WRONG, text)
+    return wrap_int32(exponent)
+
+
+def _is_canonical(form: Format, digits: str, exponent: int) -> bool:
+    """Whether upstream prints the text it parsed unchanged; a quick test there, so "1.500" and "+5" count too."""
+    match form:
+        case Format.BINARY_SI:
+            return int(digits) % 8 != 0
+        case Format.DECIMAL_SI | Format.DECIMAL_EXPONENT:
+            return exponent % 3 == 0 and not digits.endswith("000") and not digits.startswith("0")
+
+
+def _round_up_to_nano(mantissa: int, exponent: int) -> tuple[int, int]:
+    if exponent >= _NANO:
+        return mantissa, exponent
+    return _divide_away_from_zero(mantissa, _NANO - exponent), _NANO
+
+
+def _divide_away_from_zero(number: int, places: int) -> int:
+    """`number / 10**places`, rounded away from zero; quick for any number of places."""
+    # 2**(3 * places) < 10**places: everything smaller than that divisor is a fraction.
+    if number.bit_length() <= 3 * places:
+        return (number > 0) - (number < 0)
+    quotient: int = -(-abs(number) // 10**places)
+    return quotient if number > 0 else -quotient
+
+
+def _without_factors_of_ten(mantissa: int, exponent: int) -> tuple[int, int]:
+    if mantissa == 0:
+        return 0, 0
+    digits = str(mantissa)
+    bare = digits.rstrip("0")
+    return int(bare), exponent + len(digits) - len(bare)
+
+
+def _refusal(message: str, text: str) -> InputError:
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    likely = _likely_meant(text)
+    return InputError(message, hint=f"found {shown!r}, did you mean {likely!r}?" if likely else f"found {shown!r}")
+
+
+def _likely_meant(text: str) -> str:
+    """The nearest quantity for a suffix in the wrong case, after a space or with a "B" for bytes: "5 gib" is "5Gi"."""
+    found = re.fullmatch(r"([+-]?[0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]{1,3})", text)
+    if found is None:
+        return ""
+    wanted = found[2].lower().removesuffix("b")
+    known = {suffix.lower(): suffix for suffix in (*_DECIMAL_SUFFIXES, *_BINARY_SUFFIXES) if suffix != "m"}
+    return found[1] + known[wanted] if wanted in known else ""
+
+
+# --- amount to text
+
+
+def _binary_text(whole: int) -> str:
+    power = 0
+    while whole % 1024 == 0:
+        whole, power = whole // 1024, power + 1
+    return f"{whole}{_SUFFIX_OF_1024_POWER[power]}"
+
+
+def _decimal_text(mantissa: int, exponent: int, form: Format) -> str:
+    above = exponent % 3
+    mantissa, exponent = mantissa * 10**above, exponent - above
+    if exponent == 0:
+        return str(mantissa)
+    if form is not Format.DECIMAL_EXPONENT and exponent in _SUFFIX_OF_EXPONENT:
+        return f"{mantissa}{_SUFFIX_OF_EXPONENT[exponent]}"
+    return f"{mantissa}e{exponent}"
+
+
+@unique
+class Unit(Enum):
+    """What one stands for in the integers that plugins compute with, by resource."""
+
+    MILLI = "m"
+    BYTE = "bytes"
+    COUNT = ""
+
+    @classmethod
+    def of(cls, resource: str) -> Unit:
+        """Thousandths for cpu, bytes for memory and storage, otherwise a plain count."""
+        if resource == "cpu":
+            return cls.MILLI
+        if resource in ("memory", "ephemeral-storage", "storage") or resource.startswith("hugepages-"):
+            return cls.BYTE
+        return cls.COUNT
+
+
+# Largest first. Decimal multiples too, since "2G" of memory is no whole number of Mi.
+_MULTIPLES_OF_BYTES = sorted(
+    [(2**power, suffix) for suffix, power in _BINARY_SUFFIXES.items()]
+    + [(10**power, suffix) for suffix, power in _DECIMAL_SUFFIXES.items() if power >= 0],
+    reverse=True,
+)
+_MULTIPLES = {
+    Unit.MILLI: [(1000, ""), (1, "m")],
+    Unit.BYTE: _MULTIPLES_OF_BYTES,
+    Unit.COUNT: [(1, "")],
+}
+
+
+def format_quantity(amount: int, unit: Unit) -> str:
+    """An integer of a plugin as Kubernetes would write it: 2500 milli is "2500m", 2000 is "2"; 2**30 bytes is "1Gi"."""
+    return format_quantities((amount,), unit)[0]
+
+
+def format_quantities(amounts: Iterable[int], unit: Unit) -> tuple[str, ...]:
+    """The amounts in the largest unit that leaves all of them whole, so that sums and differences can be checked."""
+    numbers = tuple(amounts)
+    size, suffix = next(
+        (size, suffix) for size, suffix in _MULTIPLES[unit] if all(number % size == 0 for number in numbers)
+    )
+    return tuple(f"{number // size}{suffix}" if number else "0" for number in numbers)

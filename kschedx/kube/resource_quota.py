@@ -1,0 +1,395 @@
+"""What ResourceQuotas refuse of a new object, in the API server's words.
+
+Upstream: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go,
+pkg/quota/v1/evaluator/core/ (pods.go, persistent_volume_claims.go, resource_claims.go, registry.go) and, for objects
+of which only the number counts, apiserver/pkg/quota/v1/generic/evaluator.go. Several quotas that refuse are taken in
+order of their names, which Go leaves to chance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.kube.devices import AllocationMode, ResourceClaim
+from kschedx.kube.names import (
+    CPU,
+    MEMORY,
+    is_extended_resource,
+    is_hugepages,
+    is_native_resource,
+    is_pod_level_resource,
+)
+from kschedx.kube.optional_admission import is_best_effort
+from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
+from kschedx.kube.resources import container_limits, container_requests
+from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.types import ObjectMeta, Pod, PodAffinityTerm, PodSpec
+
+_EPHEMERAL_STORAGE = "ephemeral-storage"
+_COMPUTE = (CPU, MEMORY, _EPHEMERAL_STORAGE)
+_OF_PODS = frozenset(
+    ("pods", "count/pods", *_COMPUTE, *(f"{side}.{name}" for side in ("requests", "limits") for name in _COMPUTE))
+)
+_MUST_BE_SPECIFIED = frozenset(
+    (CPU, MEMORY, *(f"{side}.{name}" for side in ("requests", "limits") for name in (CPU, MEMORY)))
+)
+_OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
+_OF_CLASS = ".storageclass.storage.k8s.io/"
+_OF_DEVICES = "count/resourceclaims.resource.k8s.io"
+_OF_DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
+_MOST_DEVICES = 32
+"""As many as a claim for all devices counts, whatever there are."""
+_ONE = parse_quantity("1")
+_ZERO = parse_quantity("0")
+
+QuotaAmounts = Mapping[str, Quantity]
+
+
+class ScopedResourceSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel"):
+    scope_name: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(Struct, frozen=True, kw_only=True, rename="camel"):
+    match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
+
+
+class ResourceQuotaSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    hard: ResourceList = {}
+    scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(Struct, frozen=True, kw_only=True):
+    hard: ResourceList = {}
+    used: ResourceList = {}
+
+
+class ResourceQuota(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+    @property
+    def scopes(self) -> Iterator[ScopedResourceSelectorRequirement]:
+        for name in self.spec.scopes:
+            yield ScopedResourceSelectorRequirement(scope_name=name, operator="Exists")
+        yield from self.spec.scope_selector.match_expressions if self.spec.scope_selector is not None else ()
+
+
+class ChargedObject(Struct, frozen=True, kw_only=True):
+    """An object of which a quota counts that it is there, and nothing else."""
+
+    metadata: ObjectMeta
+    resource: str
+    """`deployments.apps`; of the core group `replicationcontrollers`."""
+
+
+New = Pod | PersistentVolumeClaim | ResourceClaim | ChargedObject
+
+
+def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resources: bool) -> str | None:
+    """Why a quota of its namespace refuses a new object, which is admitted otherwise; None where none does.
+
+    A quota without a status is one that nobody has looked at yet, which refuses nothing.
+    """
+    usage = _usage(new, pod_level_resources=pod_level_resources)
+    concerned = [one for one in sorted(quotas, key=lambda one: one.metadata.name) if _matches(one, new)]
+    for quota in concerned:
+        name = quota.metadata.name
+        restricted = [resource for resource in sorted(quota.status.hard) if _is_restricted(resource, new)]
+        missing = _unspecified(new, restricted, pod_level_resources=pod_level_resources)
+        if missing:
+            return forbidden(new, f"failed quota: {name}: must specify {missing}")
+        if any(resource not in quota.status.used for resource in restricted):
+            return forbidden(new, f"status unknown for quota: {name}, resources: {','.join(restricted)}")
+    for quota in concerned:
+        hard, used = _parsed(quota.status.hard), _parsed(quota.status.used)
+        asked = {resource: amount for resource, amount in usage.items() if amount.mantissa and resource in hard}
+        exceeded = [
+            resource
+            for resource, amount in sorted(asked.items())
+            if _nano(_sum(used.get(resource), amount)) > _nano(hard[resource])
+        ]
+        if exceeded:
+            told = (_told(amounts, exceeded) for amounts in (asked, used, hard))
+            requested, already, limited = told
+            text = f"exceeded quota: {quota.metadata.name}, requested: {requested}, used: {already}, limited: {limited}"
+            return forbidden(new, text)
+    return None
+
+
+def with_status(quota: ResourceQuota, objects: Iterable[New], *, pod_level_resources: bool) -> ResourceQuota:
+    """The quota as its controller leaves it when it sees it first: what `objects` of its namespace use is counted."""
+    hard = quota.spec.hard
+    quota = replace(quota, status=ResourceQuotaStatus(hard=hard))
+    used = dict.fromkeys(hard, _ZERO)
+    for one in objects:
+        if not _matches(quota, one):
+            continue
+        for resource, amount in _usage(one, pod_level_resources=pod_level_resources).items():
+            if resource in used:
+                used[resource] = _sum(used[resource], amount)
+    status = ResourceQuotaStatus(hard=hard, used={name: str(amount) for name, amount in used.items()})
+    return replace(quota, status=status)
+
+
+def charged(quota: ResourceQuota, new: New, *, pod_level_resources: bool) -> ResourceQuota:
+    """The quota once the object is there."""
+    return _changed(quota, _usage(new, pod_level_resources=pod_level_resources)) if _matches(quota, new) else quota
+
+
+def discharged(quota: ResourceQuota, gone: New, *, pod_level_resources: bool) -> ResourceQuota:
+    """The quota once the object is there no more."""
+    if not _matches(quota, gone):
+        return quota
+    usage = _usage(gone, pod_level_resources=pod_level_resources)
+    return _changed(quota, {resource: _negative(amount) for resource, amount in usage.items()})
+
+
+def _changed(quota: ResourceQuota, by: QuotaAmounts) -> ResourceQuota:
+    used = _parsed(quota.status.used)
+    for resource, amount in by.items():
+        if resource in quota.status.hard:
+            total = _sum(used.get(resource), amount)
+            used[resource] = _ZERO if total.mantissa < 0 else total  # a status may be older than what goes
+    return replace(quota, status=replace(quota.status, used={name: str(amount) for name, amount in used.items()}))
+
+
+def forbidden(new: New, text: str) -> str:
+    """A refusal as the API server words it."""
+    return f'{_resource(new)} "{new.metadata.name}" is forbidden: {text}'
+
+
+def _resource(new: New) -> str:
+    match new:
+        case Pod():
+            return "pods"
+        case PersistentVolumeClaim():
+            return "persistentvolumeclaims"
+        case ResourceClaim():
+            return "resourceclaims.resource.k8s.io"
+        case ChargedObject():
+            return new.resource
+        case _:
+            assert_never(new)
+
+
+def not_created(pod: Pod, refusal: str) -> str:
+    """A refusal as the event of the pod's controller has it (FailedCreate)."""
+    owner = pod.metadata.controller
+    if owner is None:
+        return refusal
+    if owner.kind == "StatefulSet":
+        return f"create Pod {pod.metadata.name} in StatefulSet {owner.name} failed error: {refusal}"
+    return f"Error creating: {refusal}"
+
+
+def maker_not_created(maker: ChargedObject, refusal: str) -> str:
+    """The same of what a controller makes that makes the pod: a Deployment's ReplicaSet, or a CronJob's Job."""
+    if maker.resource == "jobs.batch":
+        return f"Error creating job: {refusal}"
+    return f'Failed to create new replica set "{maker.metadata.name}": {refusal}'
+
+
+def claim_not_created(claim: PersistentVolumeClaim, pod: Pod, refusal: str) -> str:
+    """The same of a claim that a StatefulSet makes for its pod."""
+    owner = pod.metadata.controller
+    if owner is None:
+        return refusal
+    name = claim.metadata.name
+    return f"create Claim {name} for Pod {pod.metadata.name} in StatefulSet {owner.name} failed error: {refusal}"
+
+
+def _told(amounts: QuotaAmounts, names: Sequence[str]) -> str:
+    return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
+
+
+# --- which quotas have to do with it
+
+
+def _matches(quota: ResourceQuota, new: New) -> bool:
+    is_about = any(_is_restricted(resource, new) for resource in quota.status.hard)
+    return is_about and all(_is_in_scope(scope, new) for scope in quota.scopes)
+
+
+def _is_restricted(resource: str, new: New) -> bool:
+    match new:
+        case Pod():
+            is_of_device = not is_native_resource(resource) and resource.startswith("requests.")
+            return resource in _OF_PODS or is_hugepages(resource.removeprefix("requests.")) or is_of_device
+        case PersistentVolumeClaim():
+            counted = ("count/persistentvolumeclaims", *_OF_CLAIMS)
+            return resource in counted or any(resource.endswith(f"{_OF_CLASS}{one}") for one in _OF_CLAIMS)
+        case ResourceClaim():
+            return resource == _OF_DEVICES or resource.endswith(_OF_DEVICE_CLASS)
+        case ChargedObject():
+            return resource in _counts(new)
+        case _:
+            assert_never(new)
+
+
+def _is_in_scope(scope: ScopedResourceSelectorRequirement, new: New) -> bool:
+    if not isinstance(new, Pod):
+        return False
+    spec = new.spec
+    match scope.scope_name:
+        case "Terminating" | "NotTerminating":
+            ends = spec.active_deadline_seconds is not None and spec.active_deadline_seconds >= 0
+            return ends is (scope.scope_name == "Terminating")
+        case "BestEffort" | "NotBestEffort":
+            return is_best_effort(spec) is (scope.scope_name == "BestEffort")
+        case "PriorityClass":
+            return _has_class(scope, spec.priority_class_name)
+        case "CrossNamespacePodAffinity":
+            return any(term.namespaces or term.namespace_selector is not None for term in _affinity_terms(spec))
+        case _:
+            return False
+
+
+def _has_class(scope: ScopedResourceSelectorRequirement, name: str) -> bool:
+    match scope.operator:
+        case "In":
+            return name in scope.values and bool(name)
+        case "NotIn":
+            return name not in scope.values or not name
+        case "Exists":
+            return bool(name)
+        case "DoesNotExist":
+            return not name
+        case _:
+            return False
+
+
+def _affinity_terms(spec: PodSpec) -> Iterator[PodAffinityTerm]:
+    affinity = spec.affinity
+    for rules in (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity is not None else ():
+        if rules is not None:
+            yield from rules.required_during_scheduling_ignored_during_execution
+            yield from (one.pod_affinity_term for one in rules.preferred_during_scheduling_ignored_during_execution)
+
+
+# --- what it uses
+
+
+def _unspecified(new: New, restricted: Iterable[str], *, pod_level_resources: bool) -> str:
+    """`limits.cpu for: main,side; ...`: every container has to have what a quota counts of cpu and memory."""
+    if not isinstance(new, Pod) or (pod_level_resources and _has_own_resources(new.spec)):
+        return ""
+    missing: list[str] = []
+    for resource in restricted:
+        if resource not in _MUST_BE_SPECIFIED:
+            continue
+        names = {
+            container.name
+            for container in (*new.spec.containers, *new.spec.init_containers)
+            if resource not in _of_compute(container.resources.requests, container.resources.limits)
+        }
+        if names:
+            missing.append(f"{resource} for: {','.join(sorted(names))}")
+    return "; ".join(missing)
+
+
+def _has_own_resources(spec: PodSpec) -> bool:
+    own = spec.resources
+    return own is not None and any(is_pod_level_resource(name) for name in (*own.requests, *own.limits))
+
+
+def _of_compute(requests: Mapping[str, object], limits: Mapping[str, object]) -> set[str]:
+    """Under which names a quota counts them."""
+    return {*requests, *(f"requests.{name}" for name in requests), *(f"limits.{name}" for name in limits)}
+
+
+def _usage(new: New, *, pod_level_resources: bool) -> QuotaAmounts:
+    match new:
+        case Pod():
+            if new.status.phase in ("Failed", "Succeeded"):
+                return {"count/pods": _ONE}
+            return {"count/pods": _ONE, "pods": _ONE, **_compute(new.spec, pod_level_resources=pod_level_resources)}
+        case PersistentVolumeClaim():
+            return _of_claim(new)
+        case ResourceClaim():
+            return _of_devices(new)
+        case ChargedObject():
+            return dict.fromkeys(_counts(new), _ONE)
+        case _:
+            assert_never(new)
+
+
+def _compute(spec: PodSpec, *, pod_level_resources: bool) -> QuotaAmounts:
+    requests, limits = container_requests(spec), container_limits(spec)
+    if pod_level_resources and spec.resources is not None:
+        requests |= {name: one for name, one in _parsed(spec.resources.requests).items() if is_pod_level_resource(name)}
+        limits |= {name: one for name, one in _parsed(spec.resources.limits).items() if is_pod_level_resource(name)}
+    for name, amount in _parsed(spec.overhead).items():
+        requests[name] = _sum(requests.get(name), amount)
+        if name in limits:
+            limits[name] = _sum(limits[name], amount)
+    counted: dict[str, Quantity] = {f"limits.{name}": limits[name] for name in _COMPUTE if name in limits}
+    for name, amount in requests.items():
+        if name in _COMPUTE or is_hugepages(name):
+            counted[name] = counted[f"requests.{name}"] = amount
+        elif is_extended_resource(name):
+            counted[f"requests.{name}"] = amount
+    return counted
+
+
+def _counts(new: ChargedObject) -> tuple[str, ...]:
+    """Under which names a quota counts it; the controllers of old have a name of their own, too."""
+    count = f"count/{new.resource}"
+    return (count, new.resource) if new.resource == "replicationcontrollers" else (count,)
+
+
+def _of_claim(claim: PersistentVolumeClaim) -> QuotaAmounts:
+    used = dict.fromkeys(("persistentvolumeclaims", "count/persistentvolumeclaims"), _ONE)
+    if claim.storage_class:
+        used[f"{claim.storage_class}{_OF_CLASS}persistentvolumeclaims"] = _ONE
+    size = claim.spec.resources.requests.get("storage")
+    if size is not None:
+        used["requests.storage"] = parse_quantity(size)
+        if claim.storage_class:
+            used[f"{claim.storage_class}{_OF_CLASS}requests.storage"] = parse_quantity(size)
+    return used
+
+
+def _of_devices(claim: ResourceClaim) -> QuotaAmounts:
+    """Of alternatives, for each class as many as the one that wants most of it."""
+    counts: Counter[str] = Counter()
+    for request in claim.spec.devices.requests:
+        wanted: dict[str, int] = {}
+        for one in request.first_available or ((request.exactly,) if request.exactly is not None else ()):
+            resource = f"{one.device_class_name}{_OF_DEVICE_CLASS}"
+            number = _MOST_DEVICES if one.allocation_mode == AllocationMode.ALL else one.count
+            wanted[resource] = max(wanted.get(resource, 0), number)
+        counts.update(wanted)
+    return {_OF_DEVICES: _ONE, **{resource: parse_quantity(str(number)) for resource, number in counts.items()}}
+
+
+# --- amounts
+
+
+def _parsed(resources: ResourceList) -> dict[str, Quantity]:
+    return {name: parse_quantity(written) for name, written in resources.items()}
+
+
+def _nano(amount: Quantity) -> int:
+    return amount.mantissa * int(10 ** (amount.exponent + 9))
+
+
+def _negative(amount: Quantity) -> Quantity:
+    return dataclasses.replace(amount, mantissa=-amount.mantissa, canonical="")
+
+
+def _sum(one: Quantity | None, other: Quantity) -> Quantity:
+    """Written like the first of the two that is not zero."""
+    if one is None or not one.mantissa:
+        return other
+    total = parse_quantity(f"{_nano(one) + _nano(other)}n")
+    return dataclasses.replace(total, format=one.format, canonical="")

@@ -1,0 +1,422 @@
+"""What a pod on a node was assumed to ask for until 1.31 (calculateResource in pkg/scheduler/framework/types.go)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum, unique
+from functools import lru_cache
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place
+from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
+from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
+from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
+from kschedx.kube.types import Container, ContainerStatus, PodSpec, PodStatus, ResourceRequirements
+
+
+def assumed_by_kind(
+    containers: Iterable[Mapping[str, int]],
+    init_containers: Iterable[tuple[bool, Mapping[str, int]]],
+    resource: str,
+    default: int,
+) -> int:
+    """The sum over the containers or the largest init container, whichever is larger; overhead is not in it.
+
+    `init_containers` are in order, each with whether it is restartable. A sidecar counts with those before it and with
+    the init containers after it, and is missing from the containers' sum. `default` stands for an absent request.
+    """
+    running = sum(requests.get(resource, default) for requests in containers)
+    largest = 0
+    beside: int | None = None
+    for restartable, requests in init_containers:
+        own = requests.get(resource)
+        together = None if own is None and beside is None else (own or 0) + (beside or 0)
+        if restartable:
+            beside = together
+        largest = max(largest, default if together is None else together)
+    return max(running, largest)
+
+
+# How much a pod asks for and a node offers, as kube-scheduler counts it.
+#
+# Amounts are summed exactly and rounded up once at the end, as Go's quantities are.
+# Upstream: component-helpers/resource/helpers.go (PodRequests), pkg/scheduler/framework/types.go (CalculateResource,
+# Resource.Add), pkg/scheduler/util/utils.go (IsScalarResourceName), pkg/scheduler/util/pod_resources.go.
+
+DEFAULT_MILLI_CPU = 100
+DEFAULT_MEMORY = 200 * 1024 * 1024
+"""What scores count for a container that does not request the resource, so that it is not free."""
+
+Exact = dict[str, int]
+"""Resource name to exact amount in nano-units, the finest that Kubernetes keeps."""
+
+_NANO = 10**9
+_NANO_OF_DEFAULTS: Exact = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * _NANO}
+
+
+class RequestOptions(Struct, frozen=True, kw_only=True):
+    """Which parts of a pod count, and how: the first three are feature gates of the release, the others its habits.
+
+    Pods on nodes count with the release's gates. For the incoming pod, NodeResourcesFit filters without its status
+    and (in 1.36) scores with none of the three; NodeResourcesBalancedAllocation scores with all of them.
+    """
+
+    use_status_resources: bool
+    """InPlacePodVerticalScaling."""
+    pod_level_resources: bool
+    """PodLevelResources."""
+    pod_level_in_place: bool
+    """InPlacePodLevelResourcesVerticalScaling; has an effect only together with `use_status_resources`."""
+    sidecars: bool = True
+    """Restartable init containers run beside the containers; without this they are init containers like others."""
+    rounded_by_container: bool = False
+    """Requests are rounded up before they are summed."""
+    assumed_by_kind: bool = False
+    """`PodRequest.nonzero_*` are what `assumed_requests.py` makes of them."""
+    node_allocatable_claims: bool = False
+    """DRANodeAllocatableResources: what the pod's status says its devices take of the node counts too."""
+    overhead_in_whole_cpus: bool = False
+    """The cpu of the overhead counts as many milli-cpus as it has cpus, rounded up."""
+
+
+class PodRequest(Struct, frozen=True, kw_only=True):
+    """What a pod asks for: cpu in milli, everything else in units, all int64."""
+
+    amounts: Mapping[str, int]
+    """Only resources that the scheduler counts: cpu, memory, ephemeral-storage and scalar resources."""
+    nonzero_cpu: int
+    nonzero_memory: int
+    """For scores: a container that does not request the resource counts with the default. With pod-level requests it
+    does so only where neither the pod level nor any container requests the resource."""
+
+
+@unique
+class PartKind(StrEnum):
+    CONTAINER = "container"
+    SIDECAR = "sidecar"
+    INIT = "init"
+    DEVICES = "devices"
+    POD_LEVEL = "pod level"
+    OVERHEAD = "overhead"
+
+
+class RequestPart(Struct, frozen=True, kw_only=True):
+    """One summand of a pod's request for a resource; `amount` in milli for cpu, otherwise in units."""
+
+    kind: PartKind
+    container: str
+    """Empty for devices, the pod level and the overhead."""
+    amount: int
+
+    @property
+    def label(self) -> str:
+        """`web`, `init migrate`, `pod level`, `overhead`."""
+        if not self.container:
+            return str(self.kind)
+        return f"init {self.container}" if self.kind is PartKind.INIT else self.container
+
+
+def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> PodRequest:
+    """The request of a pod. Raises InputError with the field's path where a quantity is none.
+
+    The pod asks for whichever is larger, resource by resource: all containers and sidecars at once, or the start of an
+    init container beside the sidecars before it. Pod-level requests replace that sum; overhead is added to either.
+    """
+    claims = _claims(spec, status, options)
+    requests = claims.total()
+    nonzero = requests
+    if options.assumed_by_kind:
+        nonzero = claims.assumed_by_kind(_NANO_OF_DEFAULTS)
+    elif claims.pod_level:
+        nonzero = claims.total({name: amount for name, amount in _NANO_OF_DEFAULTS.items() if name not in requests})
+    elif not claims.names_everywhere(_NANO_OF_DEFAULTS):
+        nonzero = claims.total(_NANO_OF_DEFAULTS)
+    return PodRequest(
+        amounts={name: _amount(name, nano) for name, nano in requests.items() if is_counted(name)},
+        nonzero_cpu=_amount(CPU, nonzero.get(CPU, 0)),
+        nonzero_memory=_amount(MEMORY, nonzero.get(MEMORY, 0)),
+    )
+
+
+def exact_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Exact:
+    """The request of a pod for every resource that it names, in nano-units. Raises `InputError` as `pod_request`."""
+    return _claims(spec, status, options).total()
+
+
+def request_parts(spec: PodSpec, status: PodStatus, options: RequestOptions, resource: str) -> tuple[RequestPart, ...]:
+    """What the pod's request for `resource` is made of; the amounts add up to it, and none is zero.
+
+    Where the start of an init container needs more than the running pod, the parts are that one and the sidecars
+    before it.
+    """
+    parts = []
+    exact = amount = 0
+    for kind, container, nano in _claims(spec, status, options).summands(resource):
+        # Rounding the running total, not the part, keeps the sum equal to the request.
+        exact += nano
+        before, amount = amount, _amount(resource, exact)
+        if amount != before:
+            parts.append(RequestPart(kind=kind, container=container, amount=amount - before))
+    return tuple(parts)
+
+
+def node_allocatable(resources: ResourceList) -> tuple[dict[str, int], int]:
+    """What the scheduler counts of a node's allocatable, cpu in milli and the rest in units, and the pods allowed.
+
+    Raises InputError with the place `[resource]`.
+    """
+    amounts = {}
+    allowed_pods = 0
+    for name, written in resources.items():
+        try:
+            if name == CPU:
+                amounts[name] = milli_value(written)
+            elif name == PODS:
+                allowed_pods = value(written)
+            elif is_counted(name):
+                amounts[name] = value(written)
+        except InputError as error:
+            raise error.at(Place(field=f"[{name}]")) from None
+    return amounts, allowed_pods
+
+
+# --- exact sums
+
+
+@lru_cache(maxsize=16384)
+def nano_units(written: Written) -> int:
+    """The exact amount of a written quantity in nano-units, remembered: for hot paths."""
+    return exact_nano_units(parse_quantity(written))
+
+
+def exact_nano_units(quantity: Quantity) -> int:
+    """The exact amount in nano-units, up to 10**64 units."""
+    # Beyond that the low 64 bits, which are all that is read of such an amount, are zero whatever the exponent.
+    scale: int = 10 ** min(quantity.exponent + 9, 9 + 3 + 64)
+    return quantity.mantissa * scale
+
+
+def exact_amounts(resources: ResourceList) -> Exact:
+    """The amounts of a resource list. Raises InputError with the place `[resource]`."""
+    amounts = {}
+    for name, written in resources.items():
+        try:
+            amounts[name] = nano_units(written)
+        except InputError as error:
+            raise error.at(Place(field=f"[{name}]")) from None
+    return amounts
+
+
+def container_requests(spec: PodSpec) -> dict[str, Quantity]:
+    """What the containers of a spec request together, without pod level and overhead (AggregateContainerRequests)."""
+    return _together(spec, [container.resources.requests for container in (*spec.containers, *spec.init_containers)])
+
+
+def container_limits(spec: PodSpec) -> dict[str, Quantity]:
+    """The limits of the containers of a spec together, by the same formula (AggregateContainerLimits)."""
+    return _together(spec, [container.resources.limits for container in (*spec.containers, *spec.init_containers)])
+
+
+def _together(spec: PodSpec, lists: list[ResourceList]) -> dict[str, Quantity]:
+    """The formula on one resource list per container and then per init container."""
+    running, starting = lists[: len(spec.containers)], lists[len(spec.containers) :]
+    claims = _Claims(
+        containers=tuple(("", exact_amounts(resources)) for resources in running),
+        init_containers=tuple(
+            ("", container.is_restartable_init, exact_amounts(resources))
+            for container, resources in zip(spec.init_containers, starting, strict=True)
+        ),
+        pod_level={},
+        overhead={},
+    )
+    return {
+        name: _quantity(nano, [parse_quantity(resources[name]) for resources in lists if name in resources])
+        for name, nano in claims.total().items()
+    }
+
+
+def _quantity(nano: int, summands: list[Quantity]) -> Quantity:
+    """A sum is written like the first of its summands that is not zero."""
+    form = next((summand.format for summand in summands if summand.mantissa), summands[0].format)
+    return dataclasses.replace(parse_quantity(f"{nano}n"), format=form, canonical="")
+
+
+class _Claims(Struct, frozen=True, kw_only=True):
+    """Everything that has a part in a pod's request, status already considered."""
+
+    containers: tuple[tuple[str, Exact], ...]
+    init_containers: tuple[tuple[str, bool, Exact], ...]
+    """Name, whether it is restartable, and what it requests."""
+    devices: Exact = {}
+    pod_level: Exact
+    overhead: Exact
+
+    def names_everywhere(self, resources: Iterable[str]) -> bool:
+        """Whether every container has a request for each of the resources."""
+        return all(
+            name in requests
+            for name in resources
+            for requests in (*(c[1] for c in self.containers), *(c[2] for c in self.init_containers))
+        )
+
+    def total(self, missing: Exact | None = None) -> Exact:
+        """The whole request, with `missing` in place of the requests that a container does not have."""
+        missing = missing or {}
+        total: Exact = {}
+        for _, requests in self.containers:
+            _add(total, missing | requests)
+        peak: Exact = {}
+        sidecars: Exact = {}
+        for _, restartable, own in self.init_containers:
+            requests = missing | own
+            if restartable:
+                _add(total, requests)
+                _add(sidecars, requests)
+            else:
+                _add(requests, sidecars)
+                _raise_to(peak, requests)
+        _raise_to(total, peak)
+        _add(total, self.devices)
+        total.update(self.pod_level)
+        _add(total, self.overhead)
+        return total
+
+    def assumed_by_kind(self, missing: Exact) -> Exact:
+        """The request for the resources of `missing` as releases until 1.31 assumed it."""
+        containers = [_rounded(requests) for _, requests in self.containers]
+        init_containers = [(restartable, _rounded(requests)) for _, restartable, requests in self.init_containers]
+        overhead = _rounded(self.overhead)
+        return {
+            name: assumed_by_kind(containers, init_containers, name, default) + overhead.get(name, 0)
+            for name, default in missing.items()
+        }
+
+    def summands(self, resource: str) -> Iterator[tuple[PartKind, str, int]]:
+        """The parts that `total` is made of for one resource, in nano-units."""
+        if resource in self.pod_level:
+            yield PartKind.POD_LEVEL, "", self.pod_level[resource]
+        else:
+            yield from self._largest_moment(resource)
+            yield PartKind.DEVICES, "", self.devices.get(resource, 0)
+        yield PartKind.OVERHEAD, "", self.overhead.get(resource, 0)
+
+    def _largest_moment(self, resource: str) -> list[tuple[PartKind, str, int]]:
+        """The running pod, or the first init container whose start needs most, beside the sidecars before it."""
+        running = [(PartKind.CONTAINER, name, requests.get(resource, 0)) for name, requests in self.containers]
+        sidecars: list[tuple[PartKind, str, int]] = []
+        starts = []
+        for name, restartable, requests in self.init_containers:
+            amount = requests.get(resource, 0)
+            if restartable:
+                sidecars.append((PartKind.SIDECAR, name, amount))
+            else:
+                starts.append([(PartKind.INIT, name, amount), *sidecars])
+        moments = [running + sidecars, *starts]
+        return max(moments, key=lambda parts: sum(amount for *_, amount in parts))
+
+
+def _claims(spec: PodSpec, status: PodStatus, options: RequestOptions) -> _Claims:
+    statuses: dict[str, ContainerStatus] = {}
+    if options.use_status_resources and (status.container_statuses or status.init_container_statuses):
+        statuses = {one.name: one for one in (*status.container_statuses, *status.init_container_statuses)}
+    containers = []
+    for index, container in enumerate(spec.containers):
+        try:
+            containers.append((container.name, _container_requests(container, statuses, status)))
+        except InputError as error:
+            raise error.at(Place(field=f"spec.containers[{index}].resources.requests")) from None
+    init_containers = []
+    for index, container in enumerate(spec.init_containers):
+        restartable = container.is_restartable_init and options.sidecars
+        try:
+            requests = _container_requests(container, statuses if restartable else {}, status)
+        except InputError as error:
+            raise error.at(Place(field=f"spec.initContainers[{index}].resources.requests")) from None
+        init_containers.append((container.name, restartable, requests))
+    whole = _rounded if options.rounded_by_container else _exactly
+    overhead = _at(spec.overhead, "spec.overhead") if spec.overhead else {}
+    if options.overhead_in_whole_cpus and CPU in overhead:
+        overhead[CPU] = -(-overhead[CPU] // _NANO) * 10**6
+    return _Claims(
+        containers=tuple((name, whole(requests)) for name, requests in containers),
+        init_containers=tuple((name, restartable, whole(requests)) for name, restartable, requests in init_containers),
+        devices=_device_requests(status) if options.node_allocatable_claims else {},
+        pod_level=_pod_level_requests(spec.resources, status, options) if spec.resources is not None else {},
+        overhead=whole(overhead),
+    )
+
+
+def _device_requests(status: PodStatus) -> Exact:
+    total: Exact = {}
+    for index, taken in enumerate(status.node_allocatable_resource_claim_statuses):
+        _add(total, _at(taken.resources, f"status.nodeAllocatableResourceClaimStatuses[{index}].resources"))
+    return total
+
+
+def _container_requests(container: Container, statuses: Mapping[str, ContainerStatus], status: PodStatus) -> Exact:
+    requests = exact_amounts(container.resources.requests)
+    reported = statuses.get(container.name)
+    if reported is None or reported.resources is None:
+        return requests
+    return _while_resizing(requests, reported.resources.requests, reported.allocated_resources, status)
+
+
+def _pod_level_requests(resources: ResourceRequirements, status: PodStatus, options: RequestOptions) -> Exact:
+    """The requests of spec.resources, or nothing where the release does not count them."""
+    if not options.pod_level_resources or not any(map(is_pod_level_resource, resources.requests)):
+        return {}
+    requests = _at(resources.requests, "spec.resources.requests")
+    effective = requests
+    if options.use_status_resources and options.pod_level_in_place and status.resources is not None:
+        effective = _while_resizing(requests, status.resources.requests, status.allocated_resources, status)
+    return {name: effective.get(name, 0) for name in requests if is_pod_level_resource(name)}
+
+
+def _while_resizing(wanted: Exact, actuated: ResourceList, allocated: ResourceList, status: PodStatus) -> Exact:
+    """The largest of what is wanted, in effect and allocated; a resize that can never happen wants nothing."""
+    effective: Exact = {} if _is_resize_infeasible(status) else dict(wanted)
+    _raise_to(effective, exact_amounts(actuated))
+    _raise_to(effective, exact_amounts(allocated))
+    return effective
+
+
+def _is_resize_infeasible(status: PodStatus) -> bool:
+    pending = next((one for one in status.conditions if one.type == "PodResizePending"), None)
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _at(resources: ResourceList, field: str) -> Exact:
+    try:
+        return exact_amounts(resources)
+    except InputError as error:
+        raise error.at(Place(field=field)) from None
+
+
+def _add(total: Exact, more: Exact) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Exact, floor: Exact) -> None:
+    """Each amount becomes the larger of the two."""
+    for name, amount in floor.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def _exactly(amounts: Exact) -> Exact:
+    return amounts
+
+
+def _rounded(amounts: Exact) -> Exact:
+    """Each amount rounded up to what the scheduler counts in: milli-cpus, and units of everything else."""
+    return {name: _amount(name, nano) * (10**6 if name == CPU else _NANO) for name, nano in amounts.items()}
+
+
+def _amount(resource: str, nano: int) -> int:
+    """Nano-units as the int64 that the scheduler computes with, rounded away from zero."""
+    unit = 10**6 if resource == CPU else _NANO
+    amount = -(-nano // unit) if nano >= 0 else nano // unit
+    return amount if MIN_INT64 <= amount <= MAX_INT64 else wrap_int64(amount)

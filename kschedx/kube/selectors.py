@@ -1,0 +1,431 @@
+"""Label selectors and node selectors: the records, and their compiled forms that match and explain.
+
+Upstream: metav1.LabelSelectorAsSelector, apimachinery/pkg/labels/selector.go and
+component-helpers/scheduling/corev1/nodeaffinity. What the API server checks is in `api/selector_validation.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum, unique
+from typing import assert_never
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, join_fields
+from kschedx.kube.field_errors import aggregate, as_json, invalid, not_supported, quoted
+from kschedx.kube.names import label_key_errors, label_value_errors
+from kschedx.kube.scalars import Int32, parse_int64
+
+NODE_NAME_FIELD = "metadata.name"
+"""The only field of a node that matchFields can name."""
+
+
+# --- records
+
+
+class LabelSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class NodeSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """An empty term matches no node."""
+        return not self.match_expressions and not self.match_fields
+
+
+class NodeSelector(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, cache_hash=True):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+# --- requirements
+
+
+@unique
+class Operator(StrEnum):
+    EQUALS = "="
+    """Of a map of labels, where no operator is written."""
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+FIELD_OPERATORS = (Operator.IN, Operator.NOT_IN)
+LABEL_OPERATORS = (*FIELD_OPERATORS, Operator.EXISTS, Operator.DOES_NOT_EXIST)
+NODE_OPERATORS = (*LABEL_OPERATORS, Operator.GT, Operator.LT)
+
+
+class Requirement(Struct, frozen=True, kw_only=True):
+    """One condition on one label."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        actual = labels.get(self.key)
+        match self.operator:
+            case Operator.EQUALS | Operator.IN:
+                return actual is not None and actual in self.values
+            case Operator.NOT_IN:
+                return actual is None or actual not in self.values
+            case Operator.EXISTS:
+                return actual is not None
+            case Operator.DOES_NOT_EXIST:
+                return actual is None
+            case Operator.GT | Operator.LT:
+                number = None if actual is None else parse_int64(actual)
+                bound = parse_int64(self.values[0])
+                if number is None or bound is None:
+                    return False
+                return number > bound if self.operator is Operator.GT else number < bound
+            case _:
+                assert_never(self.operator)
+
+    def explain(self, labels: Mapping[str, str]) -> RequirementResult:
+        return RequirementResult(requirement=self, matched=self.matches(labels), actual=labels.get(self.key))
+
+    def __str__(self) -> str:
+        """`zone In [eu-1a, eu-1b]`, `zone=eu-1a`, `zone Exists`, `cores Gt 8`."""
+        match self.operator:
+            case Operator.EQUALS:
+                return f"{self.key}={self.values[0]}"
+            case Operator.IN | Operator.NOT_IN:
+                return f"{self.key} {self.operator} [{', '.join(self.values)}]"
+            case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+                return f"{self.key} {self.operator}"
+            case Operator.GT | Operator.LT:
+                return f"{self.key} {self.operator} {self.values[0]}"
+            case _:
+                assert_never(self.operator)
+
+
+class RequirementResult(Struct, frozen=True, kw_only=True):
+    """A requirement held against one set of labels."""
+
+    requirement: Requirement
+    matched: bool
+    actual: str | None
+    """The label's value; None where the label is absent."""
+
+
+def _requirement_errors(requirement: Requirement, field: str) -> Iterator[InputError]:
+    """What labels.NewRequirement refuses, in its words."""
+    key, values = requirement.key, requirement.values
+    values_field = join_fields(field, "values")
+    if key_errors := list(label_key_errors(key)):
+        yield invalid(join_fields(field, "key"), quoted(key), "; ".join(key_errors))
+    match requirement.operator:
+        case Operator.EQUALS:
+            pass
+        case Operator.IN | Operator.NOT_IN:
+            if not values:
+                yield invalid(values_field, as_json(values), "for 'in', 'notin' operators, values set can't be empty")
+        case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+            if values:
+                yield invalid(values_field, as_json(values), "values set must be empty for exists and does not exist")
+        case Operator.GT | Operator.LT:
+            if len(values) != 1:
+                detail = "for 'Gt', 'Lt' operators, exactly one value is required"
+                yield invalid(values_field, as_json(values), detail)
+            for index, value in enumerate(values):
+                if parse_int64(value) is None:
+                    detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+                    yield invalid(f"{values_field}[{index}]", quoted(value), detail)
+        case _:
+            assert_never(requirement.operator)
+    for index, value in enumerate(values):
+        if value_errors := list(label_value_errors(value)):
+            yield invalid(f"{values_field}[{index}][{key}]", quoted(value), "; ".join(value_errors))
+
+
+# --- label selectors
+
+
+class Selector(Struct, frozen=True, kw_only=True):
+    """A compiled label selector: all requirements must match. `EVERYTHING` has none; `NOTHING` matches no labels."""
+
+    requirements: tuple[Requirement, ...] = ()
+    selectable: bool = True
+    """False for `NOTHING` alone."""
+
+    @property
+    def empty(self) -> bool:
+        """It restricts nothing."""
+        return self.selectable and not self.requirements
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return self.selectable and all(requirement.matches(labels) for requirement in self.requirements)
+
+    def explain(self, labels: Mapping[str, str]) -> tuple[RequirementResult, ...]:
+        return tuple(requirement.explain(labels) for requirement in self.requirements)
+
+    def add(self, requirements: Iterable[Requirement]) -> Selector:
+        """This selector and more requirements; `NOTHING` stays what it is."""
+        if not self.selectable:
+            return self
+        return Selector(requirements=(*self.requirements, *requirements))
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.requirements))
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(selectable=False)
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector:
+    """metav1.LabelSelectorAsSelector: an absent selector matches nothing, an empty one everything.
+
+    Raises InputError with upstream's text for the first requirement that is wrong.
+    """
+    if selector is None:
+        return NOTHING
+    requirements = [_checked(requirement) for requirement in _equalities(selector.match_labels)]
+    for expression in selector.match_expressions:
+        if expression.operator not in LABEL_OPERATORS:
+            raise InputError(f"{quoted(expression.operator)} is not a valid label selector operator")
+        operator = Operator(expression.operator)
+        requirements.append(_checked(Requirement(key=expression.key, operator=operator, values=expression.values)))
+    return Selector(requirements=tuple(requirements))
+
+
+def _checked(requirement: Requirement) -> Requirement:
+    if error := aggregate(_requirement_errors(requirement, "")):
+        raise error
+    return requirement
+
+
+def selector_from_set(labels: Mapping[str, str] | None) -> Selector:
+    """labels.SelectorFromSet and its "validated" variants: every label must be equal; nothing is checked.
+
+    No labels match everything, so a Service or ReplicationController without a selector, which selects nothing, must
+    be left out before.
+    """
+    return Selector(requirements=tuple(_equalities(labels or {})))
+
+
+def _equalities(labels: Mapping[str, str]) -> Iterator[Requirement]:
+    for key in sorted(labels):
+        yield Requirement(key=key, operator=Operator.EQUALS, values=(labels[key],))
+
+
+# --- node selectors
+
+
+class CompiledTerm(Struct, frozen=True, kw_only=True):
+    """A node selector term that is not empty; with errors it matches no node."""
+
+    index: int
+    """Its position among the terms as written, counted from 0."""
+    expressions: tuple[Requirement, ...]
+    fields: tuple[Requirement, ...]
+    errors: tuple[InputError, ...]
+    """In the words of upstream; a requirement with an error is in neither list."""
+
+    def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
+        """All expressions match the labels and all fields the name; a node without a name passes every field."""
+        return (
+            not self.errors
+            and all(requirement.matches(labels) for requirement in self.expressions)
+            and (not node_name or all(_as_read(field, node_name).matched for field in self.fields))
+        )
+
+    def explain(self, labels: Mapping[str, str], node_name: str) -> tuple[RequirementResult, ...]:
+        """Every requirement without error, expressions first, with the node's value."""
+        expressions = tuple(requirement.explain(labels) for requirement in self.expressions)
+        return expressions + tuple(_as_read(field, node_name) for field in self.fields)
+
+
+def _as_read(requirement: Requirement, node_name: str) -> RequirementResult:
+    """A requirement on a node's field, where every field but the name reads as empty text."""
+    return requirement.explain({requirement.key: node_name if requirement.key == NODE_NAME_FIELD else ""})
+
+
+class CompiledNodeSelector(Struct, frozen=True, kw_only=True):
+    """Terms of which one must match; there is no term for those that were empty.
+
+    Errors are lazy, as in upstream's LazyErrorNodeSelector: they make their own term match nothing, and a caller that
+    cares reads them where no term matches. kube-scheduler's NodeAffinity and PodTopologySpread do not care.
+    """
+
+    terms: tuple[CompiledTerm, ...]
+
+    @property
+    def errors(self) -> tuple[InputError, ...]:
+        return tuple(error for term in self.terms for error in term.errors)
+
+    def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
+        return any(term.matches(labels, node_name) for term in self.terms)
+
+    def checked(self) -> CompiledNodeSelector:
+        """The same, as NewNodeSelector makes it: raises InputError, the aggregate, where there are errors."""
+        if error := aggregate(self.errors):
+            raise error
+        return self
+
+
+class WeightedTerm(Struct, frozen=True, kw_only=True):
+    weight: int
+    term: CompiledTerm
+
+
+class PreferredSchedulingTerms(Struct, frozen=True, kw_only=True):
+    """Terms that add their weight where they match."""
+
+    terms: tuple[WeightedTerm, ...]
+
+    def score(self, labels: Mapping[str, str], node_name: str) -> int:
+        return sum(weighted.weight for weighted in self.terms if weighted.term.matches(labels, node_name))
+
+
+class RequiredNodeAffinity(Struct, frozen=True, kw_only=True):
+    """A pod's nodeSelector and required node affinity; both must match, and an absent one does."""
+
+    label_selector: Selector | None
+    node_selector: CompiledNodeSelector | None
+
+    def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
+        if self.label_selector is not None and not self.label_selector.matches(labels):
+            return False
+        return self.node_selector is None or self.node_selector.matches(labels, node_name)
+
+
+def compile_node_selector(selector: NodeSelector, *, field: str = "") -> CompiledNodeSelector:
+    """NewLazyErrorNodeSelector; `.checked()` for NewNodeSelector. `field` is the selector's own path, for errors."""
+    path = join_fields(field, "nodeSelectorTerms")
+    return CompiledNodeSelector(
+        terms=tuple(
+            _compile_term(term, index, f"{path}[{index}]")
+            for index, term in enumerate(selector.node_selector_terms)
+            if not term.is_empty
+        )
+    )
+
+
+def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm], *, field: str = "") -> PreferredSchedulingTerms:
+    """NewPreferredSchedulingTerms: terms that are empty or have weight 0 are skipped unread.
+
+    Raises InputError, the aggregate of what is wrong with the others, whose paths lack "preference" as upstream's do.
+    """
+    compiled = tuple(
+        WeightedTerm(weight=term.weight, term=_compile_term(term.preference, index, f"{field}[{index}]"))
+        for index, term in enumerate(terms)
+        if term.weight != 0 and not term.preference.is_empty
+    )
+    if error := aggregate(error for weighted in compiled for error in weighted.term.errors):
+        raise error
+    return PreferredSchedulingTerms(terms=compiled)
+
+
+def required_node_affinity(
+    node_selector: Mapping[str, str] | None, affinity_required: NodeSelector | None
+) -> RequiredNodeAffinity:
+    """GetRequiredNodeAffinity, of spec.nodeSelector and requiredDuringSchedulingIgnoredDuringExecution."""
+    return RequiredNodeAffinity(
+        label_selector=selector_from_set(node_selector) if node_selector else None,
+        node_selector=compile_node_selector(affinity_required) if affinity_required is not None else None,
+    )
+
+
+def _compile_term(term: NodeSelectorTerm, index: int, path: str) -> CompiledTerm:
+    errors: list[InputError] = []
+    expressions: list[Requirement] = []
+    for position, expression in enumerate(term.match_expressions):
+        where = f"{path}.matchExpressions[{position}]"
+        if expression.operator not in NODE_OPERATORS:
+            errors.append(not_supported(f"{where}.operator", as_json(expression.operator), NODE_OPERATORS))
+            continue
+        operator = Operator(expression.operator)
+        requirement = Requirement(key=expression.key, operator=operator, values=expression.values)
+        wrong = list(_requirement_errors(requirement, where))
+        errors += wrong
+        if not wrong:
+            expressions.append(requirement)
+    fields: list[Requirement] = []
+    for position, expression in enumerate(term.match_fields):
+        where = f"{path}.matchFields[{position}]"
+        if expression.operator not in FIELD_OPERATORS:
+            errors.append(not_supported(f"{where}.operator", as_json(expression.operator), FIELD_OPERATORS))
+        elif len(expression.values) != 1:
+            errors.append(invalid(f"{where}.values", as_json(expression.values), "must have one element"))
+        else:
+            operator = Operator(expression.operator)
+            fields.append(Requirement(key=expression.key, operator=operator, values=expression.values))
+    return CompiledTerm(index=index, expressions=tuple(expressions), fields=tuple(fields), errors=tuple(errors))
+
+
+# A label selector as kubectl's -l takes it: `app=web,tier in (front, back),!canary`.
+#
+# Upstream: Parse in staging/src/k8s.io/apimachinery/pkg/labels/selector.go.
+
+ALLOWED = "allowed: key, !key, key=value, key!=value, key in (a, b), key notin (a, b), key>1, key<1"
+
+_KEY = r"\s*(?P<key>[^\s!=<>(),]+)\s*"
+_FORMS: tuple[tuple[str, Operator], ...] = (
+    (rf"{_KEY}", Operator.EXISTS),
+    (rf"\s*!{_KEY}", Operator.DOES_NOT_EXIST),
+    (rf"{_KEY}(?:==|=)\s*(?P<value>[^\s!=<>(),]*)\s*", Operator.EQUALS),
+    (rf"{_KEY}!=\s*(?P<value>[^\s!=<>(),]*)\s*", Operator.NOT_IN),
+    (rf"{_KEY}\s+in\s*\((?P<values>[^()]*)\)\s*", Operator.IN),
+    (rf"{_KEY}\s+notin\s*\((?P<values>[^()]*)\)\s*", Operator.NOT_IN),
+    (rf"{_KEY}>\s*(?P<value>[^\s!=<>(),]+)\s*", Operator.GT),
+    (rf"{_KEY}<\s*(?P<value>[^\s!=<>(),]+)\s*", Operator.LT),
+)
+
+
+def parse_label_query(text: str) -> Selector:
+    """All requirements must match. Raises `InputError`."""
+    return Selector(requirements=tuple(map(_requirement, _parts(text))))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The requirements: split at commas that are not in parentheses."""
+    if text.strip():
+        yield from re.split(r",(?![^(]*\))", text)
+
+
+def _requirement(part: str) -> Requirement:
+    for form, operator in _FORMS:
+        found = re.fullmatch(form, part)
+        if found is None:
+            continue
+        named = found.groupdict()
+        listed = named.get("values")
+        values = (
+            tuple(value.strip() for value in listed.split(","))
+            if listed is not None
+            else ((named["value"],) if "value" in named else ())
+        )
+        for error in label_key_errors(named["key"]):
+            raise InputError(f'label selector: "{named["key"]}" is no label key: {error}')
+        if operator in (Operator.GT, Operator.LT) and parse_int64(values[0]) is None:
+            raise InputError(f'label selector: "{part.strip()}": expected a whole number, found "{values[0]}"')
+        return Requirement(key=named["key"], operator=operator, values=values)
+    raise InputError(f'label selector: found "{part.strip()}"', hint=ALLOWED)

@@ -1,0 +1,654 @@
+"""Typed slim records of volumes, claims and what storage.k8s.io says about drivers: the fields that scheduling reads.
+
+The defaults are those of the API server. Quantities keep their text; `check_*` refuse what cannot be read, so that no
+rule has to. Upstream: staging/src/k8s.io/api/core/v1, storage/v1, and component-helpers/storage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, Place
+from kschedx.kube.quantity import ResourceList, Written, parse_quantity
+from kschedx.kube.quantity import value as quantity_value
+from kschedx.kube.resources import nano_units
+from kschedx.kube.scalars import MIN_INT64, Int32, nanoseconds
+from kschedx.kube.selectors import LabelSelector, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.types import (
+    FILESYSTEM,
+    AzureDiskVolumeSource,
+    InTreeVolumeSources,
+    ObjectMeta,
+    PersistentVolumeClaimSpec,
+    Pod,
+    Volume,
+)
+
+STORAGE = "storage"
+"""The resource name of a volume's size."""
+
+READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+IMMEDIATE = "Immediate"
+WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+"""The provisioner of a class whose volumes are made by hand."""
+
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+BETA_REGION = "failure-domain.beta.kubernetes.io/region"
+
+ZONE_DELIMITER = "__"
+"""Between the zones of a volume's label that names several."""
+
+DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
+
+
+class ObjectReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
+
+# --- volumes
+
+
+class CSIPersistentVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeNodeAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
+    required: NodeSelector | None = None
+
+
+class NodePathSource(Struct, frozen=True, kw_only=True):
+    """A place on a node's own disk; that there is one is all that counts."""
+
+
+class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
+    """Sources that nobody reads (nfs, ...) leave every source unset."""
+
+    capacity: ResourceList = field(default_factory=dict)
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = FILESYSTEM
+    storage_class_name: str = ""
+    volume_attributes_class_name: str = ""
+    claim_ref: ObjectReference | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CSIPersistentVolumeSource | None = None
+    local: NodePathSource | None = None
+    host_path: NodePathSource | None = None
+
+    @property
+    def is_on_node(self) -> bool:
+        return self.local is not None or self.host_path is not None
+
+
+class PersistentVolumeStatus(Struct, frozen=True, kw_only=True):
+    phase: str = "Pending"
+
+
+class PersistentVolume(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def storage_class(self) -> str:
+        """GetPersistentVolumeClass: the beta annotation comes first."""
+        return self.metadata.annotations.get(BETA_STORAGE_CLASS, self.spec.storage_class_name)
+
+    @property
+    def size(self) -> int:
+        """Exact, in nano-bytes; 0 where the volume names none."""
+        return nano_units(self.spec.capacity.get(STORAGE, "0"))
+
+    @property
+    def size_in_bytes(self) -> int:
+        return quantity_value(self.spec.capacity.get(STORAGE, "0"))
+
+    @property
+    def required_node_affinity(self) -> NodeSelector | None:
+        """The nodes that can reach the volume; None for all."""
+        return self.spec.node_affinity.required if self.spec.node_affinity else None
+
+
+# --- claims
+
+
+class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
+    phase: str = "Pending"
+
+
+class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def names_class(self) -> bool:
+        """PersistentVolumeClaimHasClass: the empty name counts."""
+        return BETA_STORAGE_CLASS in self.metadata.annotations or self.spec.storage_class_name is not None
+
+    @property
+    def storage_class(self) -> str:
+        """GetPersistentVolumeClaimClass: the beta annotation comes first; empty where there is none."""
+        return self.metadata.annotations.get(BETA_STORAGE_CLASS, self.spec.storage_class_name or "")
+
+    @property
+    def size(self) -> int:
+        """Exact, in nano-bytes; 0 where the claim asks for none."""
+        return nano_units(self.spec.resources.requests.get(STORAGE, "0"))
+
+    @property
+    def size_in_bytes(self) -> int:
+        return quantity_value(self.spec.resources.requests.get(STORAGE, "0"))
+
+    @property
+    def is_fully_bound(self) -> bool:
+        """The volume controller has finished, not only begun."""
+        return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
+
+    @property
+    def selected_node(self) -> str | None:
+        """The node for which the volume is being provisioned; None where nothing was chosen."""
+        return self.metadata.annotations.get(SELECTED_NODE)
+
+
+class Ordinals(Struct, frozen=True):
+    start: int = 0
+
+
+class OfStatefulSetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    replicas: Int32 | None = None
+    ordinals: Ordinals | None = None
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
+
+
+class OfStatefulSet(Struct, frozen=True, kw_only=True):
+    """How many pods a StatefulSet wants, and what it gives them beside the template."""
+
+    spec: OfStatefulSetSpec = OfStatefulSetSpec()
+
+
+def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """IsVolumeBoundToClaim: the volume names the claim, and the claim's uid where it names one."""
+    reference = volume.spec.claim_ref
+    return (
+        reference is not None
+        and (reference.namespace, reference.name) == (claim.metadata.namespace, claim.metadata.name)
+        and reference.uid in ("", claim.metadata.uid)
+    )
+
+
+def not_found(resource: str, name: str) -> str:
+    """The API's own words: `persistentvolumeclaim "data" not found`."""
+    return f'{resource} "{name}" not found'
+
+
+# --- classes and drivers
+
+
+class TopologySelectorLabelRequirement(Struct, frozen=True, kw_only=True):
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(Struct, frozen=True, kw_only=True, rename="camel"):
+    match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
+
+
+class StorageClass(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    volume_binding_mode: str = IMMEDIATE
+    allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def waits_for_first_consumer(self) -> bool:
+        return self.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    @property
+    def can_provision(self) -> bool:
+        return self.provisioner not in ("", NO_PROVISIONER)
+
+    @property
+    def is_default(self) -> bool:
+        return any(self.metadata.annotations.get(key) == "true" for key in DEFAULT_CLASS)
+
+
+def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+    """GetDefaultClass: of several the newest, of equally new ones the first by name."""
+
+    def created(one: StorageClass) -> int:
+        return nanoseconds(one.metadata.creation_timestamp) if one.metadata.creation_timestamp else MIN_INT64
+
+    defaults = sorted((one for one in classes if one.is_default), key=lambda one: one.name)
+    return max(defaults, key=created, default=None)
+
+
+def with_default_class(claim: PersistentVolumeClaim, default: StorageClass | None) -> PersistentVolumeClaim:
+    """The claim as admission and the volume controller leave it: an unbound one without a class gets the default."""
+    if default is None or claim.names_class or claim.spec.volume_name:
+        return claim
+    return replace(claim, spec=replace(claim.spec, storage_class_name=default.name))
+
+
+class CSINodeResources(Struct, frozen=True, kw_only=True):
+    count: Int32 | None = None
+
+
+class CSINodeDriver(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    topology_keys: tuple[str, ...] = ()
+    allocatable: CSINodeResources | None = None
+
+
+class CSINodeSpec(Struct, frozen=True, kw_only=True):
+    drivers: tuple[CSINodeDriver, ...] = ()
+
+
+class CSINode(Struct, frozen=True, kw_only=True):
+    """Named after the node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSINodeSpec = CSINodeSpec()
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Driver to the number of volumes that can be attached; a driver without a limit is absent."""
+        return {
+            driver.name: driver.allocatable.count
+            for driver in self.spec.drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+
+    @property
+    def migrated_plugins(self) -> frozenset[str]:
+        """In-tree plugins whose volumes the node's kubelet leaves to CSI drivers."""
+        return frozenset(self.metadata.annotations.get(MIGRATED_PLUGINS, "").split(",")) - {""}
+
+
+class CSIDriverSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    storage_capacity: bool = False
+    prevent_pod_scheduling_if_missing: bool = False
+
+
+class CSIDriver(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: ObjectMeta = ObjectMeta()
+    node_topology: LabelSelector | None = None
+    storage_class_name: str = ""
+    capacity: Written | None = None
+    maximum_volume_size: Written | None = None
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def limit(self) -> int | None:
+        """The largest volume that can be made, in bytes: maximumVolumeSize is more precise than capacity."""
+        written = self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
+        return None if written is None else quantity_value(written)
+
+    @property
+    def free(self) -> int:
+        """Capacity in bytes, 0 where unknown."""
+        return 0 if self.capacity is None else quantity_value(self.capacity)
+
+
+class VolumeAttachmentSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    persistent_volume_name: str | None = None
+
+
+class VolumeAttachmentSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    attacher: str = ""
+    node_name: str = ""
+    source: VolumeAttachmentSource = field(default_factory=VolumeAttachmentSource)
+
+
+class VolumeAttachment(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+
+
+# --- checks
+
+
+def check_quantities(item: PersistentVolume | PersistentVolumeClaim | CSIStorageCapacity) -> None:
+    """Raises `InputError` with the field's path for a size that is no quantity."""
+    sizes: dict[str, Written | None]
+    match item:
+        case PersistentVolume():
+            sizes = {"spec.capacity[storage]": item.spec.capacity.get(STORAGE)}
+        case PersistentVolumeClaim():
+            sizes = {"spec.resources.requests[storage]": item.spec.resources.requests.get(STORAGE)}
+        case CSIStorageCapacity():
+            sizes = {"capacity": item.capacity, "maximumVolumeSize": item.maximum_volume_size}
+    for path, written in sizes.items():
+        if written is None:
+            continue
+        try:
+            parse_quantity(written)
+        except InputError as error:
+            raise error.at(Place(field=path)) from None
+
+
+# The claims behind a pod's volumes: their names, and whose they are.
+#
+# Upstream: component-helpers/storage/ephemeral.
+
+
+def ephemeral_claim_name(pod_name: str, volume: Volume) -> str:
+    """The name of the claim that is made for a generic ephemeral volume."""
+    return f"{pod_name}-{volume.name}"
+
+
+def claim_name(pod_name: str, volume: Volume) -> str | None:
+    """The claim behind a pod's volume; None where there is none."""
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return ephemeral_claim_name(pod_name, volume) if volume.ephemeral is not None else None
+
+
+def own_claims(pod: Pod) -> Mapping[str, bool]:
+    """The claims that a pod names, `namespace/name`, and whether each is of a generic ephemeral volume."""
+    named = ((claim_name(pod.metadata.name, volume), volume.ephemeral is not None) for volume in pod.spec.volumes)
+    return {f"{pod.metadata.namespace}/{name}": is_ephemeral for name, is_ephemeral in named if name is not None}
+
+
+def not_owned_by(claim: PersistentVolumeClaim, pod: ObjectMeta) -> str | None:
+    """VolumeIsForPod: why the claim is not the one that was made for the pod's ephemeral volume, or None if it is.
+
+    A pod without a uid is yet to be created, so nothing was made for it.
+    """
+    owner = claim.metadata.controller
+    is_owner = owner is not None and owner.uid != "" and owner.uid == pod.uid
+    if is_owner and claim.metadata.namespace == pod.namespace:
+        return None
+    return f"PVC {claim.key} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
+
+
+# The allocatable resources by which nodes limit attached volumes, until Kubernetes 1.31.
+#
+# Upstream: pkg/volume/util/attach_limit.go.
+
+PREFIX = "attachable-volumes-"
+CSI_PREFIX = f"{PREFIX}csi-"
+_LONGEST = 63
+"""The length that a resource's name must stay below."""
+
+
+def csi_limit_key(driver: str) -> str:
+    """The resource that limits a CSI driver's volumes; a long name is cut and made distinct by its hash."""
+    key = f"{CSI_PREFIX}{driver}"
+    if len(key.encode()) < _LONGEST:
+        return key
+    import hashlib  # few names are so long
+
+    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
+    return f"{CSI_PREFIX}{driver[:23]}{digest[:16]}"
+
+
+# In-tree volumes as the CSI volumes that replace them: what of the translation scheduling can see.
+#
+# That is the driver's name, the volume handle, and node affinity under the driver's own topology key. Upstream:
+# staging/src/k8s.io/csi-translation-lib, and isCSIMigrationOn in the plugins that use it.
+
+_UNSPECIFIED = "UNSPECIFIED"
+
+
+class TranslationError(Exception):
+    """A volume that cannot be translated, in upstream's words; a plugin makes a status of it."""
+
+
+class InTreePlugin(Struct, frozen=True, kw_only=True):
+    """An in-tree volume plugin and the CSI driver that replaced it."""
+
+    name: str
+    driver: str
+    source: str
+    """The field of InTreeVolumeSources that holds its volumes."""
+    topology_key: str = ""
+    """The driver's zone label; empty where the translation leaves topology alone."""
+    is_migrated: bool = True
+    """Scheduling treats its volumes as the driver's (isCSIMigrationOn); otherwise it only knows them."""
+
+
+IN_TREE_PLUGINS = (
+    InTreePlugin(
+        name="kubernetes.io/gce-pd",
+        driver="pd.csi.storage.gke.io",
+        source="gce_persistent_disk",
+        topology_key="topology.gke.io/zone",
+    ),
+    InTreePlugin(
+        name="kubernetes.io/aws-ebs",
+        driver="ebs.csi.aws.com",
+        source="aws_elastic_block_store",
+        topology_key="topology.ebs.csi.aws.com/zone",
+    ),
+    InTreePlugin(
+        name="kubernetes.io/cinder",
+        driver="cinder.csi.openstack.org",
+        source="cinder",
+        topology_key="topology.cinder.csi.openstack.org/zone",
+    ),
+    InTreePlugin(name="kubernetes.io/azure-disk", driver="disk.csi.azure.com", source="azure_disk"),
+    InTreePlugin(name="kubernetes.io/portworx-volume", driver="pxd.portworx.com", source="portworx_volume"),
+    InTreePlugin(name="kubernetes.io/azure-file", driver="file.csi.azure.com", source="azure_file", is_migrated=False),
+    InTreePlugin(
+        name="kubernetes.io/vsphere-volume", driver="csi.vsphere.vmware.com", source="vsphere_volume", is_migrated=False
+    ),
+)
+
+_BY_NAME = {plugin.name: plugin for plugin in IN_TREE_PLUGINS}
+
+
+def plugin_named(name: str) -> InTreePlugin | None:
+    """The in-tree plugin of a name, such as a StorageClass has for a provisioner."""
+    return _BY_NAME.get(name)
+
+
+def plugin_of(volume: InTreeVolumeSources) -> InTreePlugin | None:
+    """The in-tree plugin of a pod's volume, or of a PersistentVolume's spec."""
+    return next((plugin for plugin in IN_TREE_PLUGINS if getattr(volume, plugin.source) is not None), None)
+
+
+def inline_handle(volume: Volume) -> str:
+    """The handle of a pod's own volume of a migrated plugin. Raises `TranslationError`."""
+    return _handle(volume, volume.name, {})
+
+
+def translated(volume: PersistentVolume) -> PersistentVolume:
+    """A PersistentVolume of a migrated plugin as its driver's. Raises `TranslationError`."""
+    spec = volume.spec
+    handle = _handle(spec, volume.name, volume.metadata.labels)
+    plugin = next(plugin for plugin in IN_TREE_PLUGINS if getattr(spec, plugin.source) is not None)
+    required = volume.required_node_affinity
+    if plugin.topology_key:
+        required = _translated_topology(volume, required, plugin.topology_key)
+    return replace(
+        volume,
+        spec=replace(
+            spec,
+            csi=CSIPersistentVolumeSource(driver=plugin.driver, volume_handle=handle),
+            node_affinity=VolumeNodeAffinity(required=required),
+            **{plugin.source: None},
+        ),
+    )
+
+
+# --- handles
+
+
+def _handle(source: InTreeVolumeSources, name: str, labels: Mapping[str, str]) -> str:
+    """`name` and `labels` are those of the volume that `source` is of."""
+    if source.gce_persistent_disk is not None:
+        return _gce_handle(source.gce_persistent_disk.pd_name, labels)
+    if source.aws_elastic_block_store is not None:
+        return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
+    if source.cinder is not None:
+        return source.cinder.volume_id
+    if source.azure_disk is not None:
+        return _azure_disk(source.azure_disk)
+    if source.portworx_volume is not None:
+        return source.portworx_volume.volume_id
+    raise TranslationError(f'could not find in-tree plugin translation logic for "{name}"')
+
+
+def _gce_handle(name: str, labels: Mapping[str, str]) -> str:
+    """A disk of one zone, or of the region that several zones share, as the volume's labels say."""
+    zones = (labels.get(BETA_ZONE) or labels.get(ZONE, "")).split(ZONE_DELIMITER)
+    if len(zones) > 1:
+        return f"projects/{_UNSPECIFIED}/regions/{_gce_region(zones)}/disks/{name}"
+    return f"projects/{_UNSPECIFIED}/zones/{zones[0] or _UNSPECIFIED}/disks/{name}"
+
+
+def _gce_region(zones: Iterable[str]) -> str:
+    """`us-central1` of `us-central1-a` and its neighbours."""
+    regions: set[str] = set()
+    for zone in zones:
+        parts = zone.split("-")
+        if len(parts) != 3:
+            problem = f"zone in unexpected format, expected: {{locale}}-{{region}}-{{zone}}, got: {zone}"
+            raise TranslationError(f"failed to get region from zones: {problem}")
+        regions.add("-".join(parts[:2]))
+    if len(regions) != 1:
+        listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise TranslationError(
+            f"failed to get region from zones: multiple or no regions gotten from zones, got: map[{listed}]"
+        )
+    return regions.pop()
+
+
+def _ebs_volume_id(written: str) -> str:
+    """`vol-1` of `aws://zone/vol-1`, `aws:///vol-1` and `vol-1`; an id without the scheme is taken as it is."""
+    if not written.startswith("aws://"):
+        return written
+    found = unquote(urlsplit(written).path).strip("/")
+    if not re.fullmatch(r"vol-[^/]*", found):
+        raise TranslationError(
+            f"failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume ({written})"
+        )
+    return found
+
+
+def _azure_disk(source: AzureDiskVolumeSource) -> str:
+    """Only managed disks were migrated; a source that names no kind is Shared by default."""
+    kind = source.kind or "Shared"
+    if kind.lower() != "managed":
+        raise TranslationError(f"kind({kind}) is not supported in csi migration")
+    return source.disk_uri
+
+
+# --- topology
+
+
+def _translated_topology(
+    volume: PersistentVolume, required: NodeSelector | None, topology_key: str
+) -> NodeSelector | None:
+    """Node affinity under the driver's zone label; where it names no zone, the volume's zone label is added."""
+    labels = volume.metadata.labels
+    zone_key, region_key = _topology_labels(volume, required)
+    if _values(required, zone_key):
+        required = _renamed(required, zone_key, topology_key)
+    elif zone_key in labels:
+        required = _narrowed(required, topology_key, labels[zone_key].split(ZONE_DELIMITER))
+    if region_key == BETA_REGION and _values(required, region_key):
+        required = _renamed(required, region_key, REGION)
+    return required
+
+
+def _topology_labels(volume: PersistentVolume, required: NodeSelector | None) -> tuple[str, str]:
+    """The generation of zone and region labels that a volume uses, its node affinity looked at before its labels."""
+    in_affinity = {
+        expression.key
+        for term in (required.node_selector_terms if required else ())
+        for expression in term.match_expressions
+    }
+    for present in (in_affinity, volume.metadata.labels):
+        if ZONE in present:
+            return ZONE, REGION
+        if BETA_ZONE in present:
+            return BETA_ZONE, BETA_REGION
+    return ZONE, REGION
+
+
+def _values(selector: NodeSelector | None, key: str) -> set[str]:
+    return {
+        value
+        for term in (selector.node_selector_terms if selector else ())
+        for expression in term.match_expressions
+        if expression.key == key
+        for value in expression.values
+    }
+
+
+def _renamed(selector: NodeSelector | None, old: str, new: str) -> NodeSelector:
+    """The selector with one key replaced by another in every expression."""
+    return NodeSelector(
+        node_selector_terms=tuple(
+            replace(
+                term,
+                match_expressions=tuple(
+                    replace(expression, key=new) if expression.key == old else expression
+                    for expression in term.match_expressions
+                ),
+            )
+            for term in (selector.node_selector_terms if selector else ())
+        )
+    )
+
+
+def _narrowed(selector: NodeSelector | None, key: str, zones: Iterable[str]) -> NodeSelector | None:
+    """The selector with every term narrowed to some zones; unchanged where none of them has a name."""
+    named = tuple(sorted({zone.strip() for zone in zones} - {""}))
+    if not named:
+        return selector
+    expression = NodeSelectorRequirement(key=key, operator="In", values=named)
+    terms = (selector.node_selector_terms if selector else ()) or (NodeSelectorTerm(),)
+    return NodeSelector(
+        node_selector_terms=tuple(
+            replace(term, match_expressions=(*term.match_expressions, expression)) for term in terms
+        )
+    )

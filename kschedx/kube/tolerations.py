@@ -1,0 +1,130 @@
+"""Whether a toleration tolerates a taint, or covers another toleration.
+
+Upstream: staging/src/k8s.io/api/core/v1/toleration.go, pkg/util/tolerations/tolerations.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kschedx.kube.types import Taint, Toleration
+
+NO_SCHEDULE = "NoSchedule"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+NO_EXECUTE = "NoExecute"
+
+DO_NOT_SCHEDULE = (NO_SCHEDULE, NO_EXECUTE)
+"""The effects that keep a pod off a node."""
+
+_INTEGER = re.compile(r"(0|-?[1-9][0-9]*)\Z")
+_INT64 = range(-(2**63), 2**63)
+
+
+def tolerates(toleration: Toleration, taint: Taint, *, comparison: bool) -> bool:
+    """`comparison`: whether the operators Lt and Gt count (gate TaintTolerationComparisonOperators)."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case "Lt" | "Gt" if comparison:
+            return _compare(taint.value, toleration.operator, toleration.value)
+        case _:
+            return False
+
+
+class Tolerations:
+    """Many of them, that are asked about many taints: an answer costs the same however many there are."""
+
+    def __init__(self, tolerations: Iterable[Toleration], *, comparison: bool) -> None:
+        self._comparison = comparison
+        self._equal: set[tuple[str, str, str]] = set()
+        """Key, effect and value of those with `Equal`; what is empty matches everything, but for the value."""
+        self._exist: set[tuple[str, str]] = set()
+        self._others: dict[str, list[Toleration]] = {}
+        """Those that compare, by key."""
+        for one in tolerations:
+            if one.operator in ("", "Equal"):
+                self._equal.add((one.key, one.effect, one.value))
+            elif one.operator == "Exists":
+                self._exist.add((one.key, one.effect))
+            else:
+                self._others.setdefault(one.key, []).append(one)
+
+    def cover(self, taint: Taint) -> bool:
+        """Whether one of them tolerates the taint (`tolerates`)."""
+        for key in (taint.key, ""):
+            for effect in (taint.effect, ""):
+                if (key, effect) in self._exist or (key, effect, taint.value) in self._equal:
+                    return True
+            if any(tolerates(one, taint, comparison=self._comparison) for one in self._others.get(key, ())):
+                return True
+        return False
+
+    def uncovered(self, taints: Iterable[Taint], effects: tuple[str, ...]) -> Taint | None:
+        """The first taint with one of `effects` that none of them tolerates."""
+        return next((taint for taint in taints if taint.effect in effects and not self.cover(taint)), None)
+
+
+def _compare(taint: str, operator: str, toleration: str) -> bool:
+    """The taint's number against the toleration's; whatever is no int64 in canonical form does not match."""
+    if not (_INTEGER.match(taint) and _INTEGER.match(toleration)) or max(len(taint), len(toleration)) > 20:
+        return False
+    left, right = int(taint), int(toleration)
+    if left not in _INT64 or right not in _INT64:
+        return False
+    return left < right if operator == "Lt" else left > right
+
+
+def untolerated(
+    taints: Iterable[Taint], tolerations: Iterable[Toleration], *, effects: tuple[str, ...], comparison: bool
+) -> Taint | None:
+    """The first taint with one of `effects` that no toleration tolerates."""
+    return Tolerations(tolerations, comparison=comparison).uncovered(taints, effects)
+
+
+def merge_tolerations(first: Iterable[Toleration], second: Iterable[Toleration]) -> tuple[Toleration, ...]:
+    """Both, less those that another one covers; of equal ones the first stays (pkg/util/tolerations)."""
+    every = (*first, *second)
+    merged: list[Toleration] = []
+    for index, one in enumerate(every):
+        later = (other for other in every[index + 1 :] if other != one)
+        if not any(covers(other, one) for other in (*merged, *later)):
+            merged.append(one)
+    return tuple(merged)
+
+
+def covers(wide: Toleration, narrow: Toleration) -> bool:
+    """Whether `wide` tolerates everything that `narrow` does, as the API server sees it: an equal one always, otherwise
+    "Equal" covers only what spells its operator out."""
+    if wide == narrow:
+        return True
+    if wide.key != narrow.key and (wide.key or wide.operator != "Exists"):
+        return False
+    if wide.effect not in ("", narrow.effect):
+        return False
+    if wide.effect == NO_EXECUTE and wide.toleration_seconds is not None:
+        seconds = narrow.toleration_seconds
+        if seconds is None or seconds > wide.toleration_seconds:
+            return False
+    if wide.operator in ("", "Equal"):
+        return narrow.operator == "Equal" and narrow.value == wide.value
+    return wide.operator == "Exists"
+
+
+def toleration_text(toleration: Toleration) -> str:
+    """As `kubectl describe` writes it: `key=value:effect`, `key:effect op=Exists`, `op=Exists`."""
+    text = toleration.key
+    if toleration.value:
+        text += f"={toleration.value}"
+    if toleration.effect:
+        text += f":{toleration.effect}"
+    operator = toleration.operator
+    if operator and operator != "Equal":
+        text += f" op={operator}"
+    return text.strip()

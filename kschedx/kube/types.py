@@ -1,0 +1,667 @@
+"""A pod's volumes and where they come from, as typed slim records of core/v1: the fields that scheduling reads.
+
+Persistent volumes, claims and their classes are in `api/storage.py`.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
+
+FILESYSTEM = "Filesystem"
+
+
+class PersistentVolumeClaimVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class GCEPersistentDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    pd_name: str = ""
+    fs_type: str = ""
+    partition: Int32 = 0
+    read_only: bool = False
+
+
+class AWSElasticBlockStoreVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_id: str = field(default="", name="volumeID")
+    fs_type: str = ""
+    partition: Int32 = 0
+    read_only: bool = False
+
+
+class AzureDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    disk_name: str = ""
+    disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
+    read_only: bool | None = None
+
+
+class AzureFileVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    share_name: str = ""
+    secret_name: str = ""
+    secret_namespace: str | None = None
+
+
+class CinderVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_id: str = field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class VsphereVirtualDiskVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_path: str = ""
+
+
+class PortworxVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    volume_id: str = field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class ISCSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    target_portal: str = ""
+    iqn: str = ""
+    lun: Int32 = 0
+    read_only: bool = False
+
+
+class RBDVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = ""
+    read_only: bool = False
+
+
+class CSIVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    driver: str = ""
+    read_only: bool | None = None
+
+
+class VolumeResourceRequirements(Struct, frozen=True, kw_only=True):
+    requests: ResourceList = {}
+
+
+class PersistentVolumeClaimSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    access_modes: tuple[str, ...] = ()
+    selector: LabelSelector | None = None
+    resources: VolumeResourceRequirements = VolumeResourceRequirements()
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    """None asks for the default class, empty for none."""
+    volume_mode: str = FILESYSTEM
+    volume_attributes_class_name: str = ""
+
+
+class PersistentVolumeClaimTemplate(Struct, frozen=True, kw_only=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class EphemeralVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A generic ephemeral volume; the claim is named after the pod and the volume."""
+
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
+
+
+class ImageVolumeSource(Struct, frozen=True, kw_only=True, rename="camel"):
+    reference: str = ""
+
+
+class EmptyDirVolumeSource(Struct, frozen=True, kw_only=True):
+    """No plugin reads it: a drain asks whether there is one."""
+
+    medium: str = ""
+    """`Memory`: nothing of it is on the node's disk."""
+
+
+class HostPathVolumeSource(Struct, frozen=True, kw_only=True):
+    """No plugin reads it: cluster-autoscaler asks whether there is one."""
+
+
+class InTreeVolumeSources(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a pod's volume and a persistent volume can both be: one of an in-tree plugin that a CSI driver replaced."""
+
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+
+
+class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
+    """A pod's volume; sources that nobody reads (configMap, secret, ...) leave every field unset."""
+
+    name: str = ""
+    empty_dir: EmptyDirVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
+    rbd: RBDVolumeSource | None = None
+
+
+# How a pod names the group that it is placed with.
+
+
+class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_group_name: str | None = None
+
+
+class WorkloadReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Of 1.35 alone, behind the gate GenericWorkload; a PodSchedulingGroup took its place."""
+
+    name: str = ""
+    pod_group: str = ""
+
+
+# Typed slim records of core/v1, and of neighbours with few fields.
+#
+# They have the fields that scheduling reads, under Kubernetes' own names; the rest of a manifest is skipped unread.
+# Optional scalars that Go holds as pointers are `T | None`; lists and maps for which nil and empty mean the same are
+# empty tuples and dicts. Resource lists keep the text of their quantities. Other groups have modules of their own
+# (`storage`, `devices`, `scheduling`, `policy`), and so have a pod's volumes (`pod_volumes`).
+
+Labels = dict[str, str]
+
+
+class OwnerReference(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: Labels = {}
+    annotations: Labels = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this object (metav1.GetControllerOf)."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+# --- pods
+
+
+class Toleration(Struct, frozen=True, kw_only=True, rename="camel"):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: Int64 | None = None
+
+
+class ContainerPort(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    container_port: Int32 = 0
+    host_port: Int32 = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class ContainerClaim(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    """That of one of the pod's resourceClaims."""
+    request: str = ""
+    """Of that claim; empty for all of them."""
+
+
+class ResourceRequirements(Struct, frozen=True, kw_only=True, rename="camel"):
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+    claims: tuple[ContainerClaim, ...] = ()
+
+
+class ContainerRestartRule(Struct, frozen=True, kw_only=True, rename="camel"):
+    action: str = ""
+
+
+class Container(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+    @property
+    def is_restartable_init(self) -> bool:
+        """A sidecar, where this stands among the init containers."""
+        return self.restart_policy == "Always"
+
+
+class NodeAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+
+
+class PodAffinityTerm(Struct, frozen=True, kw_only=True, rename="camel"):
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(Struct, frozen=True, kw_only=True, rename="camel"):
+    weight: Int32 = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Struct, frozen=True, kw_only=True, rename="camel"):
+    """podAffinity and podAntiAffinity alike."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class Affinity(Struct, frozen=True, kw_only=True, rename="camel"):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Struct, frozen=True, kw_only=True, rename="camel"):
+    max_skew: Int32 = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: Int32 | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodSchedulingGate(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class PodResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What scheduling reads of a pod's spec. In a `PodTable` pods of one template share one PodSpec, whose
+    `node_name` is then empty: the table holds it per pod."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: Int32 | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    restart_policy: str = ""
+    runtime_class_name: str | None = None
+    active_deadline_seconds: Int64 | None = None
+    termination_grace_period_seconds: Int64 | None = None
+    node_selector: Labels = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    overhead: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
+    workload_ref: WorkloadReference | None = None
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+
+    @property
+    def mounts_storage(self) -> bool:
+        """Whether a volume is more than a directory of the node's own."""
+        return any(
+            volume != Volume(name=volume.name, empty_dir=volume.empty_dir, host_path=volume.host_path)
+            for volume in self.volumes
+        )
+
+
+class PodCondition(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+
+
+class PodResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    """None where no claim was needed."""
+
+
+class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a claim's devices take of the node's allocatable resources."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    resources: ResourceList = {}
+
+
+class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    phase: str = ""
+    start_time: str | None = None
+    nominated_node_name: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
+
+
+class Pod(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def priority(self) -> int:
+        """corev1helpers.PodPriority: 0 where none is set."""
+        return self.spec.priority or 0
+
+
+# --- nodes
+
+
+AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
+"""A node's annotation about pods of some controllers; schedulers before 1.22 read it."""
+
+
+class Taint(Struct, frozen=True, kw_only=True, rename="camel"):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def __str__(self) -> str:
+        """As kubectl writes it: `key=value:effect`, `key:effect`."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+class ContainerImage(Struct, frozen=True, kw_only=True, rename="camel"):
+    names: tuple[str, ...] = ()
+    size_bytes: Int64 = 0
+
+
+class NodeSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    provider_id: str = field(default="", name="providerID")
+
+
+class NodeSystemInfo(Struct, frozen=True, kw_only=True, rename="camel"):
+    kubelet_version: str = ""
+
+
+class NodeCondition(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    conditions: tuple[NodeCondition, ...] = ()
+    """Schedulers before 1.13 and the cluster-autoscaler read them; later schedulers read the taints that stand for
+    them."""
+    images: tuple[ContainerImage, ...] = ()
+    declared_features: tuple[str, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+
+# --- the rest of core/v1, apps/v1, policy/v1 and scheduling.k8s.io that scheduling reads
+
+
+class Namespace(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: Labels | None = None
+
+
+class Service(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class PodTemplateSpec(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+class ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: Labels | None = None
+
+
+class ReplicationController(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class StatefulSet(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+# --- what the cluster-autoscaler writes and reads
+
+AUTOSCALER_STATUS = "kube-system/cluster-autoscaler-status"
+AUTOSCALER_PRIORITIES = "kube-system/cluster-autoscaler-priority-expander"
+
+
+class ConfigMap(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    data: dict[str, str] = {}
+
+
+# --- what admission reads
+
+
+class LimitRangeItem(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    max: ResourceList = {}
+    min: ResourceList = {}
+    default: ResourceList = {}
+    default_request: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
+
+
+class LimitRangeSpec(Struct, frozen=True, kw_only=True):
+    limits: tuple[LimitRangeItem, ...] = ()
+
+
+class LimitRange(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class RuntimeClassOverhead(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_fixed: ResourceList = {}
+
+
+class RuntimeClassScheduling(Struct, frozen=True, kw_only=True, rename="camel"):
+    node_selector: Labels = {}
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class RuntimeClass(Struct, frozen=True, kw_only=True):
+    """node.k8s.io."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    overhead: RuntimeClassOverhead | None = None
+    scheduling: RuntimeClassScheduling | None = None
+
+
+# What is read of what makes pods, beside the template: how many it wants, and how it replaces them.
+
+
+class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel"):
+    max_surge: Int32 | str | None = None
+    max_unavailable: Int32 | str | None = None
+
+
+class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    replicas: Int32 | None = None
+    strategy: Strategy | None = None
+
+
+class ReplicasController(Struct, frozen=True, kw_only=True):
+    """Of a Deployment, a ReplicaSet and a ReplicationController."""
+
+    spec: ReplicasControllerSpec = ReplicasControllerSpec()
+
+
+class JobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
+
+
+class JobController(Struct, frozen=True, kw_only=True):
+    spec: JobControllerSpec = JobControllerSpec()
+
+
+class CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    job_template: JobController = JobController()
+
+
+class CronJobController(Struct, frozen=True, kw_only=True):
+    spec: CronJobControllerSpec = CronJobControllerSpec()
+
+
+# Typed slim records of policy/v1.
+
+
+class BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
+    generation: Int64 = 0
+
+
+class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    selector: LabelSelector | None = None
+    min_available: Int32 | str | None = None
+    """A number of pods, or a percentage of them."""
+    max_unavailable: Int32 | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    disruptions_allowed: Int32 | None = None
+    """None where no controller has looked at it; whoever reads it then takes it for 0."""
+    current_healthy: Int32 | None = None
+    desired_healthy: Int32 | None = None
+    disrupted_pods: dict[str, str] = {}
+    observed_generation: Int64 = 0
+
+
+class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
+    metadata: BudgetMeta = BudgetMeta()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+# Typed slim records of scheduling.k8s.io: classes of priority, and pods that are placed as a group.
+
+
+class PriorityClass(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: ObjectMeta = ObjectMeta()
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class GangSchedulingPolicy(Struct, frozen=True, kw_only=True, rename="camel"):
+    min_count: Int32 = 0
+
+
+class PodGroupSchedulingPolicy(Struct, frozen=True, kw_only=True):
+    gang: GangSchedulingPolicy | None = None
+
+
+class TopologyConstraint(Struct, frozen=True, kw_only=True):
+    key: str = ""
+
+
+class PodGroupSchedulingConstraints(Struct, frozen=True, kw_only=True):
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+    scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    priority: Int32 | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
+
+
+class PodGroupStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+
+
+class PodGroup(Struct, frozen=True, kw_only=True):
+    """scheduling.k8s.io/v1alpha2, in 1.37 v1beta1 and v1alpha3, behind the gate GenericWorkload."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()

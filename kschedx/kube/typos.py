@@ -1,0 +1,220 @@
+"""What was probably meant by a name that nothing has: a misspelling is told from another name that looks alike."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from kschedx.errors import InputError
+from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.types import PodSpec
+
+LOOKED_AT = 5000
+"""Known names that are compared; a cluster has far fewer, a hostile one may not."""
+_CLOSE = 0.6
+"""difflib's ratio below which nothing is compared letter by letter."""
+_NEAR = 8
+_LONGEST = 320
+"""Characters of the longest name in Kubernetes, that of a resource with its prefix, and a few more."""
+_SHORT = 5
+"""Of a shorter word no letter was mistaken for another: `gpu` is not `cpu`."""
+_LETTERS_A_SLIP = 5
+
+_MEMBER = re.compile(r"\d+|(?<![a-z])[a-z](?![a-z])")
+"""What tells members of a series apart: the numbers of `worker-1`, the lone letters of `eu-1a`."""
+_SEPARATORS = re.compile(r"[-_.]")
+
+
+def meant_by(written: str, known: Iterable[str]) -> str:
+    """The known name of which `written` is a misspelling; empty where there is none, or where several are as near."""
+    if len(written) > _LONGEST:
+        return ""
+    names: dict[str, list[str]] = {}
+    for name in list(dict.fromkeys(known))[:LOOKED_AT]:
+        names.setdefault(_folded(name), []).append(name)
+    folded = _folded(written)
+    same_but_prefix = [one for one in names if _has_its_prefix(folded, one)]
+    near = difflib.get_close_matches(folded, names, n=_NEAR, cutoff=_CLOSE)
+    slips = {
+        one: found for one in dict.fromkeys((*near, *same_but_prefix)) if (found := _slips(folded, one)) is not None
+    }
+    fewest = [one for one in slips if slips[one] == min(slips.values())]
+    candidates = [name for one in fewest for name in names[one] if name != written]
+    return candidates[0] if len(candidates) == 1 else ""
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("k8s", "kubernetes")
+
+
+def _has_its_prefix(written: str, known: str) -> bool:
+    """The names after the prefix are equal, and the prefix is left out or is a part of the known one."""
+    prefix, _, name = written.rpartition("/")
+    whole, slash, same = known.rpartition("/")
+    return bool(slash) and _is_same_word(name, same) and whole.startswith(prefix)
+
+
+def _is_same_word(one: str, other: str) -> bool:
+    return _SEPARATORS.sub("", one) == _SEPARATORS.sub("", other)
+
+
+def _slips(written: str, known: str) -> int | None:
+    """Letters left out, doubled, exchanged or mistaken; None where the two are different names."""
+    if _has_its_prefix(written, known):
+        return 0 if written == known else 1
+    here, there = written.split("/"), known.split("/")
+    if len(here) != len(there):
+        return None
+    total = 0
+    for one, other in zip(here, there, strict=True):
+        found = _slips_of_word(one, other)
+        if found is None:
+            return None
+        total += found
+    return total
+
+
+def _slips_of_word(written: str, known: str) -> int | None:
+    if _is_same_word(written, known):
+        return int(written != known)
+    if _MEMBER.sub("", written) == _MEMBER.sub("", known):
+        return None
+    if _is_abbreviated(written, known) or _is_abbreviated(known, written):
+        return 2
+    here, there = _SEPARATORS.split(written), _SEPARATORS.split(known)
+    if len(here) != len(there):
+        here, there = [written], [known]
+    total = 0
+    for one, other in zip(here, there, strict=True):
+        slips = _distance(one, other)
+        if slips > _most(max(one, other, key=len)):
+            return None
+        if one[:1] != other[:1] and sorted(one[:2]) != sorted(other[:2]):
+            return None  # hardly anybody misses the first letter
+        total += slips
+    return total if total <= _most(max(written, known, key=len)) else None
+
+
+def _is_abbreviated(short: str, long: str) -> bool:
+    """`hi-mem` is `highmem`; `standard` is not `standard-rw`."""
+    word, whole = _SEPARATORS.sub("", short), _SEPARATORS.sub("", long)
+    if len(word) < _SHORT or len(whole) != len(word) + 2 or word[0] != whole[0] or whole.startswith(word):
+        return False
+    rest = iter(whole)
+    return all(letter in rest for letter in word)
+
+
+def _most(word: str) -> int:
+    return max(1, len(word) // _LETTERS_A_SLIP)
+
+
+def _distance(one: str, other: str) -> int:
+    """Damerau and Levenshtein's, with neighbours exchanged once."""
+    mistaken = 1 if len(other) >= _SHORT else 2
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, start=1):
+        older, before, row = before, row, [i]
+        for j, its in enumerate(other, start=1):
+            best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (0 if letter == its else mistaken))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == its:
+                best = min(best, older[j - 2] + 1)
+            row.append(best)
+    return row[-1]
+
+
+# Amounts with a suffix that is hardly meant: `500M` of cpu are 500 million processors, `128m` of memory a tenth of a
+# byte. An API server takes them.
+
+MOST_CPUS = 10_000
+"""No machine has as many."""
+LEAST_BYTES = 1_000_000
+"""No container runs in less."""
+
+
+FAR_TOO_MUCH = 10
+"""Times what the largest node has, from which another suffix was probably meant."""
+_ONE_LESS = {"Gi": "Mi", "Ti": "Gi", "G": "M", "T": "G"}
+
+
+class UnlikelyQuantity(Struct, frozen=True, kw_only=True):
+    container: str
+    resource: str
+    written: str
+    is_really: int
+    """Whole processors or bytes."""
+    meant: str
+
+
+def unlikely_quantities(spec: PodSpec) -> Iterator[UnlikelyQuantity]:
+    """Each amount of a container, the same one for a request and its limit once."""
+    told: set[tuple[str, str, str]] = set()
+    for container in (*spec.init_containers, *spec.containers):
+        for amounts in (container.resources.requests, container.resources.limits):
+            for resource, amount in amounts.items():
+                written = str(amount)
+                meant = likely_quantity(resource, written)
+                if meant and (container.name, resource, written) not in told:
+                    told.add((container.name, resource, written))
+                    yield UnlikelyQuantity(
+                        container=container.name,
+                        resource=resource,
+                        written=written,
+                        is_really=parse_quantity(written).milli_value() // 1000,
+                        meant=meant,
+                    )
+
+
+def far_too_much(spec: PodSpec, resource: str, largest: int) -> Iterator[UnlikelyQuantity]:
+    """Amounts of cpu or memory that no node comes near, `512Gi` where the largest has 16Gi. `largest` is what one has,
+    in milli-units of cpu and bytes."""
+    told: set[tuple[str, str]] = set()
+    for container in (*spec.init_containers, *spec.containers):
+        for amounts in (container.resources.requests, container.resources.limits):
+            written = str(amounts.get(resource, ""))
+            meant = _one_suffix_less(resource, written)
+            if not meant or (container.name, written) in told:
+                continue
+            milli = parse_quantity(written).milli_value()
+            if (milli if resource == "cpu" else milli // 1000) >= FAR_TOO_MUCH * largest > 0:
+                told.add((container.name, written))
+                yield UnlikelyQuantity(
+                    container=container.name,
+                    resource=resource,
+                    written=written,
+                    is_really=milli // 1000,
+                    meant=meant,
+                )
+
+
+def _one_suffix_less(resource: str, written: str) -> str:
+    """Empty where the amount is one that people do ask for."""
+    number = written.rstrip("GTi")
+    suffix = written[len(number) :]
+    is_large = number.isascii() and number.isdigit() and int(number) >= 100
+    if resource == "cpu":
+        return f"{number}m" if is_large and not suffix else ""
+    if resource != "memory" or not (is_large or suffix.startswith("T")):
+        return ""
+    return f"{number}{_ONE_LESS[suffix]}" if suffix in _ONE_LESS else ""
+
+
+def likely_quantity(resource: str, written: str) -> str | None:
+    """What was probably meant; None for an amount that is likely as it is."""
+    number = written.rstrip("kKMGTPEmi")
+    suffix = written[len(number) :]
+    try:
+        milli = parse_quantity(written).milli_value()
+    except InputError:
+        return None
+    if resource == "cpu" and milli > MOST_CPUS * 1000 and suffix:
+        return f"{number}m"
+    if resource in ("memory", "ephemeral-storage") and 0 < milli < LEAST_BYTES * 1000:
+        if suffix == "m":
+            return f"{number}Mi"
+        if not suffix and milli < 100_000 * 1000:
+            return f"{number}Mi"
+    return None

@@ -1,0 +1,483 @@
+"""The pod that a workload's template makes, as its controller would create it.
+
+What scheduling can see of the controllers: names, labels, owner, the claims of a StatefulSet, the tolerations of a
+DaemonSet (pkg/controller/{deployment,statefulset,daemon,job} and pkg/controller/daemon/util/daemonset_util.go).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, Place
+from kschedx.kube.kinds import KINDS, kind_of
+from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, untolerated
+from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
+
+Manifest = dict[str, object]
+
+MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
+"""Kinds that make pods from a template."""
+
+TEMPLATE_HASH = "pod-template-hash"
+"""The label by which the pods of one template of a Deployment are told from those of another."""
+EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
+"""Maps of a template in which a key that is no longer written was taken away."""
+ALWAYS_STORED = "dnsPolicy"
+"""What an API server fills in: a template without it has been cut down to what scheduling reads."""
+
+REVISION = "deployment.kubernetes.io/revision"
+"""A ReplicaSet's annotation: the number of its template among those that its Deployment had."""
+
+SHORT_NAMES: Mapping[str, str] = {
+    name: kind.key
+    for kind in KINDS.values()
+    if kind.template or kind.key == "Pod"
+    for name in (*kind.short_names, kind.name.lower(), kind.plural)
+}
+"""What kubectl calls a kind that a question can be about, in lower case and without its group; the shortest first."""
+
+_DAEMON_TOLERATIONS = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+
+
+NEW_HASH = "new"
+"""A `pod-template-hash` that no pod has: real ones have no vowels."""
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """What the controllers make of a workload."""
+
+    pod: Manifest
+    others: tuple[Manifest, ...] = ()
+    """Made before the pod, if they are not there yet: its claims, and a new ReplicaSet."""
+
+
+def pod_from_workload(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Manifest:
+    """The manifest of the next pod of a workload: `made_of(...).pod`."""
+    return made_of(workload, replica_set=replica_set).pod
+
+
+def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object] | None = None) -> Made:
+    """The next pod of a workload, with what is made for it.
+
+    `replica_set` is the one that has a Deployment's template, where there is one: its pods carry its hash and it owns
+    them. Raises `InputError` where there is no template.
+    """
+    kind = str(workload.get("kind", ""))
+    metadata = _map(workload, "metadata")
+    name = str(metadata.get("name") or str(metadata.get("generateName") or "").rstrip("-."))
+    template: Mapping[str, object] = workload
+    path = KINDS[kind].template if kind in MAKING_PODS else ()
+    if not path:
+        raise InputError(f'"{kind}" makes no pods', hint=f"those that do: {', '.join(MAKING_PODS)}")
+    for part in path:
+        template = _map(template, part)
+    if not template:
+        raise InputError("there is no pod template", place=Place(object=f"{kind} {name}", field=".".join(path)))
+
+    pod_metadata: Manifest = copy.deepcopy(dict(_map(template, "metadata")))
+    labels = dict(_map(template, "metadata", "labels"))
+    spec: Manifest = copy.deepcopy(dict(_map(template, "spec")))
+    owner: Mapping[str, object] = workload
+    others: list[Manifest] = []
+    pod_metadata["name"] = name if name.endswith("-new") else f"{name}-new"
+    match kind:
+        case "StatefulSet":
+            pod_name = f"{name}-{_map(workload, 'spec', 'ordinals').get('start') or 0}"
+            labels |= {
+                "statefulset.kubernetes.io/pod-name": pod_name,
+                "apps.kubernetes.io/pod-index": pod_name.rpartition("-")[2],
+            }
+            others += _claims(workload, pod_name)
+            _add_claims(spec, others, workload)
+            pod_metadata["name"] = pod_name
+        case "Deployment":
+            if replica_set is None:
+                owner = _new_replica_set(workload, labels)
+                others.append(dict(owner))
+            else:
+                owner = replica_set
+                pod_metadata["name"] = f"{_map(owner, 'metadata').get('name')}-new"
+            labels = dict(_map(owner, "spec", "template", "metadata", "labels")) | labels
+        case "DaemonSet":
+            _add_daemon_tolerations(spec)
+        case _:
+            pass
+    pod_metadata["namespace"] = metadata.get("namespace") or "default"
+    if labels:
+        pod_metadata["labels"] = labels
+    pod_metadata["ownerReferences"] = [
+        {
+            "apiVersion": owner.get("apiVersion", ""),
+            "kind": owner.get("kind", ""),
+            "name": _map(owner, "metadata").get("name", ""),
+            "uid": _map(owner, "metadata").get("uid") or "",
+            "controller": True,
+        }
+    ]
+    pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": spec}
+    return Made(pod=pod, others=tuple(others))
+
+
+def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Manifest]) -> Manifest | None:
+    """Of the ReplicaSets that a Deployment owns, the newest that has its template; None where none has.
+
+    A manifest has a stored template if that says all that is written, as `kubectl apply` leaves alone what a manifest
+    does not speak of. Labels have to be the same, but for the hash. Upstream: FindNewReplicaSet in
+    pkg/controller/deployment/util.
+    """
+    name = _map(deployment, "metadata").get("name")
+    template = _map(deployment, "spec", "template")
+
+    def revision(replica_set: Manifest) -> int:
+        text = str(_map(replica_set, "metadata", "annotations").get(REVISION) or "0")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+    def is_owned(replica_set: Manifest) -> bool:
+        owners = _map(replica_set, "metadata").get("ownerReferences")
+        return isinstance(owners, list) and any(
+            isinstance(owner, dict) and owner.get("kind") == "Deployment" and owner.get("name") == name
+            for owner in owners
+        )
+
+    owned = sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
+    return next((one for one in owned if has_template(_map(one, "spec", "template"), template)), None)
+
+
+def has_same_template(stored: Mapping[str, object], written: Mapping[str, object]) -> bool:
+    """Whether a workload's manifest in the cluster has what applying another one leaves as its pod template."""
+    path = KINDS[str(written.get("kind"))].template
+    return has_template(_map(stored, *path), _map(written, *path))
+
+
+def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -> bool:
+    """Whether a stored pod template is what applying `template` leaves there."""
+    labels = {key: value for key, value in _map(stored, "metadata", "labels").items() if key != TEMPLATE_HASH}
+    is_cut = ALWAYS_STORED not in _map(stored, "spec")
+    return labels == dict(_map(template, "metadata", "labels")) and _says(
+        _map(stored, "spec"), _map(template, "spec"), is_cut=is_cut
+    )
+
+
+def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bool:
+    """What is written is in what is stored, as far as that was kept; amounts may be written in another way."""
+    if isinstance(written, dict):
+        there = stored if isinstance(stored, dict) else {}
+        if key in EXACT_MAPS and set(there) != set(written):
+            return False
+        return all(_says(there.get(name), value, name, is_cut=is_cut) for name, value in written.items())
+    if isinstance(written, list):
+        theirs = stored if isinstance(stored, list) else []
+        if is_cut and not theirs:
+            return True
+        return len(theirs) == len(written) and all(
+            _says(one, other, is_cut=is_cut) for one, other in zip(theirs, written, strict=True)
+        )
+    if stored is None:
+        return is_cut or written in (None, "", 0, False)
+    if isinstance(stored, str | int | float) and isinstance(written, str | int | float) and stored != written:
+        return _amount(stored) is not None and _amount(stored) == _amount(written)
+    return stored == written
+
+
+def _amount(value: str | float) -> object:
+    try:
+        return parse_quantity(str(value))
+    except InputError:
+        return None
+
+
+def _new_replica_set(deployment: Mapping[str, object], labels: Mapping[str, object]) -> Manifest:
+    """What the Deployment's controller makes for a template that is new."""
+    metadata = _map(deployment, "metadata")
+    hashed = {TEMPLATE_HASH: NEW_HASH}
+    selector = dict(_map(deployment, "spec", "selector"))
+    selector["matchLabels"] = {**_map(selector, "matchLabels"), **hashed}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{metadata.get('name') or ''}-{NEW_HASH}",
+            "namespace": metadata.get("namespace") or "default",
+            "ownerReferences": [
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "name": metadata.get("name") or "",
+                    "uid": metadata.get("uid") or "",
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {"selector": selector, "template": {"metadata": {"labels": {**labels, **hashed}}}},
+    }
+
+
+def _map(value: Mapping[str, object], *path: str) -> Mapping[str, object]:
+    """What is under a path, or nothing, where it is no map."""
+    for part in path:
+        inner = value.get(part)
+        value = cast("Mapping[str, object]", inner) if isinstance(inner, dict) else {}
+    return value
+
+
+def _claims(workload: Mapping[str, object], pod_name: str) -> list[Manifest]:
+    """The claims that a StatefulSet's controller makes from its templates (getPersistentVolumeClaims)."""
+    templates = _map(workload, "spec").get("volumeClaimTemplates")
+    found: list[Manifest] = []
+    for template in templates if isinstance(templates, list) else ():
+        if not isinstance(template, dict):
+            continue
+        metadata = _map(template, "metadata")
+        labels = {**_map(metadata, "labels"), **_map(workload, "spec", "selector", "matchLabels")}
+        named = {
+            "name": f"{metadata.get('name') or ''}-{pod_name}",
+            "namespace": _map(workload, "metadata").get("namespace") or "default",
+            "labels": labels,
+            "annotations": dict(_map(metadata, "annotations")),
+        }
+        spec = copy.deepcopy(dict(_map(template, "spec")))
+        found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": named, "spec": spec})
+    return found
+
+
+def _add_claims(spec: Manifest, claims: list[Manifest], workload: Mapping[str, object]) -> None:
+    """A volume for each volumeClaimTemplate, in place of the template's own of that name."""
+    templates = cast("list[Mapping[str, object]]", _map(workload, "spec").get("volumeClaimTemplates") or [])
+    names = [str(_map(one, "metadata").get("name") or "") for one in templates if isinstance(one, dict)]
+    existing = spec.get("volumes")
+    volumes = (
+        [v for v in existing if not (isinstance(v, dict) and v.get("name") in names)]
+        if isinstance(existing, list)
+        else []
+    )
+    volumes += [
+        {"name": name, "persistentVolumeClaim": {"claimName": _map(claim, "metadata").get("name")}}
+        for name, claim in zip(names, claims, strict=True)
+    ]
+    if volumes:
+        spec["volumes"] = volumes
+
+
+def _add_daemon_tolerations(spec: Manifest) -> None:
+    keys = list(_DAEMON_TOLERATIONS)
+    if spec.get("hostNetwork"):
+        keys.append(("node.kubernetes.io/network-unavailable", "NoSchedule"))
+    existing = spec.get("tolerations")
+    tolerations = list(existing) if isinstance(existing, list) else []
+    spec["tolerations"] = tolerations + [{"key": k, "operator": "Exists", "effect": e} for k, e in keys]
+
+
+# Workloads of others: a Rollout, a Knative Service, a Volcano or Kubeflow job. Their pods, as far as templates tell.
+#
+# A custom resource that makes pods has, nearly always, Kubernetes' own pod template somewhere below its `spec`. What
+# its
+# controller adds to a pod is not known, but for the few fields that are named here.
+
+ForeignWorkloadsManifest = dict[str, object]
+
+MAX_DEPTH = 8
+"""Steps below `spec` at which a template may be."""
+
+_KNATIVE = "serving.knative.dev"
+"""Its controller names containers that have no name."""
+_PARTIAL = frozenset({"sparkoperator.k8s.io"})
+"""API groups whose templates do not tell what their pods request."""
+_OF_THE_POD = ("podTemplate", "jobTemplate")
+"""Keys of templates that say nothing of what the pod is for, as `workerTemplate` does."""
+_NO_IMAGE = "image-of-its-controller"
+_SCHEDULERS: Mapping[str, str] = {"batch.volcano.sh": "volcano"}
+"""API groups whose controllers name another scheduler for a pod that names none."""
+
+
+_KUBERNETES = frozenset({
+    "admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization", "certificates",
+    "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver", "metrics", "networking",
+    "node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration",
+})  # fmt: skip
+"""What stands before `.k8s.io` in Kubernetes' own groups."""
+
+
+class ForeignPod(Struct, frozen=True, kw_only=True):
+    """The pod of one template."""
+
+    manifest: ForeignWorkloadsManifest
+    path: str
+    """Where in the object the template is: `spec.template`."""
+    part: str
+    """What this template is for, where there are several: `worker`."""
+
+
+def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:
+    group, slash, _ = str(manifest.get("apiVersion") or "").rpartition("/")
+    return str(manifest.get("kind") or ""), group if slash else ""
+
+
+def is_foreign(manifest: Mapping[str, object]) -> bool:
+    """The kind is none of Kubernetes' own."""
+    kind, group = kind_and_group(manifest)
+    return kind_of(kind, group) is None and "." in group and group.removesuffix(".k8s.io") not in _KUBERNETES
+
+
+def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
+    """A pod for each template of a custom resource; none where it has no standard template."""
+    kind, group = kind_and_group(manifest)
+    metadata = manifest.get("metadata")
+    own = metadata if isinstance(metadata, dict) else {}
+    spec = manifest.get("spec")
+    is_whole = isinstance(spec, dict) and group not in _PARTIAL
+    found = list(_templates(spec, "spec", "", MAX_DEPTH)) if is_whole else []
+    scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
+    pods = []
+    for template, path, part in found:
+        pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(found) > 1 else "")
+        pod_spec = cast("ForeignWorkloadsManifest", pod["spec"])
+        containers = cast("list[ForeignWorkloadsManifest]", pod_spec["containers"])
+        for index, container in enumerate(containers):
+            if group == _KNATIVE:
+                container.setdefault("name", f"user-container-{index}" if len(containers) > 1 else "user-container")
+            container.setdefault("image", _NO_IMAGE)
+        _drop_mounts(pod_spec)
+        if isinstance(scheduler, str):
+            pod_spec.setdefault("schedulerName", scheduler)
+        pods.append(ForeignPod(manifest=pod, path=path, part=part))
+    return pods
+
+
+def _drop_mounts(spec: ForeignWorkloadsManifest) -> None:
+    """Those of volumes that the controller adds: no rule of scheduling reads a mount."""
+    volumes = spec.get("volumes")
+    names = {one.get("name") for one in volumes if isinstance(one, dict)} if isinstance(volumes, list) else set()
+    for key in ("containers", "initContainers"):
+        containers = spec.get(key)
+        for container in containers if isinstance(containers, list) else ():
+            mounts = container.get("volumeMounts") if isinstance(container, dict) else None
+            if isinstance(mounts, list):
+                container["volumeMounts"] = [
+                    one for one in mounts if not isinstance(one, dict) or one.get("name") in names
+                ]
+
+
+def _templates(value: object, path: str, part: str, depth: int) -> Iterator[tuple[Mapping[str, object], str, str]]:
+    """Everything that looks like a pod template: `metadata` and a `spec` with containers."""
+    if isinstance(value, list) and depth:
+        for index, item in enumerate(value):
+            name = item.get("name") or item.get("groupName") if isinstance(item, dict) else None
+            yield from _templates(item, f"{path}[{index}]", str(name or part), depth - 1)
+    if not isinstance(value, dict) or not depth:
+        return
+    spec = value.get("spec")
+    if isinstance(spec, dict) and _has_containers(spec):
+        yield value, path, part
+        return
+    for key, item in value.items():
+        if key.endswith("Template") and key not in _OF_THE_POD:
+            yield from _templates(item, f"{path}.{key}", key.removesuffix("Template").lower(), depth - 1)
+            continue
+        is_named = isinstance(item, dict) and key not in ("template", "spec") and "emplate" not in key
+        named = key.lower().removesuffix("groupspec") if is_named and not key.lower().endswith("specs") else part
+        yield from _templates(item, f"{path}.{key}", named or part, depth - 1)
+
+
+def _has_containers(spec: Mapping[str, object]) -> bool:
+    containers = spec.get("containers")
+    return isinstance(containers, list) and bool(containers) and all(isinstance(one, dict) for one in containers)
+
+
+def _pod(
+    template: Mapping[str, object], metadata: Mapping[str, object], kind: str, api_version: str, part: str
+) -> ForeignWorkloadsManifest:
+    name = str(metadata.get("name") or metadata.get("generateName") or "")
+    own = template.get("metadata")
+    labels = own.get("labels") if isinstance(own, dict) else None
+    annotations = own.get("annotations") if isinstance(own, dict) else None
+    owner = {"apiVersion": api_version, "kind": kind, "name": name, "uid": str(metadata.get("uid") or "")}
+    made: ForeignWorkloadsManifest = {
+        "name": "-".join(filter(None, (name.rstrip("-"), part.lower(), "new"))),
+        "namespace": metadata.get("namespace") or "default",
+        "ownerReferences": [{**owner, "controller": True}],
+    }
+    made |= {"labels": labels} if labels else {}
+    made |= {"annotations": annotations} if annotations else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": copy.deepcopy(template["spec"])}
+
+
+# A DaemonSet's pods and their nodes, as its controller sees them: pkg/controller/daemon/daemon_controller.go and
+# util/daemonset_util.go.
+
+NAME = "metadata.name"
+
+
+def runs_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
+    """Whether a pod is made for the node (NodeShouldRunDaemonPod): by its name, affinity and taints, not by room.
+
+    `comparison`: taints and tolerations know the operators of the gate TaintTolerationComparisonOperators.
+    """
+    return _selects(spec, node) and not _is_kept_out(spec, node, DO_NOT_SCHEDULE, comparison=comparison)
+
+
+def goes_on(spec: PodSpec, node: Node, *, comparison: bool) -> bool:
+    """Whether a pod that is there stays, though none might be made any more."""
+    return _selects(spec, node) and not _is_kept_out(spec, node, (NO_EXECUTE,), comparison=comparison)
+
+
+def _selects(spec: PodSpec, node: Node) -> bool:
+    if spec.node_name not in ("", node.name):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    return required_node_affinity(spec.node_selector, required).matches(node.metadata.labels, node.name)
+
+
+def _is_kept_out(spec: PodSpec, node: Node, effects: tuple[str, ...], *, comparison: bool) -> bool:
+    return untolerated(node.spec.taints, spec.tolerations, effects=effects, comparison=comparison) is not None
+
+
+def pinned(pod: Pod, node: str) -> Pod:
+    """ReplaceDaemonSetPodNodeNameNodeAffinity: every required term gives way to the node's name."""
+    term = NodeSelectorTerm(match_fields=(NodeSelectorRequirement(key=NAME, operator="In", values=(node,)),))
+    affinity = pod.spec.affinity or Affinity()
+    own = affinity.node_affinity or NodeAffinity()
+    required = NodeSelector(node_selector_terms=(term,))
+    rules = replace(own, required_during_scheduling_ignored_during_execution=required)
+    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=rules)))
+
+
+def pinned_to(spec: PodSpec) -> str:
+    """The node that `pinned` names (GetTargetNodeName); empty where it names none."""
+    rules = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = rules.required_during_scheduling_ignored_during_execution if rules is not None else None
+    for term in required.node_selector_terms if required is not None else ():
+        for one in term.match_fields:
+            if one.key == NAME and one.operator == "In" and len(one.values) == 1:
+                return one.values[0]
+    return ""
+
+
+def without_node_names(pod: Pod) -> Pod:
+    """With required node affinity terms that name no node; terms that then are empty go."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = affinity.node_affinity
+    required = rules.required_during_scheduling_ignored_during_execution if rules else None
+    if rules is None or required is None:
+        return pod
+    terms = tuple(replace(term, match_fields=()) for term in required.node_selector_terms)
+    kept = tuple(term for term in terms if not term.is_empty)
+    after = replace(required, node_selector_terms=kept) if len(kept) == len(terms) else None
+    rules = replace(rules, required_during_scheduling_ignored_during_execution=after)
+    is_empty = after is None and not rules.preferred_during_scheduling_ignored_during_execution
+    affinity = replace(affinity, node_affinity=None if is_empty else rules)
+    return replace(pod, spec=replace(pod.spec, affinity=None if affinity == Affinity() else affinity))

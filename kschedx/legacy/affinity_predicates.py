@@ -1,0 +1,412 @@
+"""Services and controllers that a pod belongs to by its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import InputError
+from kschedx.findings import Finding, PluginMessage
+from kschedx.framework.interface import CycleState, StateKey
+from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, selector_from_set
+from kschedx.kube.types import Labels, Pod, PodAffinityTerm, PodSpec, Service
+from kschedx.legacy.interface import Context, Predicate, joined
+from kschedx.plugins.inter_pod_affinity.plugin import Accounts, FilterState
+from kschedx.plugins.inter_pod_affinity.terms import (
+    NO_LABELS,
+    AffinityTerm,
+    DomainSums,
+    ExistingTerms,
+    PodTerms,
+    present,
+)
+from kschedx.snapshot.columns import BoolArray, ClusterRows, IntArray, TableRow
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import Numbers, Tally
+from kschedx.snapshot.snapshot import Snapshot
+
+
+def services_of(pod: Pod, snapshot: Snapshot) -> tuple[Service, ...]:
+    """In load order; kube-scheduler's own is that of a map."""
+    return tuple(
+        service
+        for service in snapshot.services
+        if service.metadata.namespace == pod.metadata.namespace
+        and service.spec.selector is not None
+        and selector_from_set(service.spec.selector).matches(pod.metadata.labels)
+    )
+
+
+def service_selectors(pod: Pod, snapshot: Snapshot) -> Iterator[Selector]:
+    for service in services_of(pod, snapshot):
+        yield selector_from_set(service.spec.selector)
+
+
+def controller_selectors(pod: Pod, snapshot: Snapshot, *, stateful_sets: bool) -> Iterator[Selector]:
+    """Of the ReplicationControllers, ReplicaSets and, where they count, StatefulSets of the pod."""
+    labels, namespace = pod.metadata.labels, pod.metadata.namespace
+    if not labels:
+        return
+    for controller in snapshot.replication_controllers:
+        if controller.metadata.namespace == namespace and controller.spec.selector:
+            selector = selector_from_set(controller.spec.selector)
+            if selector.matches(labels):
+                yield selector
+    workloads = [(one.metadata.namespace, one.spec.selector) for one in snapshot.replica_sets]
+    if stateful_sets:
+        workloads += [(one.metadata.namespace, one.spec.selector) for one in snapshot.stateful_sets]
+    for its_namespace, written in workloads:
+        found = _compiled(written)
+        if its_namespace == namespace and found is not None and found.matches(labels):
+            yield found
+
+
+def _compiled(selector: LabelSelector | None) -> Selector | None:
+    """None for a selector that picks nothing: absent, empty or wrong."""
+    try:
+        compiled = compile_selector(selector)
+    except InputError:
+        return None
+    return compiled if compiled.requirements else None
+
+
+# MatchInterPodAffinity in 1.13 (pkg/scheduler/algorithm/predicates/predicates.go and metadata.go).
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """The incoming pod's required terms, and what the pods that exist are to them."""
+
+    affinity: tuple[AffinityTerm, ...]
+    anti_affinity: tuple[AffinityTerm, ...]
+    accounts: FilterState
+    """The same counted as the plugin of today does, to explain rejections."""
+
+    @classmethod
+    def of(cls, pod: Pod, existing: ExistingTerms, nodes: NodeTable) -> Rules:
+        """Raises `InputError` for a selector that is wrong."""
+        terms = PodTerms.of_incoming(pod, {})
+        return cls(
+            affinity=terms.required_affinity,
+            anti_affinity=terms.required_anti_affinity,
+            accounts=FilterState.of(pod, terms, existing, {}, nodes),
+        )
+
+    def after(self, nodes: NodeTable, change: PodRows, sign: int) -> Rules:
+        return replace(self, accounts=self.accounts.after(nodes, change, sign))
+
+    def explain(self, pod: Pod, nodes: NodeTable, reason: str) -> Callable[[TableRow], tuple[Finding, ...]]:
+        """The account of a row; where it was another rule than today's that decided, the reason alone."""
+        accounts = Accounts(self.accounts, pod, nodes)
+        return lambda row: accounts(row) or (PluginMessage(text=reason),)
+
+
+class _State(Struct, frozen=True, kw_only=True):
+    rules: Rules
+    affinity: DomainSums
+    """Pods that satisfy all affinity terms of the incoming pod."""
+    anti_affinity: DomainSums
+    existing: DomainSums
+    """Pods with an anti-affinity term that matches the incoming pod."""
+    avoided: BoolArray
+    """(pod,) pods that any anti-affinity term of the incoming pod matches."""
+    returned: BoolArray
+    """(pod,) pods that were put back on their node. They then count under every key that the anti-affinity terms have,
+    not only under those of the terms that match them."""
+
+
+class MatchInterPodAffinity(Predicate):
+    """Required pod affinity and anti-affinity, in both directions: existing pods' rules first, then the pod's own.
+
+    Every rejection has two reasons: that it is about other pods, and which rule it was.
+    """
+
+    _key: StateKey[_State | str] = StateKey("MatchInterPodAffinity")
+    """The counts, or what is wrong with the pod's own terms."""
+
+    @cached_property
+    def _existing(self) -> ExistingTerms:
+        return ExistingTerms(self.context.snapshot.pods)
+
+    def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        try:
+            rules = Rules.of(pod, self._existing, nodes)
+            repelling = repelling_pods(pod, nodes, matching_keys, in_own_namespace=True)
+        except InputError as wrong:
+            state[self._key] = str(wrong)
+            return
+        pods = nodes.pods
+        satisfying = np.full(len(pods), bool(rules.affinity), dtype=np.bool_)
+        for term in rules.affinity:
+            satisfying &= term.matching(pods)
+        avoided = np.zeros(len(pods), dtype=np.bool_)
+        per_key: dict[str, IntArray] = {}
+        for term in rules.anti_affinity:
+            matching = term.matching(pods)
+            avoided |= matching
+            known = per_key.get(term.topology_key, np.zeros(len(pods), dtype=np.int64))
+            per_key[term.topology_key] = np.maximum(known, matching)
+        state[self._key] = _State(
+            rules=rules,
+            affinity=DomainSums.of(nodes, _tallies({term.topology_key: satisfying for term in rules.affinity})),
+            anti_affinity=DomainSums.of(nodes, _tallies(per_key)),
+            existing=DomainSums.of(nodes, _tallies(repelling)),
+            avoided=avoided,
+            returned=np.zeros(len(pods), dtype=np.bool_),
+        )
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        now = state[self._key]
+        if isinstance(now, str):
+            return
+        # a nominated pod has no node yet, so the incoming pod's own rules do not see it
+        running = nodes.pods.node[change.pods] >= 0
+        own = PodRows(pods=change.pods[running], nodes=ClusterRows(change.nodes[running]))
+        returned = now.returned.copy()
+        returned[own.pods] = True
+        now = replace(now, returned=returned)
+        state[self._key] = _changed(now, nodes, own, change, +1)
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        now = state[self._key]
+        if not isinstance(now, str):
+            state[self._key] = _changed(now, nodes, change, change, -1)
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        now = state[self._key]
+        era, texts = self.context.era, self.context.era.texts
+        if isinstance(now, str):
+            wrong = PluginMessage(text=now)
+            everywhere = np.ones(len(nodes), dtype=np.bool_)
+            return Verdicts.first_of((everywhere, Code.ERROR, now), explain=lambda row: (wrong,))
+        rejected = Verdicts.first_of(
+            (now.existing.any_positive(nodes.rows), Code.UNSCHEDULABLE, texts.existing_anti_affinity),
+            (_lacks_affinity(now, pod, nodes), era.unresolvable, texts.own_affinity),
+            (now.anti_affinity.any_positive(nodes.rows), Code.UNSCHEDULABLE, texts.own_anti_affinity),
+            explain=now.rules.explain(pod, nodes, texts.pod_affinity),
+        )
+        about_pods = Verdicts.first_of((rejected.rejected, Code.UNSCHEDULABLE, texts.pod_affinity))
+        return joined([about_pods, rejected])
+
+
+def _tallies(per_pod: Mapping[str, IntArray | BoolArray]) -> dict[str, Tally]:
+    return {key: Numbers(numbers.astype(np.int64)) for key, numbers in per_pod.items()}
+
+
+def _changed(now: _State, nodes: NodeTable, own: PodRows, every: PodRows, sign: int) -> _State:
+    """`own` are the pods that the incoming pod's own rules see."""
+    fresh = ~now.returned[own.pods]
+    first = PodRows(pods=own.pods[fresh], nodes=ClusterRows(own.nodes[fresh]))
+    again = PodRows(pods=own.pods[~fresh], nodes=ClusterRows(own.nodes[~fresh]))
+    under_all_keys = DomainSums(
+        weights=_tallies(dict.fromkeys(now.anti_affinity.weights, now.avoided)),
+        sums=now.anti_affinity.after(nodes, first, sign).sums,
+        everywhere=now.anti_affinity.everywhere,
+    )
+    return replace(
+        now,
+        rules=now.rules.after(nodes, every, sign),
+        affinity=now.affinity.after(nodes, own, sign),
+        anti_affinity=replace(under_all_keys.after(nodes, again, sign), weights=now.anti_affinity.weights),
+        existing=now.existing.after(nodes, every, sign),
+    )
+
+
+def _lacks_affinity(now: _State, pod: Pod, nodes: NodeTable) -> BoolArray:
+    """A domain of every term must hold a pod that satisfies all of them; who could be the first such pod goes anywhere,
+    even where a node lacks the labels."""
+    terms = now.rules.affinity
+    if not terms:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    satisfied = np.ones(len(nodes), dtype=np.bool_)
+    for key, sums in now.affinity.sums.items():
+        satisfied &= present(nodes.label(key)) & (sums[nodes.rows] > 0)
+    if all(term.matches(pod, NO_LABELS) for term in terms):
+        satisfied |= now.affinity.everywhere[nodes.rows] == 0
+    return ~satisfied
+
+
+# --- the rules of pods that exist
+
+
+KeysOf = Callable[[tuple[PodAffinityTerm, ...], Callable[[PodAffinityTerm], bool]], Iterable[str]]
+"""The keys under which a pod keeps the incoming one away, from its anti-affinity terms and which of them match."""
+
+
+def matching_keys(terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]) -> Iterable[str]:
+    """Those of the terms that match."""
+    return (term.topology_key for term in terms if matches(term))
+
+
+def repelling_pods(pod: Pod, nodes: NodeTable, keys_of: KeysOf, *, in_own_namespace: bool) -> Mapping[str, IntArray]:
+    """Topology key to (pod,) 1 for the pods that keep the incoming one away from their domain.
+
+    A term that names no namespaces is about its own pod's; without `in_own_namespace` it is about all of them. Raises
+    `InputError` for a selector that is wrong.
+    """
+    pods = nodes.pods
+    keys = {term.topology_key for spec in pods.specs.values for term in anti_affinity_terms(spec)}
+    here = pods.namespaces.where(lambda namespace: namespace == pod.metadata.namespace)
+
+    def matches(term: PodAffinityTerm, own: bool) -> bool:
+        named = pod.metadata.namespace in term.namespaces if term.namespaces else own
+        return named and compile_selector(term.label_selector).matches(pod.metadata.labels)
+
+    def states(spec: PodSpec, key: str, own: bool) -> bool:
+        return key in keys_of(anti_affinity_terms(spec), lambda term: matches(term, own))
+
+    weights: dict[str, IntArray] = {}
+    for key in keys:
+        anywhere = pods.specs.where(partial(states, key=key, own=not in_own_namespace))
+        mask = anywhere | (here & pods.specs.where(partial(states, key=key, own=True)))
+        weights[key] = mask.astype(np.int64)
+    return weights
+
+
+def anti_affinity_terms(spec: PodSpec) -> tuple[PodAffinityTerm, ...]:
+    rules = spec.affinity.pod_anti_affinity if spec.affinity else None
+    return rules.required_during_scheduling_ignored_during_execution if rules else ()
+
+
+# MatchInterPodAffinity in 1.5 (plugin/pkg/scheduler/algorithm/predicates/predicates.go).
+
+
+class _TermState(Struct, frozen=True, kw_only=True):
+    rules: Rules
+    existing: DomainSums
+
+
+class MatchInterPodAffinityByTerm(Predicate):
+    """Each affinity term looks for a pod of its own, and each may be the first of its kind.
+
+    Of a running pod with several anti-affinity terms, one that matches has the topology key of the last one: upstream
+    remembers the terms by the address of its loop variable. And one that names no namespaces is about all of them.
+    """
+
+    _key: StateKey[_TermState | str] = StateKey("MatchInterPodAffinityByTerm")
+
+    @cached_property
+    def _existing(self) -> ExistingTerms:
+        return ExistingTerms(self.context.snapshot.pods)
+
+    def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        try:
+            per_pod = repelling_pods(pod, nodes, last_key_if_any_matches, in_own_namespace=False)
+            repelling = {key: Numbers(numbers) for key, numbers in per_pod.items()}
+            state[self._key] = _TermState(
+                rules=Rules.of(pod, self._existing, nodes),
+                existing=DomainSums.of(nodes, repelling),
+            )
+        except InputError as wrong:
+            state[self._key] = str(wrong)
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        now, reason = state[self._key], self.context.era.texts.pod_affinity
+        if isinstance(now, str):
+            wrong = PluginMessage(text=now)
+            everywhere = np.ones(len(nodes), dtype=np.bool_)
+            return Verdicts.first_of((everywhere, Code.ERROR, now), explain=lambda row: (wrong,))
+        rejected = np.zeros(len(nodes), dtype=np.bool_)
+        for key, sums in now.existing.sums.items():
+            rejected |= _labelled(key, nodes) & (sums[nodes.rows] > 0)
+        for term in now.rules.affinity:
+            near, anywhere = _neighbours(term, nodes)
+            first_of_its_kind = not anywhere and term.matches(pod, NO_LABELS)
+            rejected |= ~near & ~np.full(len(nodes), first_of_its_kind)
+        for term in now.rules.anti_affinity:
+            rejected |= _neighbours(term, nodes)[0]
+        return Verdicts.first_of(
+            (rejected, self.context.era.unresolvable, reason), explain=now.rules.explain(pod, nodes, reason)
+        )
+
+
+def last_key_if_any_matches(
+    terms: tuple[PodAffinityTerm, ...], matches: Callable[[PodAffinityTerm], bool]
+) -> Iterable[str]:
+    return (terms[-1].topology_key,) if any(map(matches, terms)) else ()
+
+
+def _neighbours(term: AffinityTerm, nodes: NodeTable) -> tuple[BoolArray, bool]:
+    """(node,) whether a pod that the term matches is in the node's domain, and whether one is anywhere."""
+    matching = term.matching(nodes.pods)
+    sums = DomainSums.of(nodes, {term.topology_key: Numbers(matching.astype(np.int64))}).sums[term.topology_key]
+    near: BoolArray = _labelled(term.topology_key, nodes) & (sums[nodes.rows] > 0)
+    return near, bool((matching & (nodes.pods.node >= 0)).any())
+
+
+def _labelled(key: str, nodes: NodeTable) -> BoolArray:
+    """(node,) a label without a value is none."""
+    return nodes.label(key).where(bool)
+
+
+# CheckServiceAffinity (pkg/scheduler/algorithm/predicates/predicates.go).
+
+
+class ServiceAffinityArgument(Struct, frozen=True, kw_only=True):
+    """Node labels whose values all pods of a service are to share."""
+
+    labels: tuple[str, ...] = ()
+
+
+class CheckServiceAffinity(Predicate):
+    """Pods of a service stay where its first pod is, as far as some labels of nodes go; its argument is a
+    `ServiceAffinityArgument`.
+
+    What the pod's own nodeSelector says of these labels comes first; the rest is read off the node of the first pod
+    with all labels of this one. Which pod is first is a matter of chance in kube-scheduler; here it is load order.
+    """
+
+    def __init__(self, context: Context, argument: object = None) -> None:
+        super().__init__(context, argument)
+        assert isinstance(argument, ServiceAffinityArgument)
+        self._labels = argument.labels
+        self._peers: StateKey[IntArray | None] = StateKey(type(self).__name__)
+        """Rows of the pods with all labels of this one; None where no service selects it."""
+
+    def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        if not services_of(pod, self.context.snapshot):
+            state[self._peers] = None
+            return
+        mine = selector_from_set(pod.metadata.labels)
+        pods = nodes.pods
+        peers: BoolArray = (pods.node >= 0) & pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+        peers &= pods.labels.where(mine.matches)
+        state[self._peers] = np.flatnonzero(peers)
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        given = {key: pod.spec.node_selector[key] for key in self._labels if key in pod.spec.node_selector}
+        peers = state[self._peers]
+        wanted = [given] * len(nodes)
+        if peers is not None and len(given) < len(self._labels):
+            gone = nodes.gone
+            if gone is None or not gone[peers].any():
+                wanted = [self._completed(given, peers[:1], nodes)] * len(nodes)
+            else:
+                there = nodes.pods.node[peers]
+                wanted = [self._completed(given, peers[~gone[peers] | (there != row)][:1], nodes) for row in nodes.rows]
+        rejected = np.array(
+            [
+                not selector_from_set(want).matches(nodes.node(row).metadata.labels)
+                for row, want in zip(nodes.each(), wanted, strict=True)
+            ],
+            dtype=np.bool_,
+        )
+
+        def explain(row: TableRow) -> tuple[PluginMessage, ...]:
+            told = ", ".join(f"{key}={value}" for key, value in sorted(wanted[row].items()))
+            return (PluginMessage(text=f"the service's pods are where {told}"),)
+
+        return Verdicts.first_of(
+            (rejected, Code.UNSCHEDULABLE, self.context.era.texts.service_affinity), explain=explain
+        )
+
+    def _completed(self, given: Labels, first: IntArray, nodes: NodeTable) -> Labels:
+        """With the labels that the first peer's node has."""
+        if not len(first):
+            return given
+        labels = nodes.cluster.nodes[int(nodes.pods.node[int(first[0])])].metadata.labels
+        return {key: labels[key] for key in self._labels if key in labels} | given

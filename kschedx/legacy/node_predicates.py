@@ -1,0 +1,342 @@
+"""Predicates: whether a node can take the pod, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.findings import Finding, InsufficientResource, PluginMessage, TooManyPods
+from kschedx.findings import NodeUnschedulable as CordonedNode
+from kschedx.framework.interface import CycleState
+from kschedx.framework.status import Code, Verdicts
+from kschedx.kube.names import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended_resource
+from kschedx.kube.selectors import CompiledNodeSelector, RequiredNodeAffinity, compile_node_selector, selector_from_set
+from kschedx.kube.tolerations import PREFER_NO_SCHEDULE
+from kschedx.kube.types import Node, Pod, Taint, Toleration
+from kschedx.legacy.interface import Context, PluginPredicate, Predicate, joined
+from kschedx.legacy.stored import incoming_request, is_best_effort
+from kschedx.plugins.node_affinity import mismatch
+from kschedx.plugins.node_name import NodeName
+from kschedx.plugins.node_ports import NodePorts
+from kschedx.plugins.node_unschedulable import NodeUnschedulable
+from kschedx.plugins.resource_allocation import amounts
+from kschedx.plugins.taint_toleration import TaintToleration, untolerated_taint
+from kschedx.snapshot.columns import BoolArray, IntArray, TableRow
+from kschedx.snapshot.node_selection import where_required
+from kschedx.snapshot.nodes import NodeTable, PodRows
+
+# Predicates about a node itself: its name, labels, cordon, and what it reports of its state.
+
+
+class HostName(PluginPredicate):
+    """spec.nodeName, where a pod that is not bound names one."""
+
+    plugin_class = NodeName
+    text = "host_name"
+
+
+class CheckNodeUnschedulable(PluginPredicate):
+    """Cordoned nodes, unless the pod tolerates the taint that cordoning sets."""
+
+    plugin_class = NodeUnschedulable
+    text = "unschedulable"
+
+
+class MatchNodeSelector(Predicate):
+    """nodeSelector and required node affinity."""
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        rules = self._rules(pod)
+        return Verdicts.first_of(
+            (~where_required(rules, nodes), self.context.era.unresolvable, self.context.era.texts.node_selector),
+            explain=lambda row: (mismatch(rules, nodes.node(row)),),
+        )
+
+    def _rules(self, pod: Pod) -> RequiredNodeAffinity:
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        return RequiredNodeAffinity(
+            label_selector=selector_from_set(pod.spec.node_selector) if pod.spec.node_selector else None,
+            node_selector=None if required is None else self.readable(compile_node_selector(required)),
+        )
+
+    def readable(self, selector: CompiledNodeSelector) -> CompiledNodeSelector:
+        """The terms that count: one that is wrong matches nothing."""
+        return selector
+
+
+class MatchNodeSelectorUpToError(MatchNodeSelector):
+    """The same, where a term that is wrong also hides those after it."""
+
+    def readable(self, selector: CompiledNodeSelector) -> CompiledNodeSelector:
+        wrong = [number for number, term in enumerate(selector.terms) if term.errors]
+        return replace(selector, terms=selector.terms[: wrong[0]]) if wrong else selector
+
+
+class LabelsPresence(Struct, frozen=True, kw_only=True):
+    """Labels that every node must have, or that none may have, whatever their values."""
+
+    labels: tuple[str, ...] = ()
+    presence: bool = False
+
+
+class CheckNodeLabelPresence(Predicate):
+    """Labels that a Policy asks for or forbids; its argument is a `LabelsPresence`."""
+
+    def __init__(self, context: Context, argument: object = None) -> None:
+        super().__init__(context, argument)
+        assert isinstance(argument, LabelsPresence)
+        self._wanted = argument
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        rejected = np.zeros(len(nodes), dtype=np.bool_)
+        for key in self._wanted.labels:
+            rejected |= nodes.label(key).where(lambda value: (value is None) == self._wanted.presence)
+
+        def explain(row: TableRow) -> tuple[PluginMessage, ...]:
+            has = nodes.node(row).metadata.labels
+            wrong = [key for key in self._wanted.labels if (key in has) != self._wanted.presence]
+            verb = "lacks" if self._wanted.presence else "has"
+            return (PluginMessage(text=f"the node {verb} {', '.join(wrong)}"),)
+
+        return Verdicts.first_of(
+            (rejected, self.context.era.unresolvable, self.context.era.texts.node_label), explain=explain
+        )
+
+
+# --- what a node reports
+
+
+class _Pressure(Predicate):
+    """A condition that keeps pods away while it is True."""
+
+    condition: str
+    text: str
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        under = np.array(
+            [self.concerns(pod) and self._is_true(nodes.node(row)) for row in nodes.each()], dtype=np.bool_
+        )
+        reason: str = getattr(self.context.era.texts, self.text)
+        return Verdicts.first_of(
+            (under, self.context.era.unresolvable, reason),
+            explain=lambda row: (PluginMessage(text=f"the node reports {self.condition}"),),
+        )
+
+    def concerns(self, pod: Pod) -> bool:
+        return True
+
+    def _is_true(self, node: Node) -> bool:
+        return any(one.type == self.condition and one.status == "True" for one in node.status.conditions)
+
+
+class CheckNodeMemoryPressure(_Pressure):
+    """Keeps away pods that name neither requests nor limits."""
+
+    condition = "MemoryPressure"
+    text = "memory_pressure"
+
+    def concerns(self, pod: Pod) -> bool:
+        return is_best_effort(pod.spec)
+
+
+class CheckNodeDiskPressure(_Pressure):
+    condition = "DiskPressure"
+    text = "disk_pressure"
+
+
+class CheckNodePIDPressure(_Pressure):
+    condition = "PIDPressure"
+    text = "pid_pressure"
+
+
+USABLE = {"Ready": "True", "OutOfDisk": "False", "NetworkUnavailable": "False"}
+"""Condition to the status that it must have where a node reports it."""
+
+
+def unusable(node: Node) -> Iterator[str]:
+    """The conditions that keep a node from being used."""
+    for condition in node.status.conditions:
+        if USABLE.get(condition.type, condition.status) != condition.status:
+            yield condition.type
+
+
+class CheckNodeCondition(Predicate):
+    """Nodes that are cordoned, not ready, out of disk or without a network."""
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        texts, code = self.context.era.texts, self.context.era.unresolvable
+        reported = [tuple(unusable(nodes.node(row))) for row in nodes.each()]
+
+        def about(condition: str, reason: str) -> Verdicts:
+            mask = np.array([condition in found for found in reported], dtype=np.bool_)
+            account = PluginMessage(text=f"the node's condition {condition} is not {USABLE[condition]}")
+            return Verdicts.first_of((mask, code, reason), explain=lambda row: (account,))
+
+        return joined(
+            [
+                about("Ready", texts.not_ready),
+                about("OutOfDisk", texts.out_of_disk),
+                about("NetworkUnavailable", texts.network_unavailable),
+                Verdicts.first_of(
+                    (nodes.unschedulable, Code(code), texts.unschedulable), explain=lambda row: (CordonedNode(),)
+                ),
+            ]
+        )
+
+
+# PodToleratesNodeTaints, in 1.13 and before (predicates.go of both, pkg/api/helpers.go of 1.5).
+
+
+class PodToleratesNodeTaints(PluginPredicate):
+    plugin_class = TaintToleration
+    text = "taints"
+
+
+class PodToleratesNodeTaintsByKey(Predicate):
+    """Tolerations that must name the key. Who has none at all is kept away by any taint, be it PreferNoSchedule."""
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        tolerations = pod.spec.tolerations
+
+        def explain(row: TableRow) -> tuple[Finding, ...]:
+            taint = _first(nodes.taints[row], tolerations)
+            return () if taint is None else (untolerated_taint(taint, tolerations),)
+
+        return Verdicts.first_of(
+            (
+                nodes.taints.where(lambda taints: _first(taints, tolerations) is not None),
+                self.context.era.unresolvable,
+                self.context.era.texts.taints,
+            ),
+            explain=explain,
+        )
+
+
+def tolerates_by_key(toleration: Toleration, taint: Taint) -> bool:
+    if (toleration.effect and toleration.effect != taint.effect) or toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or (toleration.operator in ("", "Equal") and toleration.value == taint.value)
+
+
+def _first(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """The first taint that keeps the pod away."""
+    for taint in taints:
+        if not tolerations:
+            return taint
+        if taint.effect != PREFER_NO_SCHEDULE and not any(tolerates_by_key(one, taint) for one in tolerations):
+            return taint
+    return None
+
+
+# PodFitsResources (pkg/scheduler/algorithm/predicates/predicates.go).
+
+REASON_PODS = "Insufficient pods"
+NATIVE = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class _Shortage(Struct, frozen=True, kw_only=True):
+    """One resource on all nodes; arrays are (node,)."""
+
+    resource: str
+    request: int
+    used: IntArray
+    allocatable: IntArray
+
+    @property
+    def where(self) -> BoolArray:
+        short: BoolArray = self.allocatable < self.request + self.used
+        return short
+
+    def finding(self, row: TableRow) -> InsufficientResource:
+        return InsufficientResource(
+            resource=self.resource,
+            requested=self.request,
+            used=int(self.used[row]),
+            allocatable=int(self.allocatable[row]),
+            unit="m" if self.resource == CPU else "",
+        )
+
+
+class PodFitsResources(Predicate):
+    """What the pod asks for against what is left.
+
+    A pod that asks for anything is held against cpu, memory and ephemeral storage even where it asks for none of that:
+    a node that is overcommitted already rejects it.
+    """
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        crowded = nodes.pod_count + 1 > nodes.allowed_pods
+
+        def too_many(row: TableRow) -> tuple[Finding, ...]:
+            return (TooManyPods(pods=int(nodes.pod_count[row]), allowed=int(nodes.allowed_pods[row])),)
+
+        parts = [Verdicts.first_of((crowded, Code.UNSCHEDULABLE, REASON_PODS), explain=too_many)]
+        for resource, request in self._checked(incoming_request(pod.spec)):
+            shortage = _Shortage(
+                resource=resource,
+                request=request,
+                used=amounts(nodes, nodes.requested, resource),
+                allocatable=amounts(nodes, nodes.allocatable, resource),
+            )
+            parts.append(_verdicts(shortage))
+        return joined(parts)
+
+    def _checked(self, request: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+        scalars = request.keys() - set(NATIVE)
+        if not scalars and not any(request.values()):
+            return
+        for resource in NATIVE:
+            yield resource, request.get(resource, 0)
+        for resource in sorted(scalars):
+            if not (is_extended_resource(resource) and resource in self.context.ignored_resources):
+                yield resource, request[resource]
+
+
+def _verdicts(shortage: _Shortage) -> Verdicts:
+    return Verdicts.first_of(
+        (np.asarray(shortage.where), Code.UNSCHEDULABLE, f"Insufficient {shortage.resource}"),
+        explain=lambda row: (shortage.finding(row),),
+    )
+
+
+# Host ports, and GeneralPredicates, which stands for four predicates.
+
+
+class PodFitsHostPorts(PluginPredicate):
+    plugin_class = NodePorts
+    text = "host_ports"
+    resolvable = True
+
+
+class GeneralPredicates(Predicate):
+    """What every component of Kubernetes that places pods checks, with all reasons."""
+
+    parts: ClassVar[tuple[type[Predicate], ...]] = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelector)
+
+    def __init__(self, context: Context, argument: object = None) -> None:
+        super().__init__(context, argument)
+        self._parts = tuple(part(context) for part in self.parts)
+
+    def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        for part in self._parts:
+            part.prepare(state, pod, nodes)
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        for part in self._parts:
+            part.add_pods(state, pod, nodes, change)
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        for part in self._parts:
+            part.remove_pods(state, pod, nodes, change)
+
+    def check(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        return joined([part.check(state, pod, nodes) for part in self._parts])
+
+
+class GeneralPredicatesUpToError(GeneralPredicates):
+    parts = (PodFitsResources, HostName, PodFitsHostPorts, MatchNodeSelectorUpToError)

@@ -1,1 +1,0 @@
-"""Predicates: whether a node can take the pod, and if not, why."""

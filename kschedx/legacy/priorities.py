@@ -1,0 +1,515 @@
+"""Priorities: how much a node that passed is worth, from 0 to 10."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field
+
+from kschedx.kube.names import CPU, MEMORY
+from kschedx.kube.scalars import truncated_quotient
+from kschedx.kube.selectors import Selector, compile_preferred_terms, selector_from_set
+from kschedx.kube.storage import BETA_REGION, BETA_ZONE
+from kschedx.kube.tolerations import PREFER_NO_SCHEDULE, tolerates
+from kschedx.kube.types import AVOID_PODS, Pod, Taint, Toleration
+from kschedx.legacy.affinity_predicates import controller_selectors, service_selectors, services_of
+from kschedx.legacy.interface import MAX_PRIORITY, Context, Priority, scaled
+from kschedx.legacy.node_predicates import tolerates_by_key
+from kschedx.legacy.stored import incoming_limits, scored_request
+from kschedx.plugins.image_locality import normalized_image_name
+from kschedx.plugins.inter_pod_affinity.plugin import raw_scores
+from kschedx.plugins.inter_pod_affinity.terms import ExistingTerms, PodTerms
+from kschedx.plugins.resource_allocation import amounts, truncated
+from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
+from kschedx.snapshot.node_selection import preferred_weights
+from kschedx.snapshot.nodes import NodeTable
+
+# ImageLocalityPriority (image_locality.go of both releases).
+
+_MIB = 1024 * 1024
+SMALLEST = 23 * _MIB
+LARGEST = 1000 * _MIB
+
+
+class ImageLocalityPriority(Priority):
+    """Images that the node has, by size and by how many nodes have them."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
+        for name, times in Counter(normalized_image_name(one.image) for one in pod.spec.containers).items():
+            image = nodes.cluster.images.state(name)
+            if image is not None:
+                spread = len(image.nodes) / len(nodes.cluster.nodes)
+                held[image.nodes] += times * int(float(image.size_bytes) * spread)
+        sums = held[nodes.rows].clip(SMALLEST, LARGEST)
+        return MAX_PRIORITY * (sums - SMALLEST) // (LARGEST - SMALLEST)
+
+
+class EarlyImageLocalityPriority(Priority):
+    """As 1.5 has it: images by the name that the pod writes and the size that the node reports, in ten steps."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        held = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
+        for name, times in Counter(container.image for container in pod.spec.containers).items():
+            image = nodes.cluster.images.state(name)
+            if image is not None:
+                held[image.nodes] += times * image.sizes
+        sums = held[nodes.rows]
+        steps = 10 * (sums - SMALLEST) // (LARGEST - SMALLEST) + 1
+        return np.where(sums < SMALLEST, 0, np.where(sums >= LARGEST, MAX_PRIORITY, steps))
+
+
+# InterPodAffinityPriority (interpod_affinity.go).
+
+
+class InterPodAffinityPriority(Priority):
+    """Preferred terms of the pod and of those that run, and the required ones of those that run.
+
+    It is one function over all nodes, so that there is nothing to reduce. Unlike today, the range starts at zero: where
+    all nodes have the same positive sum, all get 10.
+    """
+
+    @cached_property
+    def _existing(self) -> ExistingTerms:
+        return ExistingTerms(self.context.snapshot.pods)
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        terms = PodTerms.of_incoming(pod, {})
+        weight = self.context.hard_pod_affinity_weight
+        sums = raw_scores(pod, terms, self._existing, {}, nodes, weight)
+        if sums is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        mine = sums[nodes.rows]
+        lowest, highest = min(int(mine.min()), 0), max(int(mine.max()), 0)
+        if highest == lowest:
+            return np.zeros(len(nodes), dtype=np.int64)
+        share: FloatArray = (mine - lowest).astype(np.float64) / float(highest - lowest)
+        return (float(MAX_PRIORITY) * share).astype(np.int64)
+
+
+# Priorities by what pods and nodes say that they prefer (node_affinity.go, taint_toleration.go, node_label.go,
+# node_prefer_avoid_pods.go).
+
+
+class EqualPriority(Priority):
+    """The same for every node."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        return np.ones(len(nodes), dtype=np.int64)
+
+
+class NodeAffinityPriority(Priority):
+    """The sum of the weights of the preferred terms that match."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        if affinity is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        terms = affinity.preferred_during_scheduling_ignored_during_execution
+        return preferred_weights(compile_preferred_terms(terms), nodes)
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return scaled(scores)
+
+
+class EarlyNodeAffinityPriority(NodeAffinityPriority):
+    """The same, rounded as in 1.5."""
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        highest = int(scores.max(initial=0))
+        return (10 * (scores / float(highest))).astype(np.int64) if highest > 0 else np.zeros_like(scores)
+
+
+class TaintTolerationPriority(Priority):
+    """The fewer PreferNoSchedule taints the pod does not tolerate, the better."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        tolerations = [one for one in pod.spec.tolerations if one.effect in ("", PREFER_NO_SCHEDULE)]
+
+        def intolerable(taints: Sequence[Taint]) -> int:
+            soft = (taint for taint in taints if taint.effect == PREFER_NO_SCHEDULE)
+            return sum(not any(self.tolerates(one, taint) for one in tolerations) for taint in soft)
+
+        return nodes.taints.map(intolerable)
+
+    def tolerates(self, toleration: Toleration, taint: Taint) -> bool:
+        return tolerates(toleration, taint, comparison=False)
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return scaled(scores, reverse=True)
+
+
+class EarlyTaintTolerationPriority(TaintTolerationPriority):
+    """With the tolerations of 1.5, which must name the key, and rounded as there."""
+
+    def tolerates(self, toleration: Toleration, taint: Taint) -> bool:
+        return tolerates_by_key(toleration, taint)
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        highest = int(scores.max(initial=0))
+        if highest == 0:
+            return np.full_like(scores, MAX_PRIORITY)
+        return ((1.0 - scores / float(highest)) * 10).astype(np.int64)
+
+
+class LabelPreference(Struct, frozen=True, kw_only=True):
+    """A label that nodes should have, or should not."""
+
+    label: str = ""
+    presence: bool = False
+
+
+class NodeLabelPriority(Priority):
+    """All or nothing by a label; its argument is a `LabelPreference`."""
+
+    def __init__(self, context: Context, argument: object = None) -> None:
+        super().__init__(context, argument)
+        assert isinstance(argument, LabelPreference)
+        self._wanted = argument
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        wanted = nodes.label(self._wanted.label).where(lambda value: (value is not None) == self._wanted.presence)
+        return MAX_PRIORITY * wanted.astype(np.int64)
+
+
+# --- pods that a node would rather not have
+
+
+class _Controller(Struct, frozen=True, kw_only=True):
+    kind: str = ""
+    uid: str = ""
+
+
+class _Signature(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_controller: _Controller = _Controller()
+
+
+class _Avoided(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_signature: _Signature = _Signature()
+
+
+class _AvoidPods(Struct, frozen=True, kw_only=True, rename="camel"):
+    prefer_avoid_pods: tuple[_Avoided, ...] = field(default=())
+
+
+class NodePreferAvoidPodsPriority(Priority):
+    """Nothing for a node whose annotation names the pod's ReplicationController or ReplicaSet."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        scores = np.full(len(nodes), MAX_PRIORITY, dtype=np.int64)
+        controller = pod.metadata.controller
+        if controller is None or controller.kind not in ("ReplicationController", "ReplicaSet"):
+            return scores
+        mine = _Controller(kind=controller.kind, uid=controller.uid)
+        for row in nodes.each():
+            annotation = nodes.node(row).metadata.annotations.get(AVOID_PODS, "")
+            if annotation and mine in _avoided(annotation):
+                scores[row] = 0
+        return scores
+
+
+def _avoided(annotation: str) -> tuple[_Controller, ...]:
+    """None where the annotation cannot be read."""
+    try:
+        found = msgspec.json.decode(annotation, type=_AvoidPods)
+    except (msgspec.DecodeError, UnicodeError):
+        return ()
+    return tuple(one.pod_signature.pod_controller for one in found.prefer_avoid_pods)
+
+
+# Priorities by how full a node would be (least_requested.go, most_requested.go, balanced_resource_allocation.go,
+# requested_to_capacity_ratio.go, resource_limits.go).
+
+
+class _Allocation(Priority):
+    """cpu and memory with the pod on the node, against what the node offers."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        asked = scored_request(pod.spec)
+        columns = {CPU: 0, MEMORY: 1}
+        requested = {name: nodes.nonzero_requested[:, column] + asked[name] for name, column in columns.items()}
+        capacity = {name: amounts(nodes, nodes.allocatable, name) for name in columns}
+        return self.score(requested[CPU], capacity[CPU], requested[MEMORY], capacity[MEMORY])
+
+    @abstractmethod
+    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
+        """(node,) from what is requested and offered."""
+
+
+class LeastRequestedPriority(_Allocation):
+    """The mean share that stays free."""
+
+    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
+        return (
+            _share(cpu_capacity - cpu, cpu, cpu_capacity) + _share(memory_capacity - memory, memory, memory_capacity)
+        ) // 2
+
+
+class MostRequestedPriority(_Allocation):
+    """The mean share that is taken."""
+
+    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
+        return (_share(cpu, cpu, cpu_capacity) + _share(memory, memory, memory_capacity)) // 2
+
+
+def _share(part: IntArray, requested: IntArray, capacity: IntArray) -> IntArray:
+    """Tenths of the capacity; 0 where there is none or not enough of it."""
+    tenths = truncated(part * MAX_PRIORITY, np.maximum(capacity, 1))
+    return np.where((capacity == 0) | (requested > capacity), 0, tenths)
+
+
+def _fraction(requested: IntArray, capacity: IntArray) -> FloatArray:
+    return np.where(capacity == 0, 1.0, requested / np.where(capacity == 0, 1, capacity))
+
+
+class BalancedResourceAllocation(_Allocation):
+    """How alike the shares of cpu and memory are; nothing where either is used up."""
+
+    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
+        cpu_share, memory_share = _fraction(cpu, cpu_capacity), _fraction(memory, memory_capacity)
+        scores = self.of_difference(np.abs(cpu_share - memory_share)).astype(np.int64)
+        return np.where((cpu_share >= 1) | (memory_share >= 1), 0, scores)
+
+    def of_difference(self, difference: FloatArray) -> FloatArray:
+        return (1 - difference) * float(MAX_PRIORITY)
+
+
+class EarlyBalancedResourceAllocation(BalancedResourceAllocation):
+    """The same, rounded as in 1.5."""
+
+    def of_difference(self, difference: FloatArray) -> FloatArray:
+        return 10 - difference * 10
+
+
+class PolicyShapePoint(Struct, frozen=True, kw_only=True):
+    utilization: int = 0
+    score: int = 0
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """Scores by the percentage that is requested, with straight lines in between."""
+
+    shape: tuple[PolicyShapePoint, ...] = ()
+
+
+DEFAULT_SHAPE = Shape(shape=(PolicyShapePoint(utilization=0, score=10), PolicyShapePoint(utilization=100, score=0)))
+
+
+class RequestedToCapacityRatio(_Allocation):
+    """The mean of the scores that a shape gives to the requested shares; its argument is a `Shape`."""
+
+    def __init__(self, context: Context, argument: object = None) -> None:
+        super().__init__(context, argument)
+        points = argument.shape if isinstance(argument, Shape) else DEFAULT_SHAPE.shape
+        self._on_shape = np.array([_on_shape(points, percent) for percent in range(101)], dtype=np.int64)
+
+    def score(self, cpu: IntArray, cpu_capacity: IntArray, memory: IntArray, memory_capacity: IntArray) -> IntArray:
+        return (self._ratio(cpu, cpu_capacity) + self._ratio(memory, memory_capacity)) // 2
+
+    def _ratio(self, requested: IntArray, capacity: IntArray) -> IntArray:
+        free = truncated((capacity - requested) * 100, np.maximum(capacity, 1))
+        full = (capacity == 0) | (requested > capacity)
+        scores: IntArray = self._on_shape[np.where(full, 100, 100 - free).clip(0, 100)]
+        return scores
+
+
+def _on_shape(points: Sequence[PolicyShapePoint], percent: int) -> int:
+    for before, point in zip((None, *points), points, strict=False):
+        if percent <= point.utilization:
+            if before is None:
+                return point.score
+            rise, run = point.score - before.score, point.utilization - before.utilization
+            return before.score + truncated_quotient(rise * (percent - before.utilization), run)
+    return points[-1].score
+
+
+class ResourceLimitsPriority(Priority):
+    """1 for a node that could hold the pod's limit of cpu or of memory (gate ResourceLimitsPriorityFunction)."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        limits = incoming_limits(pod.spec)
+        holds = np.zeros(len(nodes), dtype=np.bool_)
+        for name in (CPU, MEMORY):
+            allocatable = amounts(nodes, nodes.allocatable, name)
+            if limit := limits.get(name, 0):
+                holds |= (allocatable != 0) & (limit <= allocatable)
+        return holds.astype(np.int64)
+
+
+# Priorities that spread the pods of a service or controller (selector_spreading.go of both releases).
+
+ZONE_WEIGHTING = 2.0 / 3.0
+_NO_ZONE = -1
+
+
+class SelectorSpreadPriority(Priority):
+    """The fewer pods of the same service or controller a node and its zone have, the better. The zone weighs twice."""
+
+    def selectors(self, pod: Pod) -> Sequence[Selector]:
+        snapshot = self.context.snapshot
+        return (*service_selectors(pod, snapshot), *controller_selectors(pod, snapshot, stateful_sets=True))
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        return _count(pod, nodes, self.selectors(pod))
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        most = int(scores.max(initial=0))
+        result: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
+        if most > 0:
+            result = float(MAX_PRIORITY) * ((most - scores) / float(most))
+        zone, counts = _by_zone(scores, nodes)
+        in_zone = zone != _NO_ZONE
+        if in_zone.any():
+            of_zone: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
+            busiest = int(counts.max())
+            if busiest > 0:
+                of_zone = float(MAX_PRIORITY) * ((busiest - counts[zone]) / float(busiest))
+            weighted = (result * (1.0 - ZONE_WEIGHTING)) + (ZONE_WEIGHTING * of_zone)
+            result = np.where(in_zone, weighted, result)
+        return result.astype(np.int64)
+
+
+class ServiceSpreadingPriority(SelectorSpreadPriority):
+    """The same for services alone."""
+
+    def selectors(self, pod: Pod) -> Sequence[Selector]:
+        return tuple(service_selectors(pod, self.context.snapshot))
+
+
+class EarlySelectorSpreadPriority(SelectorSpreadPriority):
+    """As 1.5 has it: in single precision, all at once, and without StatefulSets.
+
+    Where no zone has any such pod, upstream divides zero by zero, and the score becomes the smallest integer.
+    """
+
+    def selectors(self, pod: Pod) -> Sequence[Selector]:
+        snapshot = self.context.snapshot
+        return (*service_selectors(pod, snapshot), *controller_selectors(pod, snapshot, stateful_sets=False))
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        selectors, ten = self.selectors(pod), np.float32(MAX_PRIORITY)
+        result = np.full(len(nodes), ten, dtype=np.float32)
+        if selectors:
+            counts = _count(pod, nodes, selectors)
+            most = np.float32(counts.max(initial=0))
+            if most > 0:
+                result = ten * ((most - counts.astype(np.float32)) / most)
+            zone, in_zones = _by_zone(counts, nodes)
+            in_zone = zone != _NO_ZONE
+            if in_zone.any():
+                busiest = np.float32(in_zones.max())
+                with np.errstate(invalid="ignore"):
+                    of_zone = ten * ((busiest - in_zones[zone].astype(np.float32)) / busiest)
+                    weighted = result * np.float32(1.0 - ZONE_WEIGHTING) + np.float32(ZONE_WEIGHTING) * of_zone
+                result = np.where(in_zone, weighted, result)
+        smallest = np.iinfo(np.int64).min
+        return np.where(np.isnan(result), smallest, np.nan_to_num(result).astype(np.int64))
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return scores
+
+
+class EarlyServiceSpreadingPriority(EarlySelectorSpreadPriority):
+    """The same for services alone."""
+
+    def selectors(self, pod: Pod) -> Sequence[Selector]:
+        return tuple(service_selectors(pod, self.context.snapshot))
+
+
+def _count(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> IntArray:
+    """(node,) pods of the namespace that any selector picks; those that are being deleted do not count."""
+    if not selectors:
+        return np.zeros(len(nodes), dtype=np.int64)
+    return nodes.count_where(_peers(pod, nodes, selectors))
+
+
+def _peers(pod: Pod, nodes: NodeTable, selectors: Sequence[Selector]) -> BoolArray:
+    pods = nodes.pods
+    peers = pods.namespaces.where(lambda name: name == pod.metadata.namespace) & ~pods.terminating
+    return peers & pods.labels.where(lambda labels: any(one.matches(labels) for one in selectors))
+
+
+def _by_zone(counts: IntArray, nodes: NodeTable) -> tuple[IntArray, IntArray]:
+    """(node,) the node's zone as a number, and (zone,) the sum of the counts in it."""
+    names: dict[tuple[str, str], int] = {}
+    zone = np.full(len(nodes), _NO_ZONE, dtype=np.int64)
+    for row in nodes.each():
+        labels = nodes.node(row).metadata.labels
+        key = labels.get(BETA_REGION, ""), labels.get(BETA_ZONE, "")
+        if any(key):
+            zone[row] = names.setdefault(key, len(names))
+    sums = np.zeros(len(names), dtype=np.int64)
+    np.add.at(sums, zone[zone != _NO_ZONE], counts[zone != _NO_ZONE])
+    return zone, sums
+
+
+# --- by a label of the Policy's choice
+
+
+class ServiceAntiAffinityArgument(Struct, frozen=True, kw_only=True):
+    """The node label over whose values the pods of a service are to be spread."""
+
+    label: str = ""
+
+
+class ServiceAntiAffinity(Priority):
+    """Spreads the pods of the first service that selects the pod; its argument is a `ServiceAntiAffinityArgument`.
+    Which service is first is a matter of chance in kube-scheduler; here it is load order."""
+
+    def __init__(self, context: Context, argument: object = None) -> None:
+        super().__init__(context, argument)
+        assert isinstance(argument, ServiceAntiAffinityArgument)
+        self._label = argument.label
+
+    def first_service(self, pod: Pod) -> Sequence[Selector]:
+        services = services_of(pod, self.context.snapshot)
+        return tuple(selector_from_set(service.spec.selector) for service in services[:1])
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        return _count(pod, nodes, self.first_service(pod))
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return self._shares(nodes, scores, int(scores.sum())).astype(np.int64)
+
+    def _shares(self, nodes: NodeTable, scores: IntArray, total: int) -> FloatArray:
+        """(node,) how few of all pods are under the node's value of the label; 0 without it."""
+        column = nodes.label(self._label)
+        labelled = column.where(lambda value: value is not None)
+        per_value = np.zeros(len(column.values), dtype=np.int64)
+        np.add.at(per_value, column.codes, scores)
+        shares: FloatArray = np.full(len(nodes), float(MAX_PRIORITY))
+        if total > 0:
+            shares = float(MAX_PRIORITY) * ((total - per_value[column.codes]) / float(total))
+        return np.where(labelled, shares, 0.0)
+
+
+class EarlyServiceAntiAffinity(ServiceAntiAffinity):
+    """As 1.5 has it: in single precision, over the service's pods on all nodes, those that are being deleted too."""
+
+    def map(self, pod: Pod, nodes: NodeTable) -> IntArray:
+        selectors = self.first_service(pod)
+        if not selectors:
+            return self._single_precision(nodes, np.zeros(len(nodes), dtype=np.int64), 0)
+        pods = nodes.pods
+        peers = pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
+        peers &= pods.labels.where(lambda labels: selectors[0].matches(labels))
+        return self._single_precision(nodes, nodes.count_where(peers), int(np.count_nonzero(peers)))
+
+    def _single_precision(self, nodes: NodeTable, scores: IntArray, total: int) -> IntArray:
+        column = nodes.label(self._label)
+        labelled = column.where(lambda value: value is not None)
+        per_value = np.zeros(len(column.values), dtype=np.int64)
+        np.add.at(per_value, column.codes, scores)
+        ten = np.float32(MAX_PRIORITY)
+        shares = np.full(len(nodes), ten, dtype=np.float32)
+        if total > 0:
+            shares = ten * ((total - per_value[column.codes]).astype(np.float32) / np.float32(total))
+        return np.where(labelled, shares, 0).astype(np.int64)
+
+    def reduce(self, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return scores

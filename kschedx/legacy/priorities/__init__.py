@@ -1,1 +1,0 @@
-"""Priorities: how much a node that passed is worth, from 0 to 10."""

@@ -1,0 +1,346 @@
+"""CapacityScheduling of scheduler-plugins (pkg/capacityscheduling), as of August 2026 with Kubernetes 1.35.4.
+
+`quotas` counts, `plugin` decides with it, and `victims` is its preemption, which takes back what namespaces have
+borrowed from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.apiserver.pod_classes import PREEMPT_NEVER
+from kschedx.findings import ElasticQuotaExceeded
+from kschedx.framework.interface import CycleState, Handle, PreFilterPlugin, PreFilterResult, ReservePlugin, StateKey
+from kschedx.framework.preemption import DryRun, dry_run, exceeding, in_turn
+from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status
+from kschedx.kube.other_schedulers import ElasticQuota
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.resources import RequestOptions, node_allocatable, pod_request
+from kschedx.kube.scalars import LATEST, MAX_INT64
+from kschedx.kube.types import Pod
+from kschedx.plugins.default_preemption import NEVER, VICTIMS_TERMINATING, Preemptor
+from kschedx.snapshot.columns import ClusterRow, TableRow, each_cluster_row
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+# ElasticQuotas and what is used of them (elasticquota.go).
+
+NATIVE = ("cpu", "memory", "ephemeral-storage")
+PODS = "pods"
+
+OPTIONS = RequestOptions(
+    use_status_resources=False,
+    pod_level_resources=False,
+    pod_level_in_place=False,
+    sidecars=False,
+    rounded_by_container=True,
+)
+"""Pod-level requests do not count, and sidecars as other init containers do."""
+
+Amounts = Mapping[str, int]
+
+
+class QuotaUsage(Struct, frozen=True, kw_only=True):
+    """A namespace's ElasticQuota; a bound that is not set names only what nodes have of themselves."""
+
+    minimum: Amounts
+    maximum: Amounts
+    used: Amounts
+
+    @property
+    def is_over_minimum(self) -> bool:
+        return over(self.used, {}, self.minimum, 0) is not None
+
+    def exceeds_minimum(self, request: Amounts) -> str | None:
+        """The first resource of which the namespace uses more than it is promised, `request` included."""
+        return over(request, self.used, self.minimum, 0)
+
+    def exceeds_maximum(self, request: Amounts) -> str | None:
+        return over(request, self.used, self.maximum, MAX_INT64)
+
+    def plus(self, amounts: Amounts, sign: int = 1) -> QuotaUsage:
+        return replace(self, used=total(self.used, {name: sign * amount for name, amount in amounts.items()}))
+
+
+Quotas = Mapping[str, QuotaUsage]
+"""By namespace."""
+
+
+def quotas_of(snapshot: Snapshot) -> Quotas:
+    """What all pods that have a node, known or not, use of their namespaces' quotas."""
+    # a namespace has one: the first that was seen counts
+    written = {one.metadata.namespace: one.spec for one in reversed(snapshot.of(ElasticQuota))}
+    used: dict[str, Amounts] = {namespace: {} for namespace in written}
+    pods = snapshot.pods
+    for row in (pods.namespaces.where(written.__contains__) & pods.node_names.where(bool)).nonzero()[0].tolist():
+        pod = pods[row]
+        used[pod.metadata.namespace] = total(used[pod.metadata.namespace], request_of(pod))
+    return {
+        namespace: QuotaUsage(minimum=_bound(spec.min, 0), maximum=_bound(spec.max, MAX_INT64), used=used[namespace])
+        for namespace, spec in written.items()
+    }
+
+
+def request_of(pod: Pod) -> Amounts:
+    return pod_request(pod.spec, pod.status, OPTIONS).amounts
+
+
+def exceeds_all(quotas: Quotas, request: Amounts) -> str | None:
+    """The first resource of which all namespaces together use more than all are promised, `request` included."""
+    used, minimum = used_of_all(quotas), minimum_of_all(quotas)
+    return over(total(used, request), {}, minimum, 0)
+
+
+def used_of_all(quotas: Quotas) -> Amounts:
+    return _sum(quota.used for quota in quotas.values())
+
+
+def minimum_of_all(quotas: Quotas) -> Amounts:
+    return _sum(quota.minimum for quota in quotas.values())
+
+
+def total(first: Amounts, second: Amounts) -> Amounts:
+    return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}
+
+
+def _sum(of: Iterable[Amounts]) -> Amounts:
+    return reduce(total, of, {})
+
+
+def over(request: Amounts, used: Amounts, bound: Amounts, unset: int) -> str | None:
+    """The first resource of which there is too much; a scalar one counts only where the request names it."""
+    scalars = sorted(name for name in request if name not in NATIVE)
+    for name in (*NATIVE, *scalars):
+        limit = bound.get(name, 0 if name in NATIVE else unset)
+        if request.get(name, 0) + used.get(name, 0) > limit:
+            return name
+    return None
+
+
+def _bound(written: ResourceList | None, unset: int) -> Amounts:
+    if written is None:
+        return dict.fromkeys(NATIVE, unset)
+    amounts, pods = node_allocatable(written)
+    return {**dict.fromkeys(NATIVE, 0), PODS: pods, **amounts}
+
+
+# Whom a pod may evict where quotas decide (SelectVictimsOnNode in capacity_scheduling.go).
+
+EXCEEDED = "global quota max exceeded"
+
+
+class PreemptionRequest(Struct, frozen=True, kw_only=True):
+    """What PreFilter leaves for PostFilter."""
+
+    request: Amounts
+    """Of the pod alone."""
+    with_nominated: Amounts
+    """And of nominated pods of its namespace that are at least as important."""
+    of_all: Amounts
+    """And of those of namespaces that use no more than they are promised."""
+
+
+def may_go(other: Pod, pod: Pod, quotas: Quotas, *, is_beyond: bool) -> bool:
+    """Whether one pod may be evicted for another, as `quotas` stand.
+
+    Without a quota of its own a pod evicts those without. Beyond what its namespace is promised (`is_beyond`) it evicts
+    within the namespace; below that, those whose namespaces have borrowed.
+    """
+    theirs = quotas.get(other.metadata.namespace)
+    if pod.metadata.namespace not in quotas:
+        return theirs is None and other.priority < pod.priority
+    if theirs is None:
+        return False
+    if other.metadata.namespace == pod.metadata.namespace:
+        return is_beyond and other.priority < pod.priority
+    return not is_beyond and theirs.is_over_minimum
+
+
+def is_beyond(pod: Pod, quotas: Quotas, asked: PreemptionRequest) -> bool:
+    """Whether with the pod its namespace would use more than it is promised."""
+    own = quotas.get(pod.metadata.namespace)
+    return own is not None and own.exceeds_minimum(asked.with_nominated) is not None
+
+
+class _Account:
+    """The quotas as they stand on each node of its own, while pods leave it and come back."""
+
+    def __init__(
+        self, pods: PodTable, pod: Pod, names: Sequence[str], quotas: Quotas, asked: PreemptionRequest
+    ) -> None:
+        self._pods, self._pod, self._names, self._asked = pods, pod, names, asked
+        self._whole = dict(quotas)
+        self._on: dict[ClusterRow, dict[str, QuotaUsage]] = {}
+
+    def on(self, node: ClusterRow) -> dict[str, QuotaUsage]:
+        return self._on.setdefault(node, dict(self._whole))
+
+    def move(self, node: ClusterRow, pod: Pod, sign: int) -> None:
+        quotas = self.on(node)
+        if pod.metadata.namespace in quotas:
+            quotas[pod.metadata.namespace] = quotas[pod.metadata.namespace].plus(request_of(pod), sign)
+
+    def exceeded(self, node: ClusterRow, own: Amounts, of_all: Amounts) -> bool:
+        quotas = self.on(node)
+        mine = quotas.get(self._pod.metadata.namespace)
+        return mine is not None and (mine.exceeds_maximum(own) is not None or exceeds_all(quotas, of_all) is not None)
+
+    def refusal(self, node: ClusterRow) -> Status | None:
+        request = self._asked.request
+        return Status(code=Code.UNSCHEDULABLE, reasons=(EXCEEDED,)) if self.exceeded(node, request, request) else None
+
+    def stays(self, node: ClusterRow, pod: int, *, fits: bool) -> bool | Status:
+        """Nominated pods count here, unlike in `refusal`: where the pod has left for Filter's sake and they are too
+        many all the same, CapacityScheduling takes it away a second time, which fails."""
+        back = self._pods[pod]
+        if fits:
+            self.move(node, back, 1)
+        if not self.exceeded(node, self._asked.with_nominated, self._asked.of_all):
+            return fits
+        if not fits:
+            text = f"no corresponding pod {back.metadata.name} in pods of node {self._names[node]}"
+            return Status(code=Code.ERROR, reasons=(text,))
+        self.move(node, back, -1)
+        return False
+
+
+def preempt(
+    handle: Handle, state: CycleState, pod: Pod, nodes: NodeTable, quotas: Quotas, asked: PreemptionRequest
+) -> DryRun:
+    """The smallest sets of pods to evict from `nodes` by the rules of quotas."""
+    account = _Account(nodes.pods, pod, nodes.cluster.names, quotas, asked)
+    beyond = is_beyond(pod, quotas, asked)
+    found: list[tuple[int, int]] = []
+    for row, node in enumerate(each_cluster_row(nodes.rows)):
+        for running in _least_important_first(nodes, TableRow(row)):
+            other = nodes.pods[running]
+            # those that have gone have given back what they borrowed, which spares the others
+            if may_go(other, pod, account.on(node), is_beyond=beyond):
+                account.move(node, other, -1)
+                found.append((running, row))
+
+    def nobody(node: str) -> Status:
+        text = f"No victims found on node {node} for preemptor pod {pod.metadata.name}"
+        return Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons=(text,))
+
+    rows, index = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    budgets = handle.snapshot.disruption_budgets
+    potential = in_turn(nodes, rows, index, partial(exceeding, budgets))
+    return dry_run(handle, state, pod, nodes, budgets, nobody=nobody, potential=potential, bounds=account)
+
+
+def _least_important_first(nodes: NodeTable, row: TableRow) -> list[int]:
+    """Of equals, the one that was loaded last is first; those that have not started stay as they were loaded, since for
+    each of them kube-scheduler takes the moment at which it looks."""
+    pods, running = nodes.pods, nodes.pods_on(row)
+    started, turn = pods.started[running], np.arange(len(running))
+    turn = np.where(started == LATEST, turn, -turn)
+    order = np.lexsort((turn, -started, pods.priorities[running]))
+    return [int(one) for one in running[order]]
+
+
+# CapacityScheduling itself (capacity_scheduling.go).
+
+NOT_READ = "not eligible due to failed to read from cycleState"
+
+
+class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
+    """Holds namespaces to their ElasticQuota: never above `max`, and all together never above the sum of all `min`.
+    Who has not used up its own `min` may evict pods of those who have borrowed it."""
+
+    name = "CapacityScheduling"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._quotas = quotas_of(handle.snapshot)
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        asked = state[ASKED] = self._asked(pod)
+        quota = self._quotas.get(pod.metadata.namespace)
+        if quota is None:
+            return PreFilterResult()
+        namespace = pod.metadata.namespace
+        exceeded = quota.exceeds_maximum(asked.with_nominated)
+        if exceeded is not None:
+            text = f"Pod {pod.key} is rejected in PreFilter because ElasticQuota {namespace} is more than Max"
+            return _rejected(text, _finding(namespace, exceeded, asked.with_nominated, quota.used, quota.maximum))
+        exceeded = exceeds_all(self._quotas, asked.of_all)
+        if exceeded is not None:
+            text = f"Pod {pod.key} is rejected in PreFilter because total ElasticQuota used is more than min"
+            return _rejected(text, _of_all(namespace, exceeded, asked.of_all, self._quotas))
+        return PreFilterResult()
+
+    def _asked(self, pod: Pod) -> PreemptionRequest:
+        """The pod's request, and what others have been nominated for that counts before it."""
+        request = own = of_all = request_of(pod)
+        if pod.metadata.namespace in self._quotas:
+            for row in (row for rows in self.handle.nominated.values() for row in rows):
+                other = self.handle.snapshot.pods[row]
+                theirs = self._quotas.get(other.metadata.namespace)
+                if theirs is None or (other.metadata.uid and other.metadata.uid == pod.metadata.uid):
+                    continue
+                if other.metadata.namespace == pod.metadata.namespace:
+                    if other.priority >= pod.priority:
+                        own, of_all = total(own, request_of(other)), total(of_all, request_of(other))
+                elif not theirs.is_over_minimum:
+                    of_all = total(of_all, request_of(other))
+        return PreemptionRequest(request=request, with_nominated=own, of_all=of_all)
+
+    def reserve(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
+        return SUCCESS
+
+    # --- preemption
+
+    def _ineligible(self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status) -> str:
+        if pod.spec.preemption_policy == PREEMPT_NEVER:
+            return NEVER
+        if ASKED not in state:
+            return NOT_READ
+        nominated = self._nominated(pod, nodes, outcome)
+        if nominated is None:
+            return ""
+        pods, beyond = self.handle.nodes.pods, is_beyond(pod, self._quotas, state[ASKED])
+        for row in pods.on_node(nominated):
+            leaving = pods[row]
+            beside = leaving.metadata.namespace == pod.metadata.namespace
+            # those beside it count as victims even where the namespace has not used what it is promised
+            if leaving.metadata.deletion_timestamp and may_go(leaving, pod, self._quotas, is_beyond=beside or beyond):
+                return VICTIMS_TERMINATING
+        return ""
+
+    def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
+        return preempt(self.handle, state, pod, nodes, self._quotas, state[ASKED])
+
+    def _candidate_limit(self, nodes: int) -> int:
+        return nodes
+
+
+ASKED: StateKey[PreemptionRequest] = StateKey("PreFilterCapacityScheduling")
+
+
+def _finding(
+    namespace: str, resource: str, request: Amounts, used: Amounts, bound: Amounts, *, of_all: bool = False
+) -> ElasticQuotaExceeded:
+    return ElasticQuotaExceeded(
+        namespace=namespace,
+        of_all=of_all,
+        resource=resource,
+        requested=request.get(resource, 0),
+        used=used.get(resource, 0),
+        limit=bound.get(resource, 0),
+        unit="m" if resource == "cpu" else "",
+    )
+
+
+def _of_all(namespace: str, resource: str, request: Amounts, quotas: Quotas) -> ElasticQuotaExceeded:
+    return _finding(namespace, resource, request, used_of_all(quotas), minimum_of_all(quotas), of_all=True)
+
+
+def _rejected(text: str, finding: ElasticQuotaExceeded) -> PreFilterResult:
+    return PreFilterResult(status=Status(code=Code.UNSCHEDULABLE, reasons=(text,), findings=(finding,)))

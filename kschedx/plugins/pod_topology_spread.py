@@ -1,0 +1,619 @@
+"""PodTopologySpread (pkg/scheduler/framework/plugins/podtopologyspread)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Self, TypeVar
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import InputError
+from kschedx.findings import DomainCount, Finding, TopologyLabelMissing, TopologySpreadSkew
+from kschedx.framework.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from kschedx.framework.interface import (
+    PRE_FILTER_SKIP,
+    CycleState,
+    FilterPlugin,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+    StateKey,
+    Touch,
+)
+from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
+from kschedx.kube.selectors import LabelSelector, Selector, compile_selector, required_node_affinity, selector_from_set
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE as NO_SCHEDULE_EFFECTS
+from kschedx.kube.tolerations import untolerated
+from kschedx.kube.types import Pod, ReplicaSet, ReplicationController, StatefulSet, TopologySpreadConstraint
+from kschedx.releases import Release
+from kschedx.snapshot.columns import BoolArray, Column, FloatArray, IntArray, TableRow, distinct
+from kschedx.snapshot.node_selection import where_required
+from kschedx.snapshot.nodes import NodeTable, PodRows
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+# Which pods belong together with a pod that does not say so: deduced from its Services and its controller.
+
+Controller = TypeVar("Controller", ReplicationController, ReplicaSet, StatefulSet)
+
+
+def default_selector(pod: Pod, snapshot: Snapshot) -> Selector:
+    """What all Services that select the pod and its ReplicationController, ReplicaSet or StatefulSet select together.
+
+    It is empty where there is none of them (pkg/scheduler/framework/plugins/helper/spread.go).
+    """
+    labels: dict[str, str] = {}
+    for service in snapshot.services:
+        selected = service.spec.selector
+        if (
+            selected is not None
+            and service.metadata.namespace == pod.metadata.namespace
+            and selector_from_set(selected).matches(pod.metadata.labels)
+        ):
+            labels |= selected
+    owner = pod.metadata.controller
+    match (owner.api_version, owner.kind) if owner else None:
+        case ("v1", "ReplicationController"):
+            controller = _owner(pod, snapshot.replication_controllers)
+            return selector_from_set(labels | (controller.spec.selector or {} if controller else {}))
+        case ("apps/v1", "ReplicaSet"):
+            replica_set = _owner(pod, snapshot.replica_sets)
+            return _narrowed(selector_from_set(labels), replica_set.spec.selector if replica_set else None)
+        case ("apps/v1", "StatefulSet"):
+            stateful_set = _owner(pod, snapshot.stateful_sets)
+            return _narrowed(selector_from_set(labels), stateful_set.spec.selector if stateful_set else None)
+        case _:
+            return selector_from_set(labels)
+
+
+def _owner(pod: Pod, candidates: Iterable[Controller]) -> Controller | None:
+    """The object of the same name as the pod's controller, in its namespace."""
+    name = pod.metadata.controller.name if pod.metadata.controller else ""
+    return next(
+        (one for one in candidates if (one.metadata.namespace, one.metadata.name) == (pod.metadata.namespace, name)),
+        None,
+    )
+
+
+def _narrowed(selector: Selector, other: LabelSelector | None) -> Selector:
+    """Both selectors at once; one that is absent or wrong adds nothing."""
+    try:
+        return selector.add(compile_selector(other).requirements)
+    except InputError:
+        return selector
+
+
+# Which pods a constraint counts.
+
+
+class SelectedPods(Struct, frozen=True):
+    """The pods of one namespace that a selector matches; constraints never look into another one.
+
+    As a tally it counts those that are not terminating.
+    """
+
+    namespace: str
+    selector: Selector
+
+    def where(self, pods: PodTable, rows: IntArray) -> BoolArray:
+        """(row,) whether these pods, rows of the table, are in the namespace and match, be they running or not."""
+        matches = pods.namespaces.take(rows).where(lambda name: name == self.namespace)
+        inside = np.flatnonzero(matches)
+        if len(inside):
+            matches[inside] = pods.labels.take(rows[inside]).where(self.selector.matches)
+        return matches
+
+    def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
+        counted = self.where(pods, rows) & ~pods.terminating[rows]
+        return counted.astype(np.int64)
+
+
+class MatchingPods:
+    """The running pods of one namespace, held against selectors."""
+
+    def __init__(self, pods: PodTable, namespace: str, *, empty_counts_all: bool) -> None:
+        """`empty_counts_all`: whether an empty selector, which matches every pod, also counts them."""
+        self._pods = pods
+        self._namespace = namespace
+        self._empty_counts_all = empty_counts_all
+
+    def selected(self, selector: Selector) -> SelectedPods:
+        return SelectedPods(self._namespace, selector)
+
+    def per_node(self, selector: Selector) -> IntArray:
+        """(node,) of the whole cluster: the pods that count.
+
+        Terminating pods do not count, and an empty selector may count none though it matches all.
+        """
+        if selector.empty and not self._empty_counts_all:
+            return np.zeros(self._pods.node_count, dtype=np.int64)
+        return self._pods.tally(self.selected(selector))
+
+
+# A pod's topology spread constraints, and the nodes whose pods they count.
+#
+# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go, and the system defaults in plugin.go.
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+DO_NOT_SCHEDULE = "DoNotSchedule"
+SCHEDULE_ANYWAY = "ScheduleAnyway"
+HONOR = "Honor"
+IGNORE = "Ignore"
+
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=3),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY, max_skew=5),
+)
+"""What a pod without constraints gets, unless the profile lists others."""
+
+
+class Constraint(Struct, frozen=True, kw_only=True):
+    """A constraint with its selector compiled and everything that it leaves out filled in."""
+
+    index: int
+    """Position in spec.topologySpreadConstraints, or among the default constraints."""
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honors_affinity: bool
+    """Only nodes that the pod's nodeSelector and required node affinity match are counted."""
+    honors_taints: bool
+    """Only nodes whose taints the pod tolerates are counted."""
+
+    @classmethod
+    def of(cls, index: int, written: TopologySpreadConstraint, pod: Pod, release: Release) -> Self:
+        """As far as the release reads its fields. Raises `InputError` for a selector that cannot be parsed."""
+        selector = compile_selector(written.label_selector)
+        if release.enabled("MatchLabelKeysInPodTopologySpread") and selector.selectable:
+            own = {key: pod.metadata.labels[key] for key in written.match_label_keys if key in pod.metadata.labels}
+            selector = selector_from_set(own).add(selector.requirements)
+        min_domains = 1 if written.min_domains is None else written.min_domains
+        reads_policies = release.enabled("NodeInclusionPolicyInPodTopologySpread")
+        return cls(
+            index=index,
+            max_skew=written.max_skew,
+            topology_key=written.topology_key,
+            selector=selector,
+            min_domains=min_domains if release.enabled("MinDomainsInPodTopologySpread") else 0,
+            honors_affinity=not reads_policies or (written.node_affinity_policy or HONOR) == HONOR,
+            honors_taints=reads_policies and (written.node_taints_policy or IGNORE) == HONOR,
+        )
+
+
+class ConstraintRules:
+    """Which constraints hold for a pod under a profile."""
+
+    def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
+        self._handle = handle
+        self._system_defaulted = args.defaulting_type == SYSTEM_DEFAULTING
+        self._defaults = SYSTEM_DEFAULTS if self._system_defaulted else args.default_constraints
+
+    def of(self, pod: Pod, action: str) -> tuple[Constraint, ...]:
+        """The pod's constraints with this whenUnsatisfiable, or the default ones where it has none of either kind.
+
+        Default constraints select what `default_selector` deduces, and do not hold where that is nothing. Raises
+        `InputError` for a selector that cannot be parsed.
+        """
+        written = pod.spec.topology_spread_constraints
+        if written:
+            return self._compiled(written, pod, action)
+        constraints = self._compiled(self._defaults, pod, action)
+        selector = default_selector(pod, self._handle.snapshot) if constraints else Selector()
+        return () if selector.empty else tuple(replace(one, selector=selector) for one in constraints)
+
+    def _compiled(self, written: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
+        return tuple(
+            Constraint.of(index, one, pod, self._handle.release)
+            for index, one in enumerate(written)
+            if one.when_unsatisfiable == action
+        )
+
+    def requires_all_topologies(self, pod: Pod) -> bool:
+        """Whether a node must have the labels of all soft constraints to be scored.
+
+        The system defaults do not ask for it, so that clusters without zones are still spread over hosts.
+        """
+        return bool(pod.spec.topology_spread_constraints) or not self._system_defaulted
+
+    def matching_pods(self, pod: Pod, nodes: NodeTable) -> MatchingPods:
+        """The pods that constraints of `pod` can count."""
+        every = self._handle.release.behaviour.empty_selector_counts_every_pod
+        return MatchingPods(nodes.pods, pod.metadata.namespace, empty_counts_all=every)
+
+    def counted(self, constraint: Constraint, pod: Pod, nodes: NodeTable) -> BoolArray:
+        """(node,) whether the constraint's inclusion policies let a node's pods, and its domain, count."""
+        counted = np.ones(len(nodes), dtype=np.bool_)
+        if constraint.honors_affinity:
+            affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+            required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+            counted &= where_required(required_node_affinity(pod.spec.node_selector, required), nodes)
+        if constraint.honors_taints:
+            tolerations = pod.spec.tolerations
+            comparison = self._handle.release.enabled("TaintTolerationComparisonOperators")
+            counted &= nodes.taints.where(
+                lambda taints: (
+                    untolerated(taints, tolerations, effects=NO_SCHEDULE_EFFECTS, comparison=comparison) is None
+                )
+            )
+        return counted
+
+
+def where_labelled(constraints: Iterable[Constraint], nodes: NodeTable) -> BoolArray:
+    """(node,) whether a node has the topology label of every constraint."""
+    labelled = np.ones(len(nodes), dtype=np.bool_)
+    for constraint in constraints:
+        labelled &= where_present(nodes.label(constraint.topology_key))
+    return labelled
+
+
+def where_present(label: Column[str | None]) -> BoolArray:
+    """(row,) whether there is a value. As `where`, but fast for a label that differs on every node."""
+    absent = label.values.index(None) if None in label.values else -1
+    present: BoolArray = label.codes != absent
+    return present
+
+
+# Hard constraints: how the matching pods are spread, and on which nodes this pod would make the skew too large.
+#
+# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go. What upstream keeps as two "critical
+# paths" is
+# the minimum over the other domains here: only the node's own domain can change in its world, so both give the same.
+
+REASON_SKEW = "node(s) didn't match pod topology spread constraints"
+REASON_LABEL = f"{REASON_SKEW} (missing required label)"
+
+NO_DOMAIN = 2**31 - 1
+"""The minimum over no domain at all, upstream's math.MaxInt32."""
+SHOWN_DOMAINS = 10
+
+
+class Spread(Struct, frozen=True, kw_only=True, dict=True):
+    """The pods that match one constraint, by domain, and what a what-if has changed on single nodes.
+
+    A domain is a value of the topology key, and its number the value's code in `domains`. (node,) arrays are over the
+    whole cluster.
+    """
+
+    constraint: Constraint
+    domains: Column[str | None]
+    """(node,) the node's domain, None where it lacks the label."""
+    counted: BoolArray
+    """(node,) whether the node's pods count: it has the labels of all constraints, and the policies include it."""
+    exists: BoolArray
+    """(domain,) whether any counted node is in it; other domains do not take part in the minimum."""
+    matching: IntArray
+    """(domain,) matching pods on counted nodes."""
+    pods: PodTable
+    selected: SelectedPods
+    """The pods whose adding or removing changes the count. Unlike the count itself this includes terminating pods, and
+    all under an empty selector."""
+    change: IntArray
+    """(node,) matching pods added to the node minus those removed, in the node's own world."""
+    itself: int
+    """1 where the constraint selects the pod that is being scheduled, else 0."""
+
+    @classmethod
+    def of(cls, constraint: Constraint, pod: Pod, pods: MatchingPods, counted: BoolArray, nodes: NodeTable) -> Self:
+        """`nodes` are all nodes of the cluster."""
+        domains = nodes.label(constraint.topology_key)
+        per_node = pods.per_node(constraint.selector) * counted
+        size = len(domains.values)
+        return cls(
+            constraint=constraint,
+            domains=domains,
+            counted=counted,
+            exists=np.bincount(domains.codes[counted], minlength=size) > 0,
+            matching=np.bincount(domains.codes, weights=per_node, minlength=size).astype(np.int64),
+            pods=nodes.pods,
+            selected=pods.selected(constraint.selector),
+            change=np.zeros(len(nodes), dtype=np.int64),
+            itself=int(constraint.selector.matches(pod.metadata.labels)),
+        )
+
+    def changed(self, change: PodRows, sign: int) -> Self:
+        """The same with pods added (+1) or removed (-1)."""
+        effective = self.selected.where(self.pods, change.pods) & self.counted[change.nodes]
+        total = self.change.copy()
+        np.add.at(total, change.nodes[effective], sign)
+        return replace(self, change=total)
+
+    @property
+    def domain_count(self) -> int:
+        return int(np.count_nonzero(self.exists))
+
+    @property
+    def too_few_domains(self) -> bool:
+        """Fewer than minDomains, so that the minimum counts as 0."""
+        return self.domain_count < self.constraint.min_domains
+
+    @cached_property
+    def least_elsewhere(self) -> IntArray:
+        """(domain,) the smallest count of any other domain that exists."""
+        counts = np.where(self.exists, self.matching, NO_DOMAIN)
+        least = np.full(len(counts), counts.min(initial=NO_DOMAIN), dtype=np.int64)
+        if len(counts):
+            smallest = int(counts.argmin())
+            least[smallest] = np.delete(counts, smallest).min(initial=NO_DOMAIN)
+        return least
+
+    def on(self, rows: IntArray) -> SpreadOnNodes:
+        """The constraint's inequality on these nodes (rows of the whole cluster)."""
+        domain = self.domains.codes[rows]
+        matching = self.matching[domain] + self.change[rows]
+        least = self.least_elsewhere[domain]
+        minimum = np.where(self.exists[domain], np.minimum(matching, least), least)
+        if self.too_few_domains:
+            minimum = np.zeros_like(minimum)
+        return SpreadOnNodes(
+            spread=self,
+            missing=~where_present(self.domains.take(rows)),
+            matching=matching,
+            minimum=minimum,
+            change=self.change[rows],
+            domain=domain,
+        )
+
+
+class SpreadOnNodes(Struct, frozen=True, kw_only=True, dict=True):
+    """One constraint on some nodes, each in its own world; all arrays are (node,) over those."""
+
+    spread: Spread
+    missing: BoolArray
+    """The node lacks the topology label."""
+    matching: IntArray
+    """Matching pods in the node's domain."""
+    minimum: IntArray
+    """The smallest count of any domain, or 0 where there are too few of them."""
+    change: IntArray
+    domain: IntArray
+
+    @cached_property
+    def skewed(self) -> BoolArray:
+        """matching + itself - minimum > maxSkew."""
+        return self.matching + self.spread.itself - self.minimum > self.spread.constraint.max_skew
+
+    def finding(self, row: TableRow) -> Finding | None:
+        """Why the constraint rejects a node, or None where it does not."""
+        constraint = self.spread.constraint
+        if self.missing[row]:
+            return TopologyLabelMissing(constraint=constraint.index, topology_key=constraint.topology_key)
+        if not self.skewed[row]:
+            return None
+        return TopologySpreadSkew(
+            constraint=constraint.index,
+            topology_key=constraint.topology_key,
+            domain=self.spread.domains.values[self.domain[row]] or "",
+            matching=int(self.matching[row]),
+            itself=self.spread.itself,
+            minimum=int(self.minimum[row]),
+            max_skew=constraint.max_skew,
+            domains=self._domains(row),
+            domain_count=self.spread.domain_count,
+            min_domains=constraint.min_domains if self.spread.too_few_domains else None,
+        )
+
+    def _domains(self, row: TableRow) -> tuple[DomainCount, ...]:
+        """The largest domains, as the node sees them."""
+        if not self.change[row]:
+            return self._unchanged_domains
+        counts = self.spread.matching.copy()
+        counts[self.domain[row]] = self.matching[row]
+        return self._largest(counts)
+
+    @cached_property
+    def _unchanged_domains(self) -> tuple[DomainCount, ...]:
+        return self._largest(self.spread.matching)
+
+    def _largest(self, counts: IntArray) -> tuple[DomainCount, ...]:
+        names = self.spread.domains.values
+        domains = (
+            DomainCount(domain=names[code] or "", matching=int(counts[code]))
+            for code in np.flatnonzero(self.spread.exists).tolist()
+        )
+        return tuple(sorted(domains, key=lambda one: (-one.matching, one.domain))[:SHOWN_DOMAINS])
+
+
+def spreads_of(
+    constraints: tuple[Constraint, ...], rules: ConstraintRules, pod: Pod, nodes: NodeTable
+) -> tuple[Spread, ...]:
+    """How the pods are spread for each constraint; `nodes` are all nodes of the cluster."""
+    pods = rules.matching_pods(pod, nodes)
+    labelled = where_labelled(constraints, nodes)
+    return tuple(Spread.of(one, pod, pods, labelled & rules.counted(one, pod, nodes), nodes) for one in constraints)
+
+
+def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
+    """The first constraint that a node fails decides; the findings tell of all that it fails."""
+    judged = tuple(spread.on(nodes.rows) for spread in spreads)
+
+    def explain(row: TableRow) -> tuple[Finding, ...]:
+        findings = (one.finding(row) for one in judged)
+        return tuple(finding for finding in findings if finding is not None)
+
+    cases = (
+        case
+        for one in judged
+        for case in (
+            (one.missing, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_LABEL),
+            (one.skewed, Code.UNSCHEDULABLE, REASON_SKEW),
+        )
+    )
+    return Verdicts.first_of(*cases, count=len(nodes), explain=explain)
+
+
+# Soft constraints: the fewer matching pods there are in a node's domains, the better.
+#
+# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/scoring.go.
+
+_INVALID = -1
+"""How upstream marks an ignored node's score: without pods, a constraint that has no maxSkew comes to it too."""
+
+
+class SoftSpread(Struct, frozen=True, kw_only=True):
+    """One constraint's part of the score; arrays are (node,) over the whole cluster."""
+
+    constraint: Constraint
+    weight: float
+    """ln(domains + 2), which keeps a topology of few domains from drowning in one of many."""
+    labelled: BoolArray
+    matching: IntArray
+    """Matching pods in the node's domain; meaningful for the nodes that are scored."""
+
+    def cost(self, rows: IntArray) -> FloatArray:
+        """(node,) matching x weight + (maxSkew - 1) on the nodes that have the label, 0 elsewhere."""
+        cost = self.matching[rows] * self.weight + float(self.constraint.max_skew - 1)
+        return np.where(self.labelled[rows], cost, 0.0)
+
+
+class SoftSpreads(Struct, frozen=True, kw_only=True):
+    """All soft constraints of a pod."""
+
+    spreads: tuple[SoftSpread, ...]
+    ignored: BoolArray
+    """(node,) over the whole cluster: feasible nodes that lack a label that they need to be scored."""
+
+    @classmethod
+    def none(cls, everything: NodeTable) -> Self:
+        """For a pod without soft constraints, where it is scored all the same."""
+        return cls(spreads=(), ignored=np.zeros(len(everything), dtype=np.bool_))
+
+    @classmethod
+    def of(
+        cls,
+        constraints: tuple[Constraint, ...],
+        rules: ConstraintRules,
+        pod: Pod,
+        feasible: NodeTable,
+        everything: NodeTable,
+    ) -> Self:
+        """`feasible` are the nodes to score, `everything` all nodes of the cluster."""
+        pods = rules.matching_pods(pod, everything)
+        complete = np.ones(len(everything), dtype=np.bool_)
+        if rules.requires_all_topologies(pod):
+            complete = where_labelled(constraints, everything)
+        candidate = np.zeros(len(everything), dtype=np.bool_)
+        candidate[feasible.rows] = True
+        scored = candidate & complete
+
+        def spread(constraint: Constraint) -> SoftSpread:
+            matching = pods.per_node(constraint.selector)
+            if constraint.topology_key == HOSTNAME:
+                # a node's own pods count whatever the policies say, and every node is a domain, whatever its label
+                size = int(np.count_nonzero(scored[feasible.rows]))  # an extender can name a node twice
+            else:
+                counted = complete & rules.counted(constraint, pod, everything)
+                domain = _domains(constraint.topology_key, everything)
+                size = len(distinct(domain[scored]))
+                matching = np.bincount(domain, weights=matching * counted)[domain]
+            return SoftSpread(
+                constraint=constraint,
+                weight=math.log(float(size + 2)),
+                labelled=where_present(everything.label(constraint.topology_key)),
+                matching=matching.astype(np.int64),
+            )
+
+        return cls(spreads=tuple(map(spread, constraints)), ignored=candidate & ~complete)
+
+    def score(self, nodes: NodeTable) -> IntArray:
+        """(node,) the rounded sum of the costs; 0 for ignored nodes."""
+        total = np.zeros(len(nodes), dtype=np.float64)
+        for spread in self.spreads:
+            total = total + spread.cost(nodes.rows)
+        whole = np.floor(total)
+        rounded = np.where(total - whole >= 0.5, whole + 1.0, whole).astype(np.int64)
+        return np.where(self.ignored[nodes.rows], 0, rounded)
+
+    def normalize(self, nodes: NodeTable, scores: IntArray) -> IntArray:
+        """(node,) 100 for the smallest cost, less for larger ones, 0 for ignored nodes."""
+        scored = ~self.ignored[nodes.rows]
+        if not scored.any():
+            return np.zeros(len(nodes), dtype=np.int64)
+        low, high = int(scores[scored].min()), int(scores[scored].max(initial=0))
+        scored &= scores != _INVALID
+        if high == 0:
+            return np.where(scored, MAX_NODE_SCORE, 0)
+        return np.where(scored, MAX_NODE_SCORE * (high + low - scores) // high, 0)
+
+
+def _domains(key: str, nodes: NodeTable) -> IntArray:
+    """(node,) a number for the value of a label; a missing label counts as the empty value, as it does upstream."""
+    column = nodes.label(key)
+    first: dict[str, int] = {}
+    numbers = [first.setdefault(value or "", code) for code, value in enumerate(column.values)]
+    return np.array(numbers, dtype=np.int64)[column.codes]
+
+
+# The plugin itself: what PodTopologySpread does at each extension point.
+
+HARD: StateKey[tuple[Spread, ...]] = StateKey("PreFilterPodTopologySpread")
+SOFT: StateKey[SoftSpreads] = StateKey("PreScorePodTopologySpread", 'error reading "{}" from cycleState: not found')
+
+
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """spec.topologySpreadConstraints, or the profile's default constraints for pods without any.
+
+    DoNotSchedule constraints filter, ScheduleAnyway constraints score.
+    """
+
+    name = "PodTopologySpread"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        super().__init__(args, handle)
+        if not isinstance(args, PodTopologySpreadArgs):
+            args = PodTopologySpreadArgs(defaulting_type=SYSTEM_DEFAULTING)
+        self._rules = ConstraintRules(args, handle)
+
+    def args_about(self, pod: Pod) -> object:
+        return None if pod.spec.topology_spread_constraints else self.args
+
+    def touches(self, pod: Pod) -> Touch:
+        try:
+            spreads = self._rules.of(pod, DO_NOT_SCHEDULE) or self._rules.of(pod, SCHEDULE_ANYWAY)
+        except InputError:
+            return Touch.CLUSTER
+        return Touch.CLUSTER if spreads else Touch.NOTHING
+
+    def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
+        try:
+            constraints = self._rules.of(pod, DO_NOT_SCHEDULE)
+        except InputError as wrong:
+            text = self.handle.release.messages.hard_constraints_unreadable
+            return PreFilterResult(status=error(text.format(error=wrong)))
+        state[HARD] = spreads_of(constraints, self._rules, pod, nodes) if constraints else ()
+        return PreFilterResult() if constraints else PRE_FILTER_SKIP
+
+    def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        state[HARD] = tuple(spread.changed(change, +1) for spread in state[HARD])
+
+    def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> None:
+        state[HARD] = tuple(spread.changed(change, -1) for spread in state[HARD])
+
+    def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:
+        return verdicts(state[HARD], nodes)
+
+    def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        try:
+            constraints = self._rules.of(pod, SCHEDULE_ANYWAY)
+        except InputError as wrong:
+            text = f"calculating preScoreState: obtaining pod's soft topology spread constraints: {wrong}"
+            return error(text)
+        if not constraints:
+            state[SOFT] = SoftSpreads.none(self.handle.nodes)
+            return SKIP
+        state[SOFT] = SoftSpreads.of(constraints, self._rules, pod, nodes, self.handle.nodes)
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        return state[SOFT].score(nodes)
+
+    def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
+        return state[SOFT].normalize(nodes, scores)

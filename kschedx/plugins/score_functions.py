@@ -1,0 +1,41 @@
+"""The score of a utilization on a configured shape (pkg/scheduler/framework/plugins/helper/shape_score.go)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kschedx.framework.args import UtilizationShapePoint
+from kschedx.framework.status import MAX_NODE_SCORE
+from kschedx.kube.scalars import truncated_quotient
+from kschedx.snapshot.columns import IntArray
+
+MAX_SHAPE_SCORE = 10
+"""The highest score that a shape may name; it stands for `MAX_NODE_SCORE`."""
+
+
+def shape_score(shape: Sequence[UtilizationShapePoint], utilization: int) -> int:
+    """0..100 for a utilization in percent: level outside of the shape, a straight line between two of its points."""
+    scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
+    before: UtilizationShapePoint | None = None
+    for point in shape:
+        if utilization <= point.utilization:
+            if before is None:
+                return point.score * scale
+            rise, run = (point.score - before.score) * scale, point.utilization - before.utilization
+            return before.score * scale + truncated_quotient(rise * (utilization - before.utilization), run)
+        before = point
+    return shape[-1].score * scale
+
+
+# Normalization that several plugins share (pkg/scheduler/framework/plugins/helper/normalize_score.go).
+
+
+def default_normalize(scores: IntArray, *, reverse: bool = False) -> IntArray:
+    """Scale so that the highest score becomes 100; `reverse` makes it 0 and zero 100. Scores are not negative."""
+    highest = max(int(scores.max(initial=0)), 0)
+    if highest == 0:
+        return np.full_like(scores, MAX_NODE_SCORE) if reverse else scores
+    scaled = MAX_NODE_SCORE * scores // highest
+    return MAX_NODE_SCORE - scaled if reverse else scaled

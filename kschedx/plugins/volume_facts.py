@@ -1,0 +1,87 @@
+"""In-tree volume plugins that scheduling leaves to the CSI drivers which replaced them.
+
+Upstream: isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go; a sister in volumebinding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kschedx.errors import InputError
+from kschedx.findings import ClaimFacts, ClaimUnbound, RequirementMatch, TermMatch
+from kschedx.kube.selectors import LabelSelector, NodeSelector, compile_node_selector, compile_selector
+from kschedx.kube.storage import IN_TREE_PLUGINS, PersistentVolumeClaim
+from kschedx.releases import Release
+from kschedx.snapshot.storage import Storage
+
+_GATES: Mapping[str, str] = {"kubernetes.io/portworx-volume": "CSIMigrationPortworx"}
+"""Plugin to the feature gate that some release needed; the others were migrated before."""
+
+
+def migrated_plugins(release: Release) -> frozenset[str]:
+    """Names of the plugins whose volumes count as their driver's, on nodes where that is so."""
+    return frozenset(
+        plugin.name
+        for plugin in IN_TREE_PLUGINS
+        if plugin.is_migrated and (plugin.name not in _GATES or release.enabled(_GATES[plugin.name]))
+    )
+
+
+# What the volume plugins tell about claims.
+
+
+def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:
+    """What a claim asks for."""
+    return ClaimFacts(
+        claim=claim.key,
+        storage_class=claim.storage_class,
+        requested=claim.size_in_bytes,
+        access_modes=claim.spec.access_modes,
+        volume_mode=claim.spec.volume_mode,
+        selector="" if claim.spec.selector is None else selector_text(claim.spec.selector),
+    )
+
+
+def claim_unbound(claim: PersistentVolumeClaim, storage: Storage) -> ClaimUnbound:
+    """Why a claim should have been bound before its pod is scheduled."""
+    storage_class = storage.classes.get(claim.storage_class)
+    if claim.spec.volume_name:
+        cause = "prebound"
+    elif not claim.storage_class:
+        cause = "no-class"
+    else:
+        cause = "class-missing" if storage_class is None else "immediate"
+    return ClaimUnbound(
+        claim=claim_facts(claim),
+        cause=cause,
+        provisioner=storage_class.provisioner if storage_class else "",
+        persistent_volume=claim.spec.volume_name,
+    )
+
+
+def selector_text(selector: LabelSelector) -> str:
+    """`zone In [a, b], tier=hot`; the message of what is wrong with it where it cannot be read."""
+    try:
+        return str(compile_selector(selector))
+    except InputError as error:
+        return f"<{error}>"
+
+
+def term_matches(selector: NodeSelector, labels: Mapping[str, str]) -> tuple[TermMatch, ...]:
+    """A volume's or a class's terms against a node's labels."""
+    return tuple(
+        TermMatch(
+            index=term.index,
+            requirements=tuple(
+                RequirementMatch(
+                    key=requirement.key,
+                    operator=requirement.operator.value,
+                    values=requirement.values,
+                    actual=labels.get(requirement.key),
+                    matched=requirement.matches(labels),
+                )
+                for requirement in term.expressions
+            ),
+        )
+        for term in compile_node_selector(selector).terms
+    )

@@ -1,0 +1,241 @@
+"""The screens of `kschedx profiles`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from rich.text import Text
+
+from kschedx.errors import ConfigError, InputError, nearest
+from kschedx.explain.events import Event, EventPart, Stage, parse
+from kschedx.framework.config import Profile, SchedulerConfig
+from kschedx.framework.config.advice import Advice
+from kschedx.framework.config.origins import Expanded, flat
+from kschedx.framework.registry import IN_TREE, Known, of_packages
+from kschedx.releases import POINTS
+from kschedx.render import terminal
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text
+from kschedx.render.wording import Reason, count, listed
+from kschedx.render.words import REASON_IDS, REASONS
+
+LONGEST_VALUE = 40
+
+
+def print_profiles(profiles: Iterable[tuple[str, str]]) -> None:
+    """Names with what each is for."""
+    out = terminal.console()
+    rows = list(profiles)
+    size = max((len(name) for name, _ in rows), default=0) + 2
+    for name, purpose in rows:
+        terminal.write(paragraph(purpose, out.width, first=name.ljust(size)), out)
+
+
+def print_profile(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded) -> None:
+    out = terminal.console()
+    terminal.write(profile_lines(name, version, scheduler, expanded, out.width), out)
+
+
+def print_policy(name: str, version: str, profile: Profile) -> None:
+    """Predicates and priorities in order, with weights: what a Policy comes to."""
+    out = terminal.console()
+    rows = [("point", "name", "weight")]
+    for point, plugins in profile.points.items():
+        for number, plugin in enumerate(plugins):
+            rows.append((point if number == 0 else "", plugin, str(profile.weights.get(plugin, ""))))
+    lines = paragraph(f"{name} · Kubernetes {version}", out.width, style=BOLD)
+    terminal.write([*lines, BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)], out)
+
+
+def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int) -> list[Text]:
+    """Point by point, with weights, arguments and where each setting came from."""
+    lines = paragraph(f"{name} · Kubernetes {version}", width, style=BOLD)
+    for index, profile in enumerate(scheduler.profiles):
+        path = f"profiles[{index}]"
+        share = profile.percentage_of_nodes_to_score
+        lines += [BLANK, text(f"profile {profile.scheduler_name}", BOLD)]
+        lines.append(text(f"  percentageOfNodesToScore  {f'{share}%' if share else 'by cluster size'}"))
+        rows = [["point", "plugin", "weight", "from"]]
+        for point in POINTS:
+            for number, plugin in enumerate(profile.enabled[point]):
+                where = f"{path}.plugins.{point}.enabled[{number}]"
+                weight = str(profile.weights[plugin]) if point == "score" else ""
+                source = _short(_sources(expanded.origins, where), path)
+                rows.append([point if number == 0 else "", plugin, weight, source])
+        lines += [BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
+        unknown = [f"{name} ({', '.join(where)})" for name, where in profile.unknown.items()]
+        if unknown:
+            told = (
+                f"kschedx does not have {'it' if len(unknown) == 1 else 'them'}, and leaves out: {', '.join(unknown)}"
+            )
+            lines += [BLANK, *paragraph(told, width, first="  ", indent=2)]
+        arguments = [["arguments", "", "", "from"]]
+        for number, (plugin, plain) in enumerate(expanded.arguments[index].items()):
+            for position, (field, value) in enumerate(flat(plain)):
+                source = expanded.origins[f"{path}.pluginConfig[{number}].args.{field}"]
+                told = ended(_value(value), LONGEST_VALUE)
+                arguments.append([plugin if position == 0 else "", field, told, _short(source, path)])
+        lines += [BLANK, *columns(arguments, indent=2, header=True)]
+    return lines
+
+
+def _short(source: str, profile: str) -> str:
+    """Without what every line has in common: `multiPoint.enabled[0]`, `pluginConfig[0]`."""
+    return source.replace(f"{profile}.", "").replace("plugins.", "").partition(".args.")[0]
+
+
+def _value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _sources(origins: Mapping[str, str], where: str) -> str:
+    """Where the plugin comes from, and its weight if that is elsewhere."""
+    plugin, weight = origins[f"{where}.name"], origins.get(f"{where}.weight")
+    if weight is None or weight in (plugin, f"{plugin}.weight"):
+        return plugin
+    return weight if weight.startswith(plugin) else f"{plugin}, weight: {weight}"
+
+
+def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
+    """What a check found; the configuration itself is valid."""
+    out = terminal.console()
+    told = count(len(found), "thing") + " to look at" if found else "nothing to remark"
+    needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
+    built = f" if it is built with {listed(needed, len(needed), conjunction='and')}" if needed else ""
+    lines = paragraph(f"{name}: kube-scheduler {version} accepts it{built}, {told}", out.width)
+    for advice in found:
+        lines += paragraph(f"{advice.path}: {advice.text}", out.width, first="  ", indent=4)
+    if found:
+        lines.append(text("  kube-scheduler says nothing about these", DIM))
+    terminal.write(lines, out)
+
+
+# The screen of `kschedx plugins`.
+
+
+def print_plugins(plugins: Sequence[Known]) -> None:
+    """A block for each origin; who is not in the default profile is marked."""
+    out = terminal.console()
+    size = max(len(plugin.name) for plugin in plugins) + 4
+    lines: list[Text] = []
+    for origin, group in groupby(plugins, key=lambda plugin: plugin.origin):
+        lines += [*([BLANK] if lines else []), *paragraph(origin, out.width, style=BOLD)]
+        for plugin in group:
+            name = f"{'  ' if plugin.by_default else '- '}{plugin.name}".ljust(size)
+            lines += paragraph(plugin.defect or ", ".join(plugin.points), out.width, first=name, indent=size)
+    told = "- is not in the default profile: it takes part where a configuration names it"
+    terminal.write([*lines, BLANK, *paragraph(told, out.width)], out)
+
+
+# The screens of `kschedx reason`: an id, a plugin's reasons, or an event's text taken apart.
+
+
+def print_reason(what: str) -> None:
+    """`reason_lines` on standard output."""
+    out = terminal.console()
+    terminal.write(reason_lines(what, out.width), out)
+
+
+def print_reasons() -> None:
+    """Every id with the first sentence of what it means."""
+    out = terminal.console()
+    terminal.write(all_lines(out.width), out)
+
+
+def reason_lines(what: str, width: int) -> list[Text]:
+    """An id, a plugin, or any text of an event. Raises `InputError` where nothing of it is known."""
+    what = what.strip()
+    if what in REASONS:
+        return id_lines(what, width)
+    if what in IN_TREE or any(what in reason.plugins for reason in REASONS.values()):
+        return _plugin_lines(what, width)
+    if theirs := _their_lines(what, width):
+        return theirs
+    event = parse(what)
+    if event.nodes is None and not any(part.is_known for part in event.parts):
+        hint = nearest(what, [*REASON_IDS, *IN_TREE]) or "`kschedx reason` lists the ids"
+        raise InputError(f'no reason "{what}"', hint=hint)
+    return event_lines(event, width)
+
+
+def all_lines(width: int) -> list[Text]:
+    size = max(map(len, REASON_IDS))
+    lines = []
+    for name in REASON_IDS:
+        lines += paragraph(REASONS[name].means.partition(". ")[0], width, first=f"{name.ljust(size)}  ")
+    return lines
+
+
+def _their_lines(what: str, width: int) -> list[Text]:
+    """What the plugins of packages say of themselves: of one by name, or of the id of a reason."""
+    lines: list[Text] = []
+    for plugin, found in of_packages():
+        reasons = {} if isinstance(found, ConfigError) else found.reasons
+        for name, explained in reasons.items():
+            if what in (plugin, name):
+                reason = Reason(
+                    plugins=(plugin,), means=explained.means, arises=explained.arises, fixes=explained.fixes
+                )
+                lines += [*([BLANK] if lines else []), *_explained(name, reason, width)]
+    return lines
+
+
+def id_lines(name: str, width: int) -> list[Text]:
+    """What an id means, when it arises, what usually fixes it."""
+    return _explained(name, REASONS[name], width)
+
+
+def _explained(name: str, reason: Reason, width: int) -> list[Text]:
+    by = f"   {', '.join(reason.plugins)}" if reason.plugins else ""
+    lines = [line((name, BOLD), (by, DIM))]
+    lines += paragraph(reason.means, width, first="  means   ")
+    lines += paragraph(reason.arises, width, first="  arises  ")
+    for number, fix in enumerate(reason.fixes):
+        lines += paragraph(fix, width, first="  fixes   - " if number == 0 else "          - ")
+    return lines
+
+
+def _plugin_lines(plugin: str, width: int) -> list[Text]:
+    ids = [name for name, reason in REASONS.items() if plugin in reason.plugins]
+    if not ids:
+        return paragraph(f"{plugin} rejects no node with a reason of its own", width)
+    lines: list[Text] = []
+    for name in ids:
+        lines += [*([BLANK] if lines else []), *id_lines(name, width)]
+    return lines
+
+
+# --- events
+
+
+def event_lines(event: Event, width: int) -> list[Text]:
+    """Each reason with its count, plugin and id, then what the ids mean."""
+    lines: list[Text] = []
+    if event.nodes is not None:
+        lines += [text(f"{count(event.nodes, 'node')}, none of which the pod fits on", BOLD), BLANK]
+    for stage, title in ((Stage.FILTER, "why not"), (Stage.PREEMPTION, "could evicting pods help")):
+        parts = [part for part in event.parts if part.stage is stage]
+        if parts:
+            lines += [text(title, BOLD), *(made for part in parts for made in _part_lines(part, width)), BLANK]
+    lines += _sum(event, width)
+    for name in dict.fromkeys(part.reason for part in event.parts if part.reason):
+        lines += [*id_lines(name, width), BLANK]
+    return lines[:-1] if lines and not lines[-1].plain else lines
+
+
+def _part_lines(part: EventPart, width: int) -> list[Text]:
+    number = "" if part.count is None else f"{part.count:,}"
+    who = " · ".join(filter(None, (part.plugin, part.reason))) or "unknown: kschedx does not know this text"
+    lines = paragraph(part.text, width, first=f"{number:>6}  ")
+    return [*lines, *paragraph(who, width, first=" " * 8, style=DIM)]
+
+
+def _sum(event: Event, width: int) -> list[Text]:
+    if event.nodes is None or event.counted == event.nodes or not event.counted:
+        return []
+    if event.counted > event.nodes:
+        told = "The counts exceed the number of nodes: a node counts for each reason of the plugin that rejects it."
+    else:
+        told = f"{count(event.nodes - event.counted, 'node is', 'nodes are')} not counted: older releases leave out "
+        told += "the nodes that PreFilter excludes."
+    return [*paragraph(told, width), BLANK]

@@ -1,0 +1,513 @@
+"""What doctor finds, in words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar, assert_never, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.text import Text
+
+from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
+from kschedx.doctor.findings import (
+    Absence,
+    AutoscalerFlags,
+    Certainty,
+    Clouds,
+    Copies,
+    Cut,
+    Difference,
+    EmptyNodes,
+    Finding,
+    Lacking,
+    MissingKind,
+    Mixture,
+    NamespacesOnly,
+    NoAutoscalerStatus,
+    NodesOfTwoTimes,
+    NoNodePools,
+    NoStatus,
+    Orphans,
+    OtherOwner,
+    PerhapsNone,
+    PodsAfterNodes,
+    PodsOfNamespaces,
+    Problem,
+    Reaction,
+    Secrets,
+    Skew,
+    TakenTwice,
+    TwoClusters,
+    UnknownNode,
+    Unreadable,
+    WorkloadPods,
+    YoungNodes,
+)
+from kschedx.errors import InputError, Place
+from kschedx.render import terminal
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
+from kschedx.render.wording import Fact, Words, count, listed
+from kschedx.render.words.notes import with_article
+
+NAMES = 3
+LONGEST_PATH = 40
+"""Of a longer one the end is shown."""
+
+
+def finding_words(found: Finding, *, whole: bool = False) -> Words:
+    """The headline, the evidence, and what it weakens. Of long paths only the end, unless `whole`."""
+    headline, evidence = _told(found if whole else _with_short_paths(found))
+    sure = certainty_text(found.certainty) if found.counts else ""
+    return Words(headline=headline + sure, facts=(*evidence, *_weakens(found)))
+
+
+T = TypeVar("T")
+
+
+def _with_short_paths(value: T) -> T:
+    """The same with shorter paths in the places that are in it."""
+    match value:
+        case Place(source=source):
+            return cast(T, replace(value, source=_short(source)))
+        case tuple():
+            return cast(T, tuple(map(_with_short_paths, value)))
+        case Struct():
+            fields = {name: _with_short_paths(getattr(value, name)) for name in value.__struct_fields__}
+            return cast(T, replace(value, **fields))
+    return value
+
+
+def _short(path: str) -> str:
+    *parents, name = path.split("/")
+    ends = (path, "/".join(("…", *parents[-1:], name)), f"…/{name}")
+    return next((end for end in ends if len(end) <= LONGEST_PATH), ends[-1])
+
+
+def certainty_text(certainty: Certainty) -> str:
+    """What follows a headline."""
+    return "" if certainty is Certainty.CERTAIN else f" ({certainty})"
+
+
+def reaction_fact(how: Reaction) -> Fact:
+    """What `kschedx why` does about it."""
+    match how:
+        case Reaction.REFUSES:
+            told = "by `kschedx why`, which refuses the dump"
+        case Reaction.SHOWS:
+            told = "by `kschedx why`, in answers that depend on it"
+        case Reaction.SILENT:
+            told = "not by `kschedx why`"
+        case _:
+            assert_never(how)
+    return Fact(label="noticed", items=(told,))
+
+
+def _weakens(found: Finding) -> tuple[Fact, ...]:
+    lines = [f"{', '.join(one.plugins)}: {one.effect}" if one.plugins else one.effect for one in found.weakens]
+    facts = (Fact(label="" if position else "weakens", items=(text,)) for position, text in enumerate(lines))
+    return (*facts, reaction_fact(found.reaction), *_mend(found)) if found.counts else ()
+
+
+def _mend(found: Finding) -> Iterator[Fact]:
+    """What makes `kschedx why` take the dump, where that is not to take it anew."""
+    match found:
+        case Unreadable():
+            text = "mend it, or leave the file out"
+        case Copies(pairs=1, first=first, second=second) if first.source != second.source:
+            text = "give one of the two files"
+        case Copies():
+            text = "leave one of each two out"
+        case Orphans():
+            text = "--ignore-orphans puts up with them"
+        case _:
+            return
+    yield Fact(label="fix", items=(text,))
+
+
+def problem_text(problem: Problem) -> str:
+    return str(InputError(problem.message, place=problem.place, hint=problem.hint))
+
+
+def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
+    """The headline, and the evidence."""
+    if isinstance(found, Mixture):
+        return _mixed(found)
+    if isinstance(found, Absence):
+        return _absent(found)
+    match found:
+        case Unreadable(problems=problems):
+            number = count(found.number, "thing")
+            rest = found.number - len(problems)
+            texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
+            return f"{number} cannot be read", tuple(
+                Fact(label="" if position else "at", items=(text,)) for position, text in enumerate(texts)
+            )
+        case Secrets():
+            where = listed(found.files, NAMES)
+            number = count(found.secrets, "Secret")
+            return f"{number} in {where}, never read here: to be removed before the dump is shared", ()
+        case _:
+            assert_never(found)
+
+
+def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
+    match found:
+        case TwoClusters():
+            return "objects of two clusters: the namespace kube-system has two uids", (
+                Fact(label="one", items=(f"{found.first_uid} in {_file(found.first)}",)),
+                Fact(label="other", items=(f"{found.second_uid} in {_file(found.second)}",)),
+            )
+        case Copies():
+            return _copies(found)
+        case OtherOwner():
+            number = count(found.objects, "object is", "objects are")
+            return f"{number} owned by something else than what is there by that name", (
+                Fact(label="example", items=(f"{found.example} ({found.place})",)),
+                Fact(label="owner", items=(f"{found.owner}, uid {found.named_uid}",)),
+                Fact(label="there", items=(f"uid {found.found_uid} ({found.owner_place})",)),
+            )
+        case Clouds():
+            clouds = [f"{number:,} of {cloud}" for cloud, number in found.nodes.items()]
+            examples = tuple(f"{found.examples[cloud]} in {found.places[cloud]}" for cloud in found.nodes)
+            return f"nodes of {len(clouds)} clouds: {listed(clouds, NAMES)}", (Fact(label="such as", items=examples),)
+        case Skew():
+            return _skew(found)
+        case NodesOfTwoTimes():
+            return (
+                f"nodes of two times: {count(found.older, 'ready node was', 'ready nodes were')} last seen earlier",
+                (
+                    Fact(label="newest", items=(f"{found.newest} {found.newest_node} ({found.newest_place})",)),
+                    Fact(label="oldest", items=(f"{found.oldest} {found.oldest_node} ({found.oldest_place})",)),
+                ),
+            )
+        case PodsAfterNodes():
+            return "the pods are newer than the nodes", (
+                Fact(label="pod", items=(f"{found.pod_time} {found.pod} ({found.pod_place})",)),
+                Fact(label="node", items=(f"{found.node_time} {found.node} ({found.node_place})",)),
+            )
+        case YoungNodes():
+            pods = count(found.pods, "pod", "pods")
+            return f"{pods} started before the {'node' if found.nodes == 1 else 'nodes'} under them", (
+                Fact(label="pod", items=(f"{found.started} {found.pod}",)),
+                Fact(label="node", items=(f"{found.created} {found.node} was made",)),
+            )
+        case TakenTwice():
+            return "snapshots of two times", (
+                Fact(label="one", items=(f"{found.first} {found.first_source}",)),
+                Fact(label="other", items=(f"{found.second} {found.second_source}",)),
+            )
+        case _:
+            assert_never(found)
+
+
+def _absent(found: Absence) -> tuple[str, tuple[Fact, ...]]:
+    match found:
+        case Lacking():
+            return _lacking(found)
+        case MissingKind():
+            return f"{found.kind}: {missing_kind_text(found)}", ()
+        case PerhapsNone():
+            return f"none there, or none saved: {', '.join(found.kinds)}", ()
+        case NamespacesOnly():
+            return f"a snapshot of {listed(found.namespaces, NAMES)} only: pods of other namespaces are missing", ()
+        case PodsOfNamespaces():
+            return _pods_of_namespaces(found)
+        case Cut():
+            kinds = [f"{number:,} {kind}, {found.there[kind]:,} there" for kind, number in found.kinds.items()]
+            return "the snapshot is cut or edited: it held more than is there", (
+                Fact(label="held", items=tuple(kinds)),
+            )
+        case Orphans():
+            where = "a node that is" if found.total == 1 else f"{found.total:,} nodes that are"
+            rest = found.total - len(found.nodes)
+            items = [*map(_unknown_node, found.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
+            return f"{count(found.pods, 'pod is', 'pods are')} on {where} not there", tuple(
+                Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
+            )
+        case WorkloadPods():
+            missing = count(found.pods, "pod is", "pods are")
+            return f"{missing} missing: workloads say that they have {found.of:,}", (
+                Fact(label="of", items=found.workloads),
+            )
+        case EmptyNodes():
+            number = f"{found.empty:,} of {count(found.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
+            return number, (Fact(label="nodes", items=(listed(found.nodes, NAMES, found.empty),)),)
+        case NoStatus():
+            number = count(found.pods, "pod on a node has", "pods on nodes have")
+            return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
+        case NoAutoscalerStatus():
+            namespace, _, name = found.config_map.partition("/")
+            told = f"kubectl get configmap {name} -n {namespace} -o yaml"
+            return "cluster-autoscaler's status is not there", (
+                Fact(label="it runs", items=(found.pod,)),
+                Fact(label="add", items=(told,), whole=True),
+            )
+        case NoNodePools():
+            made = count(found.nodes, "node was", "nodes were")
+            return f"{made} made by Karpenter, and none of its NodePools is there", (
+                Fact(label="node", items=(found.example,)),
+                Fact(label="add", items=("kubectl get nodepools,nodeclaims -o yaml",), whole=True),
+            )
+        case AutoscalerFlags():
+            return "cluster-autoscaler's Deployment is not there: its flags are taken as the defaults", ()
+        case _:
+            assert_never(found)
+
+
+def _lacking(found: Lacking) -> tuple[str, tuple[Fact, ...]]:
+    first = found.what[0] if found.what else f"anything of {count(len(found.kinds), 'kind')}"
+    every = tuple(f"every {kind}" if number == 0 else kind for number, kind in enumerate(found.kinds))
+    lacks = (Fact(label="lacks", items=(*found.what[1:], *every)),) if found.what[1:] or every else ()
+    return f"{with_article(found.format)} does not hold {first}", (*lacks, Fact(label="in", items=(found.place,)))
+
+
+def missing_kind_text(found: MissingKind) -> str:
+    """What is missing of a kind."""
+    if found.is_forbidden:
+        return "listing is forbidden"
+    if not found.missing:
+        return f"none, and there are {found.named_by}" if found.named_by else "none"
+    if not found.present:
+        return f"none, and {found.named_by} name {found.missing:,}"
+    names = listed(found.names, 1, found.missing)
+    return f"{found.present:,} there; not there, and named by {found.named_by}: {names}"
+
+
+def missing_kind_effect(found: MissingKind) -> str:
+    """What is unknown for it, and whose verdict depends on that."""
+    return "; ".join(f"{one.effect} ({', '.join(one.plugins)})" if one.plugins else one.effect for one in found.weakens)
+
+
+def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
+    kinds = listed([f"{number:,} {kind}" for kind, number in found.kinds.items()], NAMES)
+    first, second = _file(found.first), _file(found.second)
+    if found.pairs > 1:
+        files = f"each in two of many files ({count(found.pairs, 'pair')})"
+    else:
+        files = f"twice in {first}" if first == second else f"in {first} and {second}"
+    where = Fact(label="example", items=(found.example, f"{found.first} and {found.second}"))
+    match found.difference:
+        case Difference.NONE:
+            return f"{kinds} {files}, the same each time", (where,)
+        case Difference.UNKNOWN:
+            return f"{kinds} {files}", (where,)
+        case Difference.STATE:
+            versions = f"resourceVersion {found.first_value} and {found.second_value}"
+            return f"{kinds} {files}, at two times", (where, Fact(label="differs", items=(versions,)))
+        case Difference.OBJECT:
+            uids = f"uid {found.first_value} and {found.second_value}"
+            return f"{kinds} {files}, of the same names and not the same", (
+                where,
+                Fact(label="differs", items=(uids,)),
+            )
+        case _:
+            assert_never(found.difference)
+
+
+def _skew(found: Skew) -> tuple[str, tuple[Fact, ...]]:
+    newest = f"{found.newest} on {found.newest_node}"
+    oldest = f"{found.oldest} on {found.oldest_node}"
+    rule = f"a kubelet is at most {found.allowed} minor versions older than its API server, and never newer"
+    compared = (f"API server {found.server}",) if found.server else ()
+    return "versions that Kubernetes does not run together", (
+        Fact(label="kubelets", items=(*compared, newest, oldest)),
+        Fact(label="rule", items=(rule,)),
+    )
+
+
+def _unknown_node(node: UnknownNode) -> tuple[str, ...]:
+    told = f"{node.name}: {count(node.pods, 'pod')}, such as {node.example} ({node.place})"
+    return (told, f"near: {node.nearest}") if node.nearest else (told,)
+
+
+def _pods_of_namespaces(found: PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
+    here = Fact(label="there", items=(f"pods of {listed(found.present, NAMES, found.namespaces)}",))
+    if not found.namespaces_absent:
+        return "only pods of the cluster's own namespaces are there", (here,)
+    absent = listed(found.absent, NAMES, found.namespaces_absent)
+    number = f"at least {found.pods:,} pods" if found.pods else "pods"
+    headline = f"{number} are missing: there is none of {absent}"
+    return headline, (here, *((Fact(label="shown by", items=(found.evidence,)),) if found.evidence else ()))
+
+
+def _file(place: Place) -> str:
+    return _short(place.source or str(place))
+
+
+# The screen of `kschedx doctor`: what is there, what is amiss, and how to complete it.
+
+MOST_LINES = 40
+FACT_LINES = 3
+"""Of one fact, where not everything is asked for."""
+CLOSED_LINES = 2
+"""Of a headline alone."""
+KINDS = 4
+SNAPSHOT = "cluster.json"
+
+
+def print_diagnosis(diagnosis: Diagnosis, *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(diagnosis_lines(diagnosis, width=out.width, wide=wide), out)
+
+
+class _Block(Struct, frozen=True, kw_only=True):
+    """A finding's headline, and what is below it where there is room."""
+
+    head: list[Text]
+    detail: list[Text]
+    width: int
+
+    def lines(self, *, opened: bool) -> list[Text]:
+        if opened:
+            return [BLANK, *self.head, *self.detail]
+        *kept, last = self.head[:CLOSED_LINES]
+        if len(self.head) > CLOSED_LINES:
+            last = line((ended(f"{last.plain} …", self.width), BOLD))
+        return [*kept, last]
+
+
+def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
+    """At most 40 lines, unless `wide`: the first findings in full, of the others the headlines."""
+    top = [*_title(diagnosis, width), *_inventory(diagnosis.inventory, width, wide=wide)]
+    end = _completion(diagnosis.completion) if diagnosis.completion else []
+    blocks = list(_blocks(diagnosis.findings, width, wide=wide))
+    room = MOST_LINES - len(top) - _height(end, width)
+    opened = (
+        len(blocks)
+        if wide
+        else max((number for number in range(len(blocks) + 1) if len(_stacked(blocks, number)) <= room), default=0)
+    )
+    shown = _stacked(blocks, opened)
+    if not wide and len(shown) > room:
+        shown = [*shown[: room - 1], line((f"{len(shown) - room + 1:,} more lines: -o wide", DIM))]
+    return [*top, *shown, *end]
+
+
+def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
+    """The blocks one below the other, the first ones opened."""
+    lines = [row for block in blocks[:opened] for row in block.lines(opened=True)]
+    closed = [row for block in blocks[opened:] for row in block.lines(opened=False)]
+    note = [line(("  -o wide shows these in full", DIM))]
+    return [*lines, BLANK, *closed, *note] if closed else lines
+
+
+def _title(diagnosis: Diagnosis, width: int) -> list[Text]:
+    number, source = len(diagnosis.weakening), diagnosis.inventory.source
+    source = "standard input" if source == "-" else source
+    if not number:
+        return paragraph(f"{source}: nothing found that weakens an answer", width, first="✓ ", style=GOOD)
+    told = count(number, "thing weakens", "things weaken")
+    return paragraph(f"{source}: {told} what kschedx says of it", width, first="✗ ", style=BAD)
+
+
+def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
+    pods = [
+        f"{number:,} {what}"
+        for what, number in (("running", found.running), ("pending", found.pending), ("finished", found.finished))
+        if number
+    ]
+    told = f"{count(found.kinds.get('Pod', 0), 'pod')}" + (f" ({', '.join(pods)})" if pods else "")
+    spaces = f" in {count(found.namespaces, 'namespace')}" if found.namespaces else ""
+    others = tuple(f"{number:,} {kind}" for kind, number in found.kinds.items() if kind not in ("Node", "Pod"))
+    facts = [Fact(label="holds", items=(count(found.kinds.get("Node", 0), "node"), told + spaces, *others))]
+    kubelets = dict.fromkeys((found.oldest_kubelet, found.newest_kubelet))
+    versions = [f"API server {found.server_version}"] if found.server_version else []
+    versions += [f"kubelets {' to '.join(kubelets)}"] if found.oldest_kubelet else []
+    if versions:
+        facts.append(Fact(label="release", items=tuple(versions)))
+    if found.taken or found.newest:
+        facts.append(Fact(label="taken", items=(found.taken or f"{found.newest} or later",)))
+    origin = (found.origin,) if found.origin and found.origin != found.source else ()
+    files = (count(found.files, "file"),) if found.files > 1 else ()
+    names = ("names are replaced",) if found.is_anonymized else ()
+    known = (*found.formats, *origin, *files, *names)
+    if known:
+        facts.append(Fact(label="from", items=known))
+    not_read = (*found.not_applied, *(f"{number:,} {kind}" for kind, number in found.not_read.items()))
+    if not_read:
+        facts.append(Fact(label="not read", items=not_read))
+    return [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
+
+
+def _blocks(findings: Sequence[Finding], width: int, *, wide: bool) -> Iterable[_Block]:
+    """A block for each finding; the kinds that are missing are told together."""
+    missing = [found for found in findings if isinstance(found, MissingKind)]
+    for found in findings:
+        if not isinstance(found, MissingKind):
+            yield _block(found, width, wide=wide)
+        elif found is missing[0]:
+            yield _missing(missing, width, wide=wide)
+
+
+def _block(found: Finding, width: int, *, wide: bool) -> _Block:
+    told = finding_words(found, whole=wide)
+    facts = told.facts if wide else _without_repeats(told.facts)
+    detail = [row for fact in facts for row in fact_lines(fact, width, None if wide else FACT_LINES)]
+    return _Block(head=_headline(told.headline, found, width), detail=detail, width=width)
+
+
+def _without_repeats(facts: Sequence[Fact]) -> Iterable[Fact]:
+    """Of a list below one label the first lines, and the number of the others."""
+    run: list[Fact] = []
+    for fact in (*facts, None):
+        if fact is not None and not fact.label:
+            run.append(fact)
+            continue
+        yield from run[: FACT_LINES - 1]
+        if len(run) >= FACT_LINES:
+            yield Fact(label="", items=(f"{len(run) - FACT_LINES + 1:,} more",))
+        run = []
+        if fact is not None:
+            yield fact
+
+
+def _headline(headline: str, found: Finding, width: int) -> list[Text]:
+    if not found.counts:
+        return paragraph(headline, width, first="· ", style=DIM)
+    sure = found.certainty is not Certainty.POSSIBLE
+    return paragraph(headline, width, first="✗ " if sure else "? ", style=BOLD)
+
+
+def _missing(kinds: Sequence[MissingKind], width: int, *, wide: bool) -> _Block:
+    told = count(len(kinds), "kind is", "kinds are")
+    names = ", ".join(found.kind for found in kinds)
+    head = paragraph(f"{told} missing, in whole or in part: {names}", width, first="✗ ", style=BOLD)
+    lines: list[Text] = []
+    shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
+    label = max(len(found.kind) for found in shown)
+    for found in shown:
+        text = f"{missing_kind_text(found)}{certainty_text(found.certainty)} · {missing_kind_effect(found)}"
+        if found.reaction is not Reaction.SILENT:
+            text += f"; noticed {' '.join(reaction_fact(found.reaction).items)}"
+        lines += paragraph(text, width, first=f"  {found.kind:<{label}}  ")
+    if len(shown) < len(kinds):
+        lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
+    silent = [found for found in kinds if found.reaction is Reaction.SILENT]
+    return _Block(
+        head=head, detail=lines + (fact_lines(reaction_fact(Reaction.SILENT), width) if silent else []), width=width
+    )
+
+
+def _completion(found: Completion) -> list[Text]:
+    """Commands are never broken: they are there to be copied."""
+    match found.way:
+        case Way.ADD:
+            lead = "complete it with"
+            paths = " ".join(f"--snapshot {shlex.quote(path)}" for path in found.snapshots)
+            commands = [found.command, f"kschedx why ... {paths}"]
+        case Way.ANEW:
+            lead = "take it anew, all at one time, with one of"
+            commands = [f"kschedx snapshot -o {SNAPSHOT}", found.command]
+        case Way.ALLOW:
+            lead = "allow it with this role, bound to you"
+            commands = [found.command]
+        case _:
+            assert_never(found.way)
+    return [BLANK, line((lead, DIM)), *(line(f"  {command}") for command in commands)]
+
+
+def _height(lines: Iterable[Text], width: int) -> int:
+    """Rows of a terminal."""
+    return sum(max(-(-one.cell_len // width), 1) for one in lines)

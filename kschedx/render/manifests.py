@@ -1,0 +1,265 @@
+"""The Explanation document as JSON and YAML."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from shlex import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from kschedx.errors import InputError
+from kschedx.fixes import Change
+from kschedx.fixes.changes import PatchError, apply_patch
+from kschedx.kube.escaping import json_escaped, yaml_escaped
+
+
+def to_json(document: Mapping[str, object]) -> str:
+    """Indented by four, as kubectl prints it; characters that a terminal would obey or hide are escaped."""
+    return _json(document)
+
+
+def json_parts(entries: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """`to_json` of a document of these keys and values, in pieces: a list that is given as an iterator is never there
+    as a whole."""
+    opened = "{"
+    for key, value in entries:
+        yield f"{opened}\n    {_json(key)}: "
+        yield from _listed(value) if isinstance(value, Iterator) else (_json(value, depth=1),)
+        opened = ","
+    yield "\n}"
+
+
+def _listed(items: Iterator[object]) -> Iterator[str]:
+    opened = "["
+    for item in items:
+        yield f"{opened}\n        {_json(item, depth=2)}"
+        opened = ","
+    yield "[]" if opened == "[" else "\n    ]"
+
+
+def _json(value: object, *, depth: int = 0) -> str:
+    text = json_escaped(msgspec.json.format(msgspec.json.encode(value), indent=4).decode())
+    return text.replace("\n", "\n" + "    " * depth)
+
+
+def to_yaml(document: Mapping[str, object]) -> str:
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(document, Dumper=dumper, sort_keys=False, default_flow_style=False, allow_unicode=False)
+    return text
+
+
+# YAML with a comment beside each value that has one.
+
+_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9._/-]*")
+_WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+
+
+def commented_yaml(document: Mapping[str, object], comments: Mapping[str, str]) -> str:
+    """`comments` are keyed by field path: `profiles[0].schedulerName`."""
+    return "\n".join(_mapping(document, comments, "", 0)) + "\n"
+
+
+def _mapping(value: Mapping[str, object], comments: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
+    for key, item in value.items():
+        yield from _entry(f"{'  ' * depth}{_scalar(key)}:", item, comments, f"{path}.{key}" if path else key, depth)
+
+
+def _sequence(value: list[object], comments: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
+    for number, item in enumerate(value):
+        where = f"{path}[{number}]"
+        name = item.get("name") if isinstance(item, Mapping) else None
+        if name and any(comment.startswith(f"{path}[{name}]") for comment in comments):
+            where = f"{path}[{name}]"  # elements of arguments are known by their names
+        if isinstance(item, Mapping) and item:
+            first, *rest = _mapping(item, comments, where, depth + 1)
+            yield f"{'  ' * depth}- {first.lstrip()}"
+            yield from rest
+        else:
+            yield from _entry(f"{'  ' * depth}-", item, comments, where, depth)
+
+
+def _entry(head: str, value: object, comments: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
+    match value:
+        case Mapping() if value:
+            yield head
+            yield from _mapping(value, comments, path, depth + 1)
+        case list() if value:
+            yield head
+            yield from _sequence(value, comments, path, depth)
+        case _:
+            comment = f"  # {comments[path]}" if path in comments else ""
+            yield f"{head} {_scalar(value)}{comment}"
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
+        return value
+    return yaml_escaped(msgspec.json.encode(value).decode())  # JSON is YAML, but for what YAML has only as escapes
+
+
+# A fix to apply: commands for kubectl, or the manifests as they would be. Nothing is ever sent.
+
+END = "EOF"
+"""Ends a manifest in the script."""
+
+_MADE_AGAIN: Mapping[str, str] = {
+    "Pod": "",
+    "Job": "# the template of a Job cannot be changed: this deletes the Job with its pods, and makes it again\n",
+}
+"""What cannot be changed where it is, with the comment that says what somebody may not expect."""
+
+_GIVEN = frozenset({"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"})
+_OF_ANY_VOLUME = frozenset({
+    "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
+    "storageClassName", "volumeAttributesClassName", "volumeMode",
+})  # fmt: skip
+"""What a PersistentVolume's spec has beside its source."""
+
+Manifest = Mapping[str, object]
+Find = Callable[[Change], Manifest | None]
+"""What is known of the manifest of a change's target."""
+
+
+def _nothing(_: Change) -> None:
+    return None
+
+
+def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -> str:
+    """A shell script: a patch for what is there, a manifest for what comes. What nobody sends is a comment.
+
+    `only_written` finds the manifest of a target that the cluster does not have as it is written, so that kubectl has
+    nothing to patch.
+    """
+    lines: list[str] = []
+    for one in joined_changes(changes):
+        manifest = None if one.by else only_written(one)
+        if one.by:
+            lines.append(_follows(one))
+        elif manifest is None:
+            lines.append(_command(one))
+        elif one.delete and any(other.create is not None and other.target == one.target for other in changes):
+            continue  # it comes in another form, and never was
+        else:
+            lines.append(_written(one, manifest))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def joined_changes(changes: Sequence[Change]) -> list[Change]:
+    """The same changes, those that patch one object together."""
+    found: list[Change] = []
+    for one in changes:
+        at = next(
+            (n for n, other in enumerate(found) if other.patch and one.patch and other.target == one.target), None
+        )
+        if at is None or one.by or found[at].by:
+            found.append(one)
+        else:
+            found[at] = replace(found[at], patch=(*found[at].patch, *one.patch))
+    return found
+
+
+def _written(change: Change, manifest: Manifest) -> str:
+    target = change.target
+    named = f"{target.kind} {target.name}"
+    if change.delete:
+        return f"# leave {named} out of the manifests"
+    changed = _as_patched(change, lambda _: manifest) if change.create is None else change.create
+    metadata = changed.get("metadata")
+    is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
+    verb = "apply --server-side" if is_named else "create"
+    why = f"# {named}: the cluster does not have it as it is written, so that there is nothing to patch"
+    return f"{why}\nkubectl {verb} {_here(sendable_manifest(changed))}"
+
+
+def _here(manifest: Manifest) -> str:
+    """As what a command reads."""
+    return f"-f - <<'{END}'\n{to_yaml(manifest)}{END}"
+
+
+def _follows(change: Change) -> str:
+    target = change.target
+    if target.kind != "Node":
+        named = f"{target.kind} {'/'.join(filter(None, (target.namespace, target.name)))}"
+        if target.kind == "PersistentVolume" and change.create is None:
+            return f"# {change.by} makes {named} available by itself"
+        if target.kind == "PersistentVolume":
+            return f"# {change.by} has to make a volume: the events of the claim say why it has not"
+        if target.kind == "PersistentVolumeClaim":
+            return f"# {named} is bound to it then"
+        return f"# {change.by} {'deletes' if change.delete else 'gives up'} {named} by itself"
+    if any(one["path"] == "/spec/taints" for one in change.patch):
+        return f"# {change.by} takes the taints off node {target.name} once it is well"
+    amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
+    return f"# {target.name} has to offer {amounts}".replace("~1", "/")
+
+
+def _command(change: Change) -> str:
+    target = change.target
+    where = f" -n {quote(target.namespace)}" if target.namespace else ""
+    name = f"{_resource(change)} {quote(target.name)}{where}"
+    if change.delete:
+        return f"kubectl delete {name}"
+    if change.create is not None and (maker := _made_elsewhere(change.create)):
+        is_node = change.target.kind == "Node"  # what it offers is in its status, and nobody sends a comment
+        lines = to_yaml(change.create if is_node else sendable_manifest(change.create)).splitlines()
+        return "\n".join([f"# {maker}", *(f"#   {one}" for one in lines)])
+    if change.create is not None:
+        return f"kubectl apply --server-side {_here(sendable_manifest(change.create))}"
+    patch = quote(json.dumps(list(change.patch)))
+    if target.kind in _MADE_AGAIN:
+        local = f"kubectl patch --local -f - --type=json --patch={patch} -o json"
+        return f"{_MADE_AGAIN[target.kind]}kubectl get {name} -o json | {local} | kubectl replace --force -f -"
+    comment = "# for the Jobs to come: one that is there keeps its template\n" if target.kind == "CronJob" else ""
+    return f"{comment}kubectl patch {name} --type=json --patch={patch}"
+
+
+def _made_elsewhere(manifest: Manifest) -> str:
+    """Of what nobody makes with a manifest alone, how it comes to be; empty for all else."""
+    spec = manifest.get("spec")
+    if manifest.get("kind") == "Node":
+        return "whatever makes the cluster's nodes has to make one like this:"
+    if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
+        return "a volume like this, with where it is kept (csi, nfs, local, ...):"
+    if str(manifest.get("provisioner")).startswith("<"):
+        return "a class like this, with the name of what makes its volumes:"
+    return ""
+
+
+def sendable_manifest(manifest: Manifest) -> Manifest:
+    """Without what an API server gives an object, and refuses or forgets where somebody else does."""
+    metadata = manifest.get("metadata")
+    own = metadata if isinstance(metadata, Mapping) else {}
+    kept = {key: value for key, value in own.items() if key not in _GIVEN}
+    return {key: value for key, value in {**manifest, "metadata": kept}.items() if key != "status"}
+
+
+def _resource(change: Change) -> str:
+    """`deployment.apps`, `pod`: no other group's kind of that name."""
+    group, slash, _ = change.target.api_version.rpartition("/")
+    return change.target.kind.lower() + (f".{group}" if slash else "")
+
+
+def patched_manifests(changes: Sequence[Change], find: Find) -> str:
+    """The objects as they would be, as YAML. Raises `InputError` for one of which the manifest is not known."""
+    documents: list[str] = []
+    for one in joined_changes(changes):
+        if one.delete:
+            continue
+        documents.append(to_yaml(sendable_manifest(one.create) if one.create is not None else _as_patched(one, find)))
+    return "---\n".join(documents)
+
+
+def _as_patched(change: Change, find: Find) -> Manifest:
+    target = change.target
+    manifest = find(change)
+    if manifest is None:
+        raise InputError(f"the manifest of {target.kind} {target.name} is not known", hint="-o patch prints the change")
+    try:
+        return apply_patch(manifest, change.patch)
+    except PatchError as error:
+        raise InputError(f"the manifest of {target.kind} {target.name} does not take the patch: {error}") from None

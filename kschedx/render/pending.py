@@ -1,0 +1,242 @@
+"""The screen of `kschedx why` for many pods: a block for each cause, the largest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import assert_never
+
+from rich.text import Text
+
+from kschedx.explain.admission import Unmade
+from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, counts, groups
+from kschedx.findings import Finding
+from kschedx.findings.nodes import NodeAffinityMismatch
+from kschedx.framework.cycle import Outcome
+from kschedx.kube.workloads import MAKING_PODS
+from kschedx.render import terminal
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph
+from kschedx.render.wording import count, listed
+from kschedx.render.words import describe
+
+MOST_LINES = 30
+SHOWN = 3
+SHOWN_OTHERS = 2
+
+
+def print_pending(
+    answers: Sequence[PodAnswer],
+    fix_of: Callable[[CauseGroup], str],
+    *,
+    wide: bool = False,
+    competing: bool = False,
+    notes: Sequence[str] = (),
+    nothing: str = "",
+) -> None:
+    """`fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come.
+    `nothing` is said where there are no pods."""
+    out = terminal.console()
+    lines = pending_lines(
+        answers, fix_of, width=out.width, wide=wide, competing=competing, notes=notes, nothing=nothing
+    )
+    terminal.write(lines, out)
+
+
+def pending_lines(
+    answers: Sequence[PodAnswer],
+    fix_of: Callable[[CauseGroup], str],
+    *,
+    width: int,
+    wide: bool = False,
+    competing: bool = False,
+    notes: Sequence[str] = (),
+    nothing: str = "",
+) -> list[Text]:
+    """At most 30 lines, unless `wide`, which names every pod."""
+    if not answers:
+        return [line((nothing, BOLD))]
+    found = groups(answers)
+    head = paragraph(pending_sentence(answers), width, style=BOLD)
+    told: dict[int, str] = {}
+
+    def fix(group: CauseGroup) -> str:
+        """To be looked for once."""
+        if id(group) not in told:
+            told[id(group)] = fix_of(group)
+        return told[id(group)]
+
+    room = MOST_LINES - len(head)
+    blocks: list[list[Text]] = []
+    for events in range(len(found) if wide else min(len(found), MOST_LINES), -1, -1):  # the small groups do without
+        blocks = list(_blocks(found, fix, width, wide=wide, events=events))
+        if wide or (len(blocks) == len(found) and sum(map(len, blocks)) <= room):
+            break
+    lines = [*head]
+    left = len(found)
+    for block in blocks:
+        if not wide and len(lines) + len(block) > MOST_LINES - (2 if left > 1 else 0):
+            break
+        lines += block
+        left -= 1
+    if left:
+        lines += [BLANK, line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM))]
+    for note in notes:
+        lines += [BLANK, *paragraph(note, width, style=DIM)]
+    if competing and sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1:
+        text = "each was looked at alone: what one would take from the others is not counted"
+        lines += [BLANK, *paragraph(text, width, style=DIM)]
+    return lines
+
+
+def pending_sentence(answers: Sequence[PodAnswer]) -> str:
+    """`12 pods: 3 can be scheduled, 9 cannot`."""
+    parts: list[tuple[int, str]] = []
+    for outcome, number in counts(answers).items():
+        match outcome:
+            case Outcome.SCHEDULED:
+                parts.append((number, "can be scheduled"))
+            case Outcome.UNSCHEDULABLE:
+                parts.append((number, "cannot"))
+            case Outcome.GATED:
+                parts.append((number, "held back by gates"))
+            case Outcome.ERROR:
+                parts.append((number, "end in an internal error of kube-scheduler"))
+            case None | Outcome.UNDECIDED:
+                parts.append((number, "cannot be decided"))
+            case _:
+                assert_never(outcome)
+    pods = count(len(answers), "pod")
+    if len(parts) == 1:
+        told = parts[0][1]
+        return f"{pods} {told} be scheduled" if told == "cannot" else f"{pods} {told}"
+    return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
+
+
+def without_pods_note(unmade: Sequence[Unmade]) -> tuple[str, ...]:
+    """What has no pods since somebody refuses them, with the first of them in its controller's words."""
+    if not unmade:
+        return ()
+    first = unmade[0]
+    others = f", and {len(unmade) - 1:,} more" if len(unmade) > 1 else ""
+    where = f"kschedx why {first.kind.lower()}/{first.name} -n {first.namespace}"
+    return (f"{first.kind} {first.namespace}/{first.name} gets no pods{others}: {first.event.message} ({where})",)
+
+
+def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
+    """A line about whom preemption evicts for the pods that wait; none where nobody is."""
+    if not evicted:
+        return ()
+    return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}: kschedx simulate tells where they go",)
+
+
+def wanted_labels(findings: Sequence[Finding]) -> str:
+    """Of those about the labels of nodes, whose headlines name none of them."""
+    of_labels = (describe(one) for one in findings if isinstance(one, NodeAffinityMismatch))
+    return "; ".join(SEPARATOR.join(fact.items) for words in of_labels for fact in words.facts)
+
+
+def _taken(taken: Taken) -> str:
+    by = f": taken by {listed(taken.by, SHOWN_OTHERS)}" if taken.by else ""
+    return f"it would go to {taken.node}{by}"
+
+
+def _blocks(
+    found: Sequence[CauseGroup], fix_of: Callable[[CauseGroup], str], width: int, *, wide: bool, events: int
+) -> Iterator[list[Text]]:
+    """Those that the screen has room for, and one more; all with `wide`. Each begins with a blank line. So many of the
+    first have kube-scheduler's text."""
+    lines = 0
+    for number, group in enumerate(found):
+        block = [BLANK, *_block(group, fix_of, width, wide=wide, event=number < events)]
+        yield block
+        lines += len(block)
+        if lines > MOST_LINES and not wide:
+            return
+
+
+def _block(
+    group: CauseGroup, fix_of: Callable[[CauseGroup], str], width: int, *, wide: bool, event: bool
+) -> list[Text]:
+    first = group.first
+    good = first.outcome is Outcome.SCHEDULED
+    mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome in (None, Outcome.UNDECIDED) else ("✗ ", BAD)
+    lines = paragraph(cause_title(group), width, first=mark, style=style)
+    if first.wants:
+        lines += paragraph(first.wants, width, first="  wants  ")
+    lines += _members(group, width, wide=wide)
+    if event and first.headlines and first.message:
+        lines += paragraph(first.message, width, first="  event  ", style=DIM)
+    if first.taken is not None:
+        lines += paragraph(_taken(first.taken), width, first="  alone  ")
+    fix = "" if good else fix_of(group)
+    if fix:
+        lines += paragraph(fix, width, first="  fix    ")
+    if first.command and not good:
+        lines.append(line(("  story  ", DIM), (first.command, DIM)))  # in one line, to be copied
+    return lines
+
+
+def _members(group: CauseGroup, width: int, *, wide: bool) -> list[Text]:
+    """Whose pods they are, or with `wide`, and where they go, each by its name."""
+    good = group.first.outcome is Outcome.SCHEDULED
+    owners = Counter(map(_owned, group.answers)).most_common()
+    names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
+    if wide:
+        names = [_named(answer) for answer in group.answers]
+    elif good:
+        names = _places(group)
+    shown = len(names) if wide else SHOWN
+    lines = [text for name in names[:shown] for text in paragraph(name, width, first="  ")]
+    if len(names) > shown:
+        spaces = f" in {count(len(group.namespaces), 'namespace')}" if len(group.namespaces) > 1 else ""
+        lines.append(line((f"  {len(names) - shown:,} more{spaces}", DIM)))
+    return lines
+
+
+def _places(group: CauseGroup) -> list[str]:
+    """`shop/web (Deployment) × 5 → node-1 × 3, node-2 × 2`, and where a pod that is alone goes."""
+    of_owner: dict[str, list[PodAnswer]] = {}
+    for answer in group.answers:
+        of_owner.setdefault(_owned(answer), []).append(answer)
+    names: list[str] = []
+    for owner, answers in of_owner.items():
+        if len(answers) == 1 or answers[0].owner.partition(" ")[0] not in MAKING_PODS:
+            names += map(_named, answers)
+            continue
+        nodes = Counter(name for answer in answers for name in answer.nodes[:1]).most_common()
+        told = [f"{name} × {number:,}" if number > 1 else name for name, number in nodes]
+        names.append(f"{owner} × {len(answers):,} → {listed(told, 3)}")
+    return names
+
+
+def _owned(answer: PodAnswer) -> str:
+    """`shop/web (Deployment)`, or the pod's own name."""
+    kind, _, name = answer.owner.partition(" ")
+    return f"{answer.pod.partition('/')[0]}/{name} ({kind})" if kind else _named(answer)
+
+
+def _named(answer: PodAnswer) -> str:
+    priority = f" (priority {answer.priority:,})" if answer.priority else ""
+    nodes = f" → {listed(answer.nodes, 2)}" if answer.nodes else ""
+    return f"{answer.pod}{priority}{nodes}"
+
+
+def cause_title(group: CauseGroup) -> str:
+    """What all pods of a group have in common, with their number."""
+    title, number = _title(group.first), len(group.answers)
+    return f"{count(number, 'pod')}: {title}" if number > 1 else title
+
+
+def _title(answer: PodAnswer) -> str:
+    match answer.outcome:
+        case Outcome.SCHEDULED:
+            return "can be scheduled"
+        case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
+            first, *others = answer.headlines  # of the nearest nodes
+            return f"{first}; {count(len(others), 'other reason')} elsewhere" if others else first
+        case Outcome.GATED:
+            return "held back by scheduling gates"
+        case Outcome.UNSCHEDULABLE | Outcome.ERROR | Outcome.UNDECIDED | None:
+            return answer.message or "cannot be scheduled"
+        case _:
+            assert_never(answer.outcome)

@@ -1,0 +1,289 @@
+"""The screen of `kschedx why ds/NAME`: its nodes by what becomes of a pod there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from shlex import quote
+from typing import assert_never
+
+from rich.text import Text
+
+from kschedx.apiserver.pod_security import PREFIX
+from kschedx.explain.node_groups import NodeGroup
+from kschedx.explain.notes import ROUTINE
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.daemon_set import DaemonSetAnswer
+from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
+from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityFix, TakenByNamespace
+from kschedx.render import terminal
+from kschedx.render.fixes import command_lines, fixes_block
+from kschedx.render.terminal import (
+    BAD,
+    BLANK,
+    BOLD,
+    DIM,
+    GOOD,
+    LABEL,
+    columns,
+    fact_lines,
+    joined,
+    line,
+    paragraph,
+    text,
+)
+from kschedx.render.wording import amount, amounts, count, listed
+from kschedx.render.words import describe, headline
+
+SHOWN_NODES = 3
+MOST_GROUPS = 6
+_FIX_LINES = 6
+
+
+def print_daemon_set(answer: DaemonSetAnswer, *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(daemon_set_lines(answer, width=out.width, wide=wide), out)
+
+
+def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[Text]:
+    waiting = sum(group.count for group in answer.waits)
+    aside = sum(group.count for group in answer.left_out)
+    total = len(answer.explanation.cycle.all_nodes)
+    aside += total - waiting - aside - len(answer.runs)
+    good = answer.outcome is Outcome.SCHEDULED
+    meant = total - aside
+    share = "" if len(answer.runs) == meant else f"{len(answer.runs):,} of "
+    if meant:
+        parts = [f"fits on {share}the {count(meant, 'node')} that it is for"]
+        parts += [f"waits on {waiting:,}"] if waiting else []
+        parts += [f"leaves out {aside:,}"] if aside else []
+    else:
+        parts = [f"is for none of the {total:,} nodes" if total > 1 else "is not for the only node"]
+    mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
+    lines = paragraph(f"DaemonSet {answer.name} {', '.join(parts)}", width, first=mark, style=style or BOLD)
+    if answer.diagnosis.stops:
+        return [*lines, *_stopped(answer, width)]
+    if not meant:
+        lines += fixes_block(answer.explanation, width, _FIX_LINES)
+    if answer.refused:
+        whichever = "whichever it is" if answer.refused == 1 else "whichever they are"
+        told = f"{count(answer.refused, 'node')}, {whichever}: the API server refuses the pod"
+        lines += [BLANK, *paragraph(told, width, first="✗ ", style=BAD)]
+        lines += paragraph(answer.refusal, width, first="  refused   ")
+    for group in answer.waits if wide else answer.waits[:MOST_GROUPS]:
+        lines += [BLANK, *_group(answer, group, "✗ ", BAD, width, wide=wide), *_group_fix(answer, group, width)]
+    if answer.runs:
+        shown = len(answer.runs) if wide else SHOWN_NODES
+        lines += [BLANK, *paragraph(f"{count(len(answer.runs), 'node')}: fits", width, first="✓ ", style=GOOD)]
+        lines += paragraph(listed(answer.runs, shown), width, first="  ", style=DIM)
+    for group in answer.left_out if wide else answer.left_out[:MOST_GROUPS]:
+        lines += [BLANK, *_group(answer, group, "· ", "", width, wide=wide)]
+        if wide or not meant:
+            facts = (fact for finding in group.exemplar.findings for fact in describe(finding).facts)
+            lines += [made for fact in facts for made in fact_lines(fact, width)]
+    hidden = max(len(answer.waits) - MOST_GROUPS, 0) + max(len(answer.left_out) - MOST_GROUPS, 0)
+    if hidden and not wide:
+        lines += [BLANK, line((f"{count(hidden, 'more group')} of nodes: -o wide shows all", DIM))]
+    notes = [note.text for note in answer.explanation.notes if note.id != ROUTINE and note.id in _TOLD]
+    for note in notes:
+        lines += [BLANK, *paragraph(note, width, first="  note      ")]
+    about = "its pods that run already are not counted; one node's whole story: --node NAME"
+    return [*lines, BLANK, *paragraph(about, width, style=DIM)]
+
+
+_TOLD = frozenset({
+    "applied-together", "claim-not-made", "foreign-workload", "missing-kind", "not-applied", "old-api-version",
+    "pod-security", "unlikely-amount",
+})  # fmt: skip
+"""Notes about the manifest and the snapshot; others are about the choice among nodes, which nobody makes here."""
+
+
+def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, width: int, *, wide: bool) -> list[Text]:
+    told = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings))
+    what = "no pod is made" if mark == "· " else "its pod waits"
+    names = answer.names(group)
+    lines = paragraph(f"{count(group.count, 'node')}: {what}, {told}", width, first=mark, style=style)
+    return lines + paragraph(listed(names, len(names) if wide else SHOWN_NODES), width, first="  ", style=DIM)
+
+
+def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int) -> list[Text]:
+    """The first that was tried for the pod of the nearest of these nodes."""
+    node = answer.names(group)[0]
+    found = answer.on(node)
+    fixes = found.fixes
+    lines = []
+    after = found.cycle.post_filter
+    if after is not None and after.candidates:
+        lines += paragraph(f"preemption would make room on {node}", width, first="  ", style=DIM)
+    if fixes:
+        text = f"{fixes[0].title} ({fixes[0].certainty.value}, on {node})"
+        lines += paragraph(text, width, first="  fix       ")
+    return lines
+
+
+def _stopped(answer: DaemonSetAnswer, width: int) -> list[Text]:
+    lines: list[Text] = []
+    for stop in answer.diagnosis.stops:
+        for finding in stop.status.findings:
+            lines += [BLANK, *paragraph(headline(finding), width, first="✗ ", style=BAD)]
+    return [*lines, BLANK, *paragraph(answer.explanation.message, width, style=DIM)]
+
+
+# The screen of `kschedx why node/NAME`.
+
+SHOWN_HOLDERS = 4
+SHOWN_PODS = 8
+
+
+def print_node(answer: NodeAnswer, verdicts: Sequence[Verdict], *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(node_lines(answer, verdicts, width=out.width, wide=wide), out)
+
+
+def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
+    """What it offers, who holds it, and which of the pods that wait it would take."""
+    fitting = [one for one in verdicts if one.fits]
+    waiting = count(len(verdicts), "pod that waits", "pods that wait")
+    would = f"would take {len(fitting):,} of {waiting}" if verdicts else "no pod waits for a node"
+    lines = paragraph(f"node {answer.name}: {answer.pods:,} of {answer.most_pods:,} pods, {would}", width, style=BOLD)
+    keeps = _keeps_out(answer)
+    if keeps:
+        lines += paragraph(" · ".join(keeps), width, first="  ")
+    lines += [BLANK, *_offers(answer.offers)]
+    shown = None if wide else SHOWN_HOLDERS
+    for offer in answer.offers:
+        if offer.holders:
+            names = [_held(offer, index) for index in range(len(offer.holders))]
+            text = listed(names, len(names) if shown is None else shown)
+            lines += paragraph(text, width, first=f"  {offer.resource} held by  ", style=DIM)
+    return [*lines, *_verdicts(verdicts, width, wide=wide)]
+
+
+def _keeps_out(answer: NodeAnswer) -> list[str]:
+    """What rejects pods whatever they ask for."""
+    spec = answer.node.spec
+    taints = [f"{one.key}{f'={one.value}' if one.value else ''}:{one.effect}" for one in spec.taints]
+    return [*(["cordoned"] if spec.unschedulable else []), *([f"taints {', '.join(taints)}"] if taints else [])]
+
+
+def _offers(offers: Sequence[ResourceUse]) -> list[Text]:
+    rows = [("resource", "allocatable", "requested", "free")]
+    for offer in offers:
+        shown = amounts(offer.resource, (offer.allocatable, offer.requested, abs(offer.free)))
+        rows.append((offer.resource, shown[0], shown[1], ("-" if offer.free < 0 else "") + shown[2]))
+    return columns(rows, right=frozenset({1, 2, 3}), indent=2, header=True)
+
+
+def _held(offer: ResourceUse, index: int) -> str:
+    holder = offer.holders[index]
+    priority = f" (priority {holder.priority:,})" if holder.priority else ""
+    return f"{amount(offer.resource, holder.amount)} {holder.pod}{priority}"
+
+
+def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Text]:
+    if not verdicts:
+        return []
+    lines = [BLANK]
+    shown = verdicts if wide else sorted(verdicts, key=lambda one: not one.fits)[:SHOWN_PODS]
+    for one in shown:
+        priority = f" (priority {one.priority:,})" if one.priority else ""
+        told = (
+            "fits" if one.fits else one.undecided or " · ".join(map(headline, one.findings)) or ", ".join(one.plugins)
+        )
+        mark, style = ("✓ ", GOOD) if one.fits else ("? ", "") if one.undecided else ("✗ ", BAD)
+        lines += paragraph(f"{one.pod}{priority} {told}", width, first=mark, style=style)
+    if len(verdicts) > len(shown):
+        lines.append(line((f"  {len(verdicts) - len(shown):,} more pods that wait: -o wide shows all", DIM)))
+    return [*lines, BLANK, *paragraph("each pod was looked at alone", width, style=DIM)]
+
+
+# The screen of `kschedx why` for a pod that Pod Security lets nobody make.
+
+_INDENT = LABEL + 2
+_SHOWN_NODES = 2
+_SHOWN_NAMES = 3
+
+
+def print_pod_security(answer: PodSecurityAnswer) -> None:
+    out = terminal.console()
+    terminal.write(pod_security_lines(answer, width=out.width), out)
+
+
+def pod_security_lines(answer: PodSecurityAnswer, *, width: int) -> list[Text]:
+    pod, maker = answer.pod, answer.maker
+    namespace = pod.metadata.namespace
+    about = f"{namespace}/{pod.metadata.name} is not let in: Pod Security of its namespace refuses it"
+    if maker is not None:
+        others = "no other pod" if answer.has_pods else "no pod"
+        about = f"{maker.get('kind')} {namespace}/{_name(answer)} gets {others}: Pod Security refuses its pods"
+    lines = paragraph(about, width, first="✗ ", style=BAD)
+    for number, fix in enumerate(answer.fixes, start=1):
+        label = ("fix 1" if len(answer.fixes) > 1 else "fix") if number == 1 else f"    {number}"
+        lines += _pod_security_fix(answer, fix, label, width)
+    if answer.fixes:
+        lines.append(text(f"{' ' * _INDENT}to apply: --fix {'N' if len(answer.fixes) > 1 else '1'} -o patch", DIM))
+    lines += [BLANK, *paragraph(answer.message, width, first="  ", style=DIM)]
+    if answer.insists_on:
+        lines += [BLANK, *_insists(answer, width)]
+    if answer.warns_only and maker is not None:
+        note = f"kubectl apply only warns of it: the {maker.get('kind')} is there then, and its pods are not"
+        lines += [BLANK, *paragraph(note, width, first="  note      ", style=DIM)]
+    return lines
+
+
+def _pod_security_fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, width: int) -> list[Text]:
+    level = answer.wanted.level
+    details: list[str] = []
+    commands: tuple[str, ...] = ()
+    match fix.step:
+        case SaidByPod(settings=settings):
+            where = "pod" if answer.maker is None else "template"
+            title = f"let the {where} say what {level} asks for"
+            for container, of_one in groupby(settings, key=lambda one: one.container):
+                told = [f"{one.field}: {_flow(one.value)}" for one in of_one]
+                rows = joined(told, width - _INDENT - 2)
+                named = f"container {container}" if container else "the pod"
+                details += [f"securityContext of {named}", *(f"  {row}" for row in rows)]
+            if any(one.field == "runAsNonRoot" for one in settings) and answer.without_user:
+                names = listed(answer.without_user, _SHOWN_NAMES)
+                image = f"the image{'s' if len(answer.without_user) > 1 else ''} of {names}"
+                details.append(f"{image} must name a user that is not root, or runAsUser has to")
+        case TakenByNamespace(namespace=namespace, level=level):
+            title = f"let namespace {namespace} enforce {level}, for all its pods"
+            commands = (f"kubectl label namespace {quote(namespace)} {PREFIX}enforce={level} --overwrite",)
+        case _:
+            assert_never(fix.step)
+    lines = paragraph(f"{title} ({_seen(fix)})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
+    for one in details:
+        inside = _INDENT + len(one) - len(one.lstrip())
+        lines += paragraph(one.lstrip(), width, first=" " * inside, indent=inside + 2)
+    return [*lines, *command_lines(commands, width)]
+
+
+def _seen(fix: SecurityFix) -> str:
+    """What becomes of the pod then."""
+    if fix.then is None:
+        return f"verified for Pod Security; then: {fix.obstacle}"
+    if fix.then.becomes is Outcome.SCHEDULED:
+        return f"verified: then fits {listed(fix.then.chosen_nodes, _SHOWN_NODES)}"
+    return f"verified for Pod Security; kube-scheduler then: {fix.then.message}"
+
+
+def _insists(answer: PodSecurityAnswer, width: int) -> list[Text]:
+    """What nobody takes from a pod who does not know why it asks for it."""
+    text = f"namespace {answer.pod.metadata.namespace} enforces {answer.wanted}; the pod insists on what that forbids"
+    lines = paragraph(text, width)
+    for one in answer.insists_on:
+        lines += paragraph(f"{one.reason} · {one.detail}", width, first="  ✗ ", indent=6)
+    return lines
+
+
+def _name(answer: PodSecurityAnswer) -> str:
+    metadata = {} if answer.maker is None else answer.maker.get("metadata")
+    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+
+
+def _flow(value: object) -> str:
+    """As YAML writes it in a line."""
+    return json.dumps(value).replace('"', "")

@@ -1,0 +1,629 @@
+"""What the API server changes on a manifest, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import assert_never
+
+from kschedx.apiserver.admission import AdmissionChange
+from kschedx.errors import nearest
+from kschedx.explain.notes import (
+    AdmissionNote,
+    AdmissionPluginOff,
+    Admitted,
+    AdmittedAsEveryPod,
+    AfterChanges,
+    AppliedTogether,
+    AutoscalerUnreadable,
+    BoundByHand,
+    CapacitySelectorInvalid,
+    ClaimClassMissing,
+    ClaimNote,
+    ClaimNotMade,
+    ClaimsOfController,
+    ClaimsOfTemplates,
+    ClaimsOfVolumes,
+    ClaimVolumeMissing,
+    ClusterNote,
+    Consequence,
+    Contrast,
+    CSINodesWithoutNode,
+    CycleNote,
+    DefaultPriority,
+    DeviceClaimNotMade,
+    DryRun,
+    EmptyKind,
+    EqualVolumes,
+    ExtenderFailed,
+    ExtenderNote,
+    ExtendersNotAsked,
+    FieldDifference,
+    FilesLeftOut,
+    FinishedPods,
+    FitsHere,
+    ForeignWorkload,
+    FoundHereOnly,
+    Gated,
+    KarpenterUnreadable,
+    KeepsAccount,
+    KindsForbidden,
+    KindsLacking,
+    KindsNotServed,
+    ManifestLeftOut,
+    MissingKind,
+    MissingNote,
+    NamedPriority,
+    NamespacesOnly,
+    NodesDroppedSilently,
+    NodesWithoutCSINode,
+    NominatedNodeFirst,
+    NoPreemptionThere,
+    NotApplied,
+    Note,
+    NotFoundHere,
+    NotMeasured,
+    NotReadyNodes,
+    OfUnknownPlugin,
+    OldVersion,
+    OrphanedPods,
+    OtherCounts,
+    OtherNodeCount,
+    OtherPreemption,
+    OtherRelease,
+    OtherWords,
+    PodSecurityRefusesMore,
+    PodSecurityUnread,
+    PodSecurityWarning,
+    PodsLacking,
+    QuestionNote,
+    RecordedEvent,
+    ReleaseEmulated,
+    RunsAlready,
+    RuntimeClassUnknown,
+    Sampling,
+    SelectedNodeMissing,
+    SelectorRefusal,
+    SelectorsRefused,
+    SingleFeasibleNode,
+    StorageKind,
+    StorageNote,
+    Teller,
+    Tie,
+    Tried,
+    UnknownPlugins,
+    UnlikelyAmount,
+    VolumeBoundElsewhere,
+    WholeNodesAnswered,
+)
+from kschedx.framework.cycle import Stake, Unevaluated, open_stake
+from kschedx.kube.kinds import KINDS
+from kschedx.render.wording import count, listed
+
+
+def admission_note_text(note: AdmissionNote) -> str:
+    match note:
+        case RuntimeClassUnknown(runtime_class=name):
+            return (
+                f"the snapshot holds no RuntimeClass: what {name} adds to its pods (overhead, node selector, "
+                "tolerations) does not count"
+            )
+        case AdmissionPluginOff(plugin=plugin):
+            return (
+                f"namespace {note.namespace} has the annotation {note.annotation}: it counts only where the API server "
+                f"runs {plugin}, which is off unless enabled"
+            )
+        case PodSecurityUnread(namespace=namespace, level=level, is_cut=is_cut):
+            why = "which the snapshot does not hold enough of the template for"
+            if not is_cut:
+                why = "after SecurityContextConstraints, which are not known here, have filled in the pod"
+            return (
+                f"namespace {namespace} enforces Pod Security {level}, {why}: whether the API server takes the pod is "
+                "open (--dry-run=server asks)"
+            )
+        case PodSecurityRefusesMore(namespace=namespace, refusal=refusal):
+            return (
+                f"namespace {namespace} would take no other pod of this template ({refusal}): those that run are older "
+                "than its label, or something changes them on their way"
+            )
+        case PodSecurityWarning(warning=warning):
+            return f"kubectl apply warns, and the pod is let in: {warning}"
+        case DefaultPriority(source=source, priority=priority):
+            return f"{source}, the global default, set priority {priority}"
+        case NamedPriority(source=source, priority=priority):
+            return f"{source} set priority {priority}"
+        case AdmittedAsEveryPod() | Admitted():
+            return f"{note.source or note.plugin} {'; '.join(_clauses(note.changes))}"
+        case _:
+            assert_never(note)
+
+
+def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
+    """`set requests.cpu 100m, limits.cpu 500m on container web`, `added toleration kata:NoSchedule op=Exists`."""
+    containers_of: dict[str, list[str]] = {}
+    for container, group in groupby(changes, key=lambda change: change.container):
+        values = ", ".join(f"{change.item} {change.after}" for change in group if change.item != "toleration")
+        if values:
+            containers_of.setdefault(values, []).append(container)
+    for values, containers in containers_of.items():
+        names = ", ".join(filter(None, containers))
+        where = f" on container{'s' if len(containers) > 1 else ''} {names}" if names else ""
+        yield f"set {values}{where}"
+    tolerations = [change for change in changes if change.item == "toleration"]
+    for verb, texts in (
+        ("added", [change.after for change in tolerations if change.after]),
+        ("dropped", [change.before for change in tolerations if change.before]),
+    ):
+        if texts:
+            yield f"{verb} toleration{'s' if len(texts) > 1 else ''} {', '.join(texts)}"
+
+
+# Claims that controllers make for a new pod, in words.
+
+
+def claim_note_text(note: ClaimNote) -> str:
+    if isinstance(note, DeviceClaimNotMade):
+        return f"nobody makes claim {note.claim} from its template: {note.refusal}"
+    if isinstance(note, ClaimNotMade):
+        return f"nobody makes claim {note.claim} for the pod's ephemeral volume: {note.refusal}"
+    claims = ", ".join(note.claims)
+    match note:
+        case ClaimsOfController():
+            return f"judged with what its controller makes for it: claim {claims}"
+        case ClaimsOfVolumes():
+            return f"judged with what kube-controller-manager makes for its ephemeral volumes: claim {claims}"
+        case ClaimsOfTemplates(templates=templates):
+            return f"claims as kube-controller-manager makes them for the pod: {claims} from {', '.join(templates)}"
+        case _:
+            assert_never(note)
+
+
+# What of the cluster's objects counts otherwise than one would think, in words.
+
+_SHOWN_NAMES = 3
+
+
+def cluster_note_text(note: ClusterNote) -> str:
+    match note:
+        case OrphanedPods(pods=pods, nodes=nodes):
+            run, counts = ("runs", "counts") if len(pods) == 1 else ("run", "count")
+            these = count(len(pods), "pod")
+            return f"{these} {run} on nodes that are not there and {counts} nowhere: {listed(nodes, _SHOWN_NAMES)}"
+        case FilesLeftOut(files=files):
+            return f"left out, since there are no Kubernetes objects in it: {listed(files, _SHOWN_NAMES)}"
+        case FinishedPods(pods=number):
+            return f"{number:,} finished pods count on their nodes: leave them out of the input, as an API server does"
+        case ReleaseEmulated():
+            return _release(note)
+        case _:
+            assert_never(note)
+
+
+def _release(note: ReleaseEmulated) -> str:
+    emulated = f"kube-scheduler {note.emulated}{'' if note.is_measured else ','} is emulated"
+    told = f"{_teller(note.teller)} {note.version}"
+    if note.is_known:
+        return f"{told}: {emulated}"
+    return f"{told}, which kschedx does not know: {emulated} (--kube-version names another)"
+
+
+def _teller(teller: Teller) -> str:
+    match teller:
+        case Teller.SERVER:
+            return "the API server is"
+        case Teller.KUBELETS:
+            return "the kubelets are"
+        case Teller.MOST_KUBELETS:
+            return "most kubelets are"
+        case _:
+            assert_never(teller)
+
+
+# How the cycle went, in words.
+
+
+def cycle_note_text(note: CycleNote) -> str:
+    match note:
+        case UnknownPlugins():
+            return _unknown_plugins(note)
+        case KeepsAccount(plugin=plugin, setting=setting):
+            return (
+                f"{plugin} keeps an account of its own ({setting}): what it gave away since a node reported last is "
+                "held back there too, and is in no snapshot"
+            )
+        case NotMeasured(version=version):
+            return (
+                f"kschedx was not measured against kube-scheduler {version}: its gates are as published, the rest is "
+                "as in the release before"
+            )
+        case Gated(gates=gates):
+            return f"gated by {', '.join(gates)}: the rest is evaluated as if the gates were lifted"
+        case BoundByHand():
+            return bound_by_hand_text(note)
+        case NominatedNodeFirst(node=node):
+            return f"nominated node {node} is tried first and fits: no other node counts"
+        case Sampling():
+            return (
+                f"kube-scheduler stops after {note.nodes_to_find:,} feasible nodes of {note.feasible:,}, from a start "
+                "that moves; kschedx evaluated all"
+            )
+        case SingleFeasibleNode():
+            return "one node is feasible: kube-scheduler takes it unscored"
+        case Tie():
+            how = "they take turns" if note.takes_turns else "kube-scheduler picks one at random"
+            return f"{len(note.nodes):,} nodes share the highest total: {how}"
+        case NotReadyNodes(nodes=nodes):
+            named = f"{nodes[0]} is" if len(nodes) == 1 else f"{listed(nodes, 2)} are"
+            return f"{named} not ready, and no taint says so: kube-scheduler looks at taints alone"
+        case AutoscalerUnreadable(error=error):
+            return f"what cluster-autoscaler would do is not known: {error}"
+        case KarpenterUnreadable(error=error):
+            return f"what Karpenter would do is not known: {error}"
+        case _:
+            assert_never(note)
+
+
+def _unknown_plugins(note: UnknownPlugins) -> str:
+    """The plugins by what they could do, with what the answer is worth without them."""
+    left_out, stands = note.left_out, note.stands
+    if stands:
+        worth = ": the answer stands whatever they would say"
+    elif all(one.is_waived for one in left_out):
+        worth = ", as you asked"
+    elif open_stake(left_out) is Stake.FIT:
+        worth = " (--without-unknown-plugins: answer as if none of them rejected it)"
+    else:
+        worth = ""
+    told = []
+    for does, stake in (("could reject the pod", Stake.FIT), ("could prefer another node", Stake.NODE)):
+        mattering = [one for one in left_out if one.stake is stake and not (stands or one.is_waived)]
+        if mattering:
+            told.append(f"{_placed(mattering)} {does}")
+    if others := [one for one in left_out if stands or one.is_waived or one.stake is Stake.NOTHING]:
+        told.append(_placed(others))
+    return f"plugins that kschedx does not have were left out{worth}: {'; '.join(told)}"
+
+
+def _placed(plugins: Iterable[Unevaluated]) -> str:
+    """`LicenseSeats (filter), CarbonAware (score)`."""
+    return ", ".join(f"{one.name} ({', '.join(one.where)})" for one in plugins)
+
+
+def bound_by_hand_text(note: BoundByHand) -> str:
+    """`spec.nodeName binds it to n1: kube-scheduler never sees it, and the kubelet would refuse it (OutOfcpu)`."""
+    bound = f"spec.nodeName binds it to {note.node}: kube-scheduler never sees it"
+    if not note.exists:
+        return f"{bound}, and there is no such node"
+    if note.refusals:
+        return f"{bound}, and the kubelet there would refuse it ({', '.join(note.refusals)})"
+    return f"{bound}, and of resources, ports, node affinity and NoExecute taints nothing makes the kubelet refuse it"
+
+
+# What became of the calls to HTTP extenders, in words.
+
+
+def extender_note_text(note: ExtenderNote) -> str:
+    match note:
+        case ExtendersNotAsked(extenders=extenders):
+            names = ", ".join(extenders)
+            if not note.stands:
+                return (
+                    f"--extenders call asks the extender at {names} from this machine; --extenders FILE reads its "
+                    "answers"
+                )
+            told = f"the extender at {names} was not asked: the answer stands whatever it would say"
+            choosing = ", ".join(note.choosing_victims)
+            return f"{told}; {choosing} may choose other pods to evict" if choosing else told
+        case ExtenderFailed():
+            return f"the extender at {note.url} failed, {_consequence(note.consequence)}: {note.error}"
+        case NodesDroppedSilently(nodes=nodes):
+            were = "node was" if len(nodes) == 1 else "nodes were"
+            return (
+                f"{len(nodes):,} {were} left out by extenders without a word: kube-scheduler counts such nodes nowhere"
+            )
+        case WholeNodesAnswered(extender=extender):
+            return (
+                f"{extender} answers with whole nodes: score plugins see them without pods and images from there on "
+                "(kubernetes/kubernetes issue 141781)"
+            )
+        case _:
+            assert_never(note)
+
+
+def _consequence(found: Consequence) -> str:
+    match found:
+        case Consequence.AS_IF_ABSENT:
+            return "it may fail (ignorable), so it is as if it were not there"
+        case Consequence.ENDS_FILTER:
+            return "that ends it"
+        case Consequence.NO_SCORES:
+            return "it gives no scores"
+        case Consequence.CANDIDATES_STAY:
+            return "it may fail (ignorable), so the candidates stay"
+        case Consequence.NO_EVICTION:
+            return "nobody is evicted"
+        case _:
+            assert_never(found)
+
+
+# Kinds that were not read, in words.
+
+
+def missing_note_text(note: MissingNote) -> str:
+    match note:
+        case NamespacesOnly(namespaces=namespaces):
+            listed = ", ".join(namespaces)
+            return (
+                f"only namespace {listed} is in this snapshot: what pods of others take from the nodes is not counted"
+            )
+        case PodsLacking(lacking=lacking):
+            held = f"{_dumps(note.formats)} does not hold {lacking or 'any pod'}"
+            return f"{held}: nodes may be fuller than they look (kschedx doctor tells more)"
+        case KindsLacking():
+            return f"not in {_dumps(note.formats)}, or not all of them: {_with_worth(note.kinds)}"
+        case KindsForbidden(depends=False):
+            return f"listing is forbidden for {_with_worth(note.kinds)}: this answer does not depend on it"
+        case KindsForbidden():
+            return f"listing is forbidden for {_names(note.kinds)}: a pod that depends on them cannot be decided"
+        case KindsNotServed():
+            return f"the API server serves no {_names(note.kinds)}: there are none"
+        case _:
+            assert_never(note)
+
+
+def _names(kinds: Iterable[str]) -> str:
+    return ", ".join(KINDS[kind].resource for kind in kinds)
+
+
+def _with_worth(kinds: Iterable[str]) -> str:
+    """With what is not known without them."""
+    return ", ".join(f"{KINDS[kind].resource} ({KINDS[kind].leaves})" for kind in kinds)
+
+
+def _dumps(formats: Iterable[str]) -> str:
+    return " and ".join(map(with_article, formats)) or "the dump"
+
+
+def with_article(dump: str) -> str:
+    """`a must-gather`, `an oc adm inspect`."""
+    return f"{'an' if dump[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {dump}"
+
+
+# How the question was understood, in words.
+
+_SHOWN_CHANGES = 4
+
+
+def question_note_text(note: QuestionNote) -> str:
+    match note:
+        case ForeignWorkload():
+            kind = f"{note.kind} ({note.group})"
+            return f"{kind} is no kind of Kubernetes' own: judged by its template at {note.path}, as it is"
+        case RunsAlready(node=node):
+            return f"it runs on {node}; this is as if it were scheduled now"
+        case ManifestLeftOut(source=source, why=why):
+            return f"left out: {source}, {why}"
+        case OldVersion():
+            served = f"is not served as {note.api_version} since Kubernetes {note.since}"
+            return f"{note.kind} {served}: read as it is served today"
+        case AppliedTogether(objects=objects):
+            return f"judged as if applied together with {listed(objects, _SHOWN_CHANGES)}"
+        case NotApplied():
+            return f"{note.what} counts for nothing, since the API server refuses it: {note.refusal}"
+        case UnlikelyAmount():
+            written = f"{note.amount} of {note.resource} is {_really(note)}"
+            return f"container {note.container}: {written}: did you mean {note.meant}?"
+        case DryRun(error=error) if error:
+            return f"the API server's dry run took the pod, which kschedx could not admit by itself: {error}"
+        case DryRun(differences=()):
+            return "the API server's dry run made the same pod as kschedx"
+        case DryRun(differences=differences):
+            return f"the API server's dry run made another pod than kschedx: {'; '.join(map(_told, differences))}"
+        case AfterChanges():
+            return f"after {'; '.join(note.changes)}{_displaced(note)}"
+        case Tried():
+            return f"tried with {', '.join(note.changes)}; without it: {note.before.value}"
+        case _:
+            assert_never(note)
+
+
+def dry_run_facts(note: DryRun) -> dict[str, object]:
+    return {"changes": list(map(_told, note.differences))}
+
+
+def _told(one: FieldDifference) -> str:
+    return f"{one.path} is {one.theirs}, not {one.ours}"
+
+
+def _really(note: UnlikelyAmount) -> str:
+    if note.resource == "cpu":
+        return f"{note.is_really:,} processors"
+    return f"{note.is_really:,} bytes" if note.is_really else "less than a byte"
+
+
+def _displaced(note: AfterChanges) -> str:
+    """`: 3 pods move, shop/web-0 loses its node and finds no other`."""
+    parts = [f"{count(len(note.moved), 'pod')} {'moves' if len(note.moved) == 1 else 'move'}"] if note.moved else []
+    if note.waiting:
+        lost = "loses its node and finds" if len(note.waiting) == 1 else "lose their nodes and find"
+        parts.append(f"{listed(note.waiting, 2)} {lost} no other")
+    if note.gone:
+        parts.append(f"{listed(note.gone, 2)} {'is' if len(note.gone) == 1 else 'are'} gone for good")
+    return f": {', '.join(parts)}" if parts else ""
+
+
+# The cluster's own event beside kschedx's message, in words.
+
+_ELSEWHERE = "another moment"
+"""The usual reason: the pod waits, and the cluster goes on."""
+_MOST_TEXTS = 3
+_MOST_LETTERS = 100
+"""Of one text: other schedulers and extenders write what they like."""
+
+
+def recorded_event_note_text(note: RecordedEvent) -> str:
+    times = f", {note.count:,} times" if note.count > 1 else ""
+    whole, _, fraction = note.last_seen.partition(".")
+    seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if note.last_seen else ""
+    differs = "; ".join(map(contrast_text, note.contrasts))
+    return f"the cluster's own event{seen} {f'differs: {differs}' if differs else 'says the same'}"
+
+
+def recorded_event_facts(note: RecordedEvent) -> dict[str, object]:
+    seen: dict[str, object] = {"count": note.count, "lastSeen": note.last_seen} if note.last_seen else {}
+    return {"message": note.message, "differences": list(map(contrast_text, note.contrasts))} | seen
+
+
+def contrast_text(contrast: Contrast) -> str:
+    """What is different, and what that comes from."""
+    match contrast:
+        case FitsHere():
+            return f"kschedx finds a node for it: {_ELSEWHERE}, or another configuration"
+        case OtherNodeCount(there=there, here=here):
+            return f"it counts {there:,} nodes, the snapshot has {here:,}: {_ELSEWHERE}, or an incomplete snapshot"
+        case OtherCounts(moved=moved):
+            told = (f"{one.there:,} × {_quoted(one.text)} there, {one.here:,} here" for one in moved)
+            return f"{listed(told, _MOST_TEXTS)}: {_ELSEWHERE}"
+        case OtherWords(texts=texts):
+            return f"{_listed(texts)} is how another release says it"
+        case OfUnknownPlugin(texts=texts):
+            return f"{_listed(texts)} is of no plugin that kschedx knows: an extender's, or another scheduler's"
+        case NotFoundHere(texts=texts):
+            return f"{_listed(texts)} is not found here: {_ELSEWHERE}, or another configuration"
+        case FoundHereOnly(texts=texts):
+            return f"{_listed(texts)} is found here only"
+        case NoPreemptionThere():
+            return "it says nothing of preemption: another release, or no preemption there"
+        case OtherPreemption():
+            return f"preemption ended otherwise there: other pods on the nodes at {_ELSEWHERE}, or another release"
+        case OtherRelease():
+            return "the words are those of another release"
+        case _:
+            assert_never(contrast)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return listed(dict.fromkeys(map(_quoted, texts)), _MOST_TEXTS)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1] + "…"}"'
+
+
+# What does not fit together about a pod's storage and devices, and what kube-scheduler makes of it, in words.
+
+_SHOWN_OBJECTS = 3
+
+
+def storage_note_text(note: StorageNote) -> str:
+    match note:
+        case EmptyKind(kind=kind):
+            return _empty(kind)
+        case MissingKind(kind=kind):
+            return _missing(kind)
+        case ClaimVolumeMissing(claim=claim, volume=volume):
+            return (
+                f'claim {claim} names volume "{volume}", which does not exist: kube-scheduler schedules no pod that '
+                "uses it"
+            )
+        case VolumeBoundElsewhere(claim=claim, other=other):
+            whose = f"claim {other}" if other != claim else "an earlier claim of that name (with another uid)"
+            return (
+                f"claim {claim} names volume {note.volume}, but the volume names {whose}: kube-scheduler takes the "
+                "claim's word; the volume controller will call the claim lost"
+            )
+        case ClaimClassMissing(claim=claim, storage_class=storage_class):
+            hint = nearest(storage_class, note.known)
+            return (
+                f'claim {claim} names storage class "{storage_class}", which does not exist'
+                f"{f' ({hint})' if hint else ''}: kube-scheduler waits until the claim is bound"
+            )
+        case SelectedNodeMissing(claim=claim, node=node):
+            return (
+                f'the volume of claim {claim} is to be made for node "{node}", which does not exist: kube-scheduler '
+                "takes no other node until the provisioner gives up"
+            )
+        case EqualVolumes(claim=claim, volumes=volumes):
+            return (
+                f"{len(volumes):,} volumes of equal size fit claim {claim} ({listed(volumes, _SHOWN_OBJECTS)}): "
+                "kube-scheduler takes any of them"
+            )
+        case CSINodesWithoutNode(csi_nodes=gone):
+            those = "it" if len(gone) == 1 else "them"
+            named = f"{count(len(gone), 'CSINode')} without a node ({listed(gone, _SHOWN_OBJECTS)})"
+            return f"{named}: kube-scheduler does not look at {those}"
+        case NodesWithoutCSINode(nodes=bare):
+            named = f"{count(len(bare), 'node')} without a CSINode ({listed(bare, _SHOWN_OBJECTS)})"
+            return f"{named}: kube-scheduler applies no limit on attached volumes there"
+        case CapacitySelectorInvalid(capacity=capacity, error=error):
+            return (
+                f"CSIStorageCapacity {capacity} has a nodeTopology that cannot be read ({error}): kube-scheduler takes "
+                "it to be out of every node's reach"
+            )
+        case SelectorsRefused(refusals=refusals):
+            told = "; ".join(map(_refusal, refusals[:_SHOWN_OBJECTS]))
+            others = f"; and {len(refusals) - _SHOWN_OBJECTS} more" if len(refusals) > _SHOWN_OBJECTS else ""
+            return f"the API server refuses {told}{others}"
+        case _:
+            assert_never(note)
+
+
+def _empty(kind: StorageKind) -> str:
+    match kind:
+        case "PersistentVolumeClaim":
+            return "the cluster has no PersistentVolumeClaim: those of the pod do not exist"
+        case "CSINode":
+            return "the cluster has no CSINode: kube-scheduler applies no limit on attached volumes"
+        case _:
+            assert_never(kind)
+
+
+def _missing(kind: StorageKind) -> str:
+    match kind:
+        case "PersistentVolumeClaim":
+            return "the snapshot holds no PersistentVolumeClaim at all: was the kind left out of the dump?"
+        case "CSINode":
+            return "the snapshot holds no CSINode: no limit on attached volumes is known, so none was applied"
+        case _:
+            assert_never(kind)
+
+
+def _refusal(one: SelectorRefusal) -> str:
+    return f"{one.object}: {one.field}: {one.error.splitlines()[0]}"
+
+
+# Notes in words; a module per subject, as in `explain/notes`.
+#
+# Text is data still: whatever prints it makes it harmless first (`safe.visible`).
+
+
+def note_text(note: Note) -> str:
+    """A line: lower case, no full stop."""
+    if isinstance(note, CycleNote):
+        return cycle_note_text(note)
+    if isinstance(note, RecordedEvent):
+        return recorded_event_note_text(note)
+    if isinstance(note, ExtenderNote):
+        return extender_note_text(note)
+    if isinstance(note, MissingNote):
+        return missing_note_text(note)
+    if isinstance(note, ClusterNote):
+        return cluster_note_text(note)
+    if isinstance(note, StorageNote):
+        return storage_note_text(note)
+    if isinstance(note, AdmissionNote):
+        return admission_note_text(note)
+    if isinstance(note, ClaimNote):
+        return claim_note_text(note)
+    if isinstance(note, QuestionNote):
+        return question_note_text(note)
+    assert_never(note)
+
+
+def note_facts(note: Note) -> dict[str, object]:
+    """What the document carries beside id and text; in some notes that is words too."""
+    if isinstance(note, RecordedEvent):
+        return recorded_event_facts(note)
+    if isinstance(note, DryRun):
+        return dry_run_facts(note)
+    return note.facts

@@ -1,0 +1,399 @@
+"""What changes made by hand do to pods, at once and through the controllers that see them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Never, assert_never, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers import workloads
+from kschedx.controllers.daemon_sets import compares_taints, react_to_nodes
+from kschedx.controllers.replicas import WorkloadChanges
+from kschedx.controllers.update_strategy import Rollout
+from kschedx.controllers.workloads import Owners, Workload, is_controlled, stays_with_node
+from kschedx.errors import InputError, Place, nearest
+from kschedx.explain.setup import Setup
+from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
+from kschedx.kube.types import Node
+from kschedx.kube.workloads import SHORT_NAMES
+from kschedx.simulate import object_changes as other_objects
+from kschedx.simulate.changes import Change, ChangeVerb, Manifest, divided, parse_count
+from kschedx.simulate.node_changes import (
+    bare_name,
+    cordoned,
+    names_node,
+    node_of,
+    node_of_file,
+    nodes_like,
+    with_label,
+    with_taint,
+)
+from kschedx.simulate.object_changes import (
+    merge_objects,
+    require_node,
+    require_pod,
+    require_workload,
+    scalar,
+    with_field,
+    with_value,
+)
+from kschedx.snapshot.edits import with_changed_nodes, without_nodes
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class ChangeEffect(Struct, frozen=True, kw_only=True):
+    """What one change did. Pods are told by `namespace/name`."""
+
+    change: Change
+    made: tuple[str, ...] = ()
+    """Pods that it made, and that wait."""
+    evicted: tuple[str, ...] = ()
+    """Pods that lost their nodes, and come back under their names."""
+    gone: tuple[str, ...] = ()
+    """Pods that are gone for good."""
+    rollouts: tuple[Rollout, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "change": str(self.change),
+            "made": list(self.made),
+            "evicted": list(self.evicted),
+            "gone": list(self.gone),
+        }
+
+
+class Displaced(Struct, frozen=True, kw_only=True):
+    """Pods that lost their nodes to changes: to the changes themselves, or to pods that came with them."""
+
+    moved: tuple[str, ...] = ()
+    """Those that find another, by `namespace/name`."""
+    waiting: tuple[str, ...] = ()
+    """Those that find none."""
+    gone: tuple[str, ...] = ()
+    """Those that nobody makes anew."""
+
+
+def evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
+    """Rows of the pods that taints drive off nodes, as these were and as they are now; those of DaemonSets and of the
+    kubelet are not among them. Who tolerates a taint for some time goes once that is over.
+
+    Source of the rule: processPodOnNode in pkg/controller/tainteviction/taint_eviction.go.
+    """
+    pods = snapshot.pods
+    for before, now in changed:
+        old = {taint for taint in before.spec.taints if taint.effect == NO_EXECUTE}
+        taints = [taint for taint in now.spec.taints if taint.effect == NO_EXECUTE]
+        if old.issuperset(taints):
+            continue
+        for row in pods.on_node(snapshot.cluster.index[now.name]).tolist():
+            if not stays_with_node(pods.owners[row]) and _has_to_go(pods, row, now, comparison=comparison):
+                yield row
+
+
+def _has_to_go(pods: PodTable, row: int, node: Node, *, comparison: bool) -> bool:
+    tolerations = pods.specs[row].tolerations
+    taints = [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+    if untolerated(taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
+        return True
+    return any(
+        one.toleration_seconds is not None and any(tolerates(one, taint, comparison=comparison) for taint in taints)
+        for one in tolerations
+    )
+
+
+# Changes applied to a cluster, one after the other: another cluster.
+#
+# A drain is none of them: it takes decisions, which `what_if` lets be taken between two changes.
+
+
+class ChangedSnapshot(Struct, frozen=True, kw_only=True):
+    """A cluster after some changes."""
+
+    snapshot: Snapshot
+    new: tuple[str, ...] = ()
+    """`namespace/name` of pods that a change made or made wait."""
+    added_nodes: tuple[str, ...] = ()
+
+
+class ClusterChanges(WorkloadChanges):
+    """A cluster that is changed by hand."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        setup: Setup,
+        namespace: str,
+        *,
+        recreate: bool = True,
+        asked: Collection[Workload] = (),
+    ) -> None:
+        """As of the bench; `namespace` is that of what names none."""
+        super().__init__(snapshot, setup, recreate=recreate, asked=asked)
+        self._namespace = namespace
+        self.effects: list[ChangeEffect] = []
+        """Of every change that was made."""
+        self._added_nodes: list[str] = []
+        self._removed: dict[str, Node] = {}
+        """Nodes that a change took away, as they were."""
+
+    @property
+    def changed(self) -> ChangedSnapshot:
+        new = tuple(key for key in self.new if key in self.snapshot.pods.rows)
+        return ChangedSnapshot(snapshot=self.snapshot, new=new, added_nodes=tuple(self._added_nodes))
+
+    def apply(self, change: Change) -> None:
+        """Raises `InputError` with the change."""
+        known, begun = {*self.new}, len(self.rollouts)
+        self._evicted, self._gone = [], []
+        try:
+            self._apply(change)
+            self._try_again()
+        except InputError as error:
+            raise error.at(Place(object=str(change))) from None
+        rollouts = tuple(self.rollouts[begun:])
+        known |= {*self._evicted, *(key for rollout in rollouts for key in rollout.new)}
+        self.effects.append(
+            ChangeEffect(
+                change=change,
+                made=tuple(key for key in self.new if key not in known),
+                evicted=tuple(self._evicted),
+                gone=tuple(self._gone),
+                rollouts=rollouts,
+            )
+        )
+
+    def node(self, change: Change) -> Node:
+        """The only node that a change names. Raises `InputError` with the change."""
+        try:
+            return self._node(change.text)
+        except InputError as error:
+            raise error.at(Place(object=str(change))) from None
+
+    def _node(self, name: str) -> Node:
+        """Raises `InputError` with the nearest name, or with what became of the node."""
+        gone = self._taken_away(name)
+        if gone is not None:
+            raise InputError(f'node "{gone.name}" is gone', hint="an earlier change removes it")
+        return node_of(self.snapshot, name)
+
+    def _taken_away(self, name: str) -> Node | None:
+        """The node that a change has taken away, as it was; None for one that is there, or was never."""
+        bare = bare_name(name)
+        return None if bare in self.snapshot.cluster.index else self._removed.get(bare)
+
+    def _apply(self, change: Change) -> None:
+        text = change.text
+        match change.verb:
+            case ChangeVerb.APPLY:
+                self._apply_objects(change.objects)
+            case ChangeVerb.SCALE:
+                target, number = divided(text, "=", "KIND/NAME=REPLICAS")
+                self._scale(self._workload(target), parse_count(number))
+            case ChangeVerb.CORDON | ChangeVerb.UNCORDON:
+                node = self._node(text)
+                self._put(cordoned(node, unschedulable=change.verb is ChangeVerb.CORDON))
+            case ChangeVerb.DELETE:
+                self._delete(text)
+            case ChangeVerb.ADD_NODES:
+                self._add_nodes(change)
+            case ChangeVerb.REMOVE_NODE:
+                self._remove_node(text)
+            case ChangeVerb.TAINT:
+                name, taint = divided(text, ":", "NODE:KEY=VALUE:EFFECT, or NODE:KEY- to remove")
+                self._put(with_taint(self._node(name), taint))
+            case ChangeVerb.LABEL:
+                name, label = divided(text, ":", "NODE:KEY=VALUE, or NODE:KEY- to remove")
+                self._put(with_label(self._node(name), label))
+            case ChangeVerb.SET:
+                target, rest = divided(text, ":", "KIND/NAME:PATH=VALUE")
+                path, value = divided(rest, "=", "KIND/NAME:PATH=VALUE")
+                self._set(target, path, scalar(value))
+            case ChangeVerb.DRAIN:
+                _not_by_hand()
+            case _:
+                assert_never(change.verb)
+
+    # --- nodes
+
+    def _put(self, node: Node) -> None:
+        before = self.snapshot.cluster.nodes[self.snapshot.cluster.index[node.name]]
+        require_node(before, node)
+        self.snapshot = with_changed_nodes(self.snapshot, [node])
+        self._follow([(before, node)])
+
+    def _follow(self, changed: Sequence[tuple[Node, Node]]) -> None:
+        """What controllers do about nodes that are as the second of each pair now, and were as the first."""
+        comparison = compares_taints(self._setup)
+        leaving = [*evicted_by_taints(self.snapshot, changed, comparison=comparison)]
+        owners = self.snapshot.pods.owners
+        self._recreate([row for row in leaving if is_controlled(owners[row])])
+        self._lose([row for row in leaving if not is_controlled(owners[row])])
+        known = self.snapshot.storage.claims
+        found = react_to_nodes(self.snapshot, self._setup, changed)
+        self.snapshot = found.snapshot
+        self._add(self._allowed_daemons(found.made, known))
+        self._lose(found.gone)
+
+    def _add_nodes(self, change: Change) -> None:
+        number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
+        count = parse_count(number)
+        if not count:
+            raise InputError(f'found "{number}", expected a number from 1 on')
+        template = node_of_file(change.objects, like) if change.objects else self._template(like)
+        added = list(nodes_like(self.snapshot, template, count))
+        self.snapshot = with_changed_nodes(self.snapshot, added)
+        self._added_nodes += [node.name for node in added]
+        self._add_daemons_on(added)
+
+    def _template(self, name: str) -> Node:
+        """The node that others are to be like: one that is there, or that they take the place of."""
+        return self._taken_away(name) or self._node(name)
+
+    def _remove_node(self, name: str) -> None:
+        """Its pods go with it; those with a controller are made anew, unless it is the node that has them."""
+        node = self._node(name)
+        self._removed[node.name] = node
+        row = self.snapshot.cluster.index[node.name]
+        owners = self.snapshot.pods.owners
+        its = self.snapshot.pods.on_node(row).tolist()
+        self._recreate([pod for pod in its if is_controlled(owners[pod]) and not stays_with_node(owners[pod])])
+        self._gone += map(self.snapshot.pods.key, self.snapshot.pods.on_node(row).tolist())
+        self.snapshot = without_nodes(self.snapshot, {row})
+
+    # --- pods and what makes them
+
+    def _workload(self, target: str) -> Workload:
+        """`deploy/web`, in the namespace of the question, or `shop/deploy/web`."""
+        parts = target.split("/")
+        namespace = parts.pop(0) if len(parts) == 3 else self._namespace
+        kind = SHORT_NAMES.get(parts[0].lower().partition(".")[0]) if len(parts) == 2 else None
+        if kind is None:
+            raise InputError(f'"{target}" is no KIND/NAME', hint=self._meant(parts, namespace))
+        workload = Workload(kind, namespace, parts[1])
+        self._require(workload)
+        return workload
+
+    def _meant(self, parts: Sequence[str], namespace: str) -> str:
+        """What a target without a known kind may stand for."""
+        if len(parts) == 2:
+            return nearest("/".join(parts), (f"{kind}/{parts[1]}" for kind in SHORT_NAMES))
+        named = [Workload(*key) for key in self.snapshot.workloads if key[1:] == (namespace, parts[-1])]
+        return f'did you mean "{named[0].reference}"?' if named else "such as deploy/web or sts/db"
+
+    def _require(self, workload: Workload) -> None:
+        snapshot, (kind, namespace, name) = self.snapshot, (workload.kind, workload.namespace, workload.name)
+        if kind == "Pod":
+            if workload.key not in snapshot.pods.rows:
+                here = snapshot.pods.namespaces
+                known = [other for row, other in enumerate(snapshot.pods.names) if here[row] == namespace]
+                raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=nearest(name, known))
+            return
+        if (kind, namespace, name) in snapshot.workloads or Owners(snapshot).members(snapshot.pods, workload):
+            return
+        elsewhere = sorted(ns for k, ns, n in snapshot.workloads if (k, n) == (kind, name))
+        known = [n for k, ns, n in snapshot.workloads if (k, ns) == (kind, namespace)]
+        hint = f"there is one in namespace {elsewhere[0]}: {elsewhere[0]}/{kind.lower()}/{name}" if elsewhere else ""
+        raise InputError(f'no {kind} "{name}" in namespace "{namespace}"', hint=hint or nearest(name, known))
+
+    def _scale(self, workload: Workload, replicas: int) -> None:
+        workloads.require_scalable(workload.kind)
+        self._set_replicas(workload, Owners(self.snapshot).members(self.snapshot.pods, workload), replicas)
+        manifest = workloads.manifest_of(self.snapshot, workload)
+        if manifest is not None:
+            self._keep(workload, workloads.with_replicas(manifest, replicas))
+
+    def _delete(self, target: str) -> None:
+        """A pod with a controller comes back; a workload goes with its pods; a node as with --remove-node."""
+        if names_node(target):
+            self._remove_node(target)
+            return
+        other = other_objects.object_reference(target, self._namespace)
+        if other is not None:
+            self.snapshot = other_objects.delete_object(self.snapshot, other)
+            return
+        workload = self._workload(target)
+        if workload.kind == "Pod":
+            row = self.snapshot.pods.rows[workload.key]
+            if is_controlled(self.snapshot.pods.owners[row]) and self.snapshot.pods.node[row] >= 0:
+                self._recreate([row])
+            else:
+                self._drop([row])
+            return
+        self.refused.pop(workload, None)
+        self._drop(Owners(self.snapshot).members(self.snapshot.pods, workload))
+        left = dict(self.snapshot.workloads)
+        if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
+            self._discount(workload)
+        self.snapshot = replace(self.snapshot, workloads=left)
+
+    # --- manifests
+
+    def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
+        """What pods depend on first, whatever the order of the documents."""
+        placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
+        makers = [one for one in placed if workloads.makes_pods(str(one[0].get("kind")))]
+        others = [one for one, _ in placed if not workloads.makes_pods(str(one.get("kind")))]
+        if others:
+            self._merge(others)
+        for manifest, place in makers:
+            try:
+                self._apply_maker(manifest)
+            except InputError as error:
+                raise error.at(place) from None
+
+    def _merge(self, others: Sequence[Manifest]) -> None:
+        before = self.snapshot.cluster
+        self.snapshot = merge_objects(self.snapshot, others)
+        self._count_what_is_there()
+        cluster = self.snapshot.cluster
+        written = {workloads.name_of(one) for one in others if one.get("kind") == "Node"}
+        nodes = [cluster.nodes[cluster.index[name]] for name in sorted(written)]
+        added = [node for node in nodes if node.name not in before.index]
+        if added:
+            self._added_nodes += [node.name for node in added]
+            self._add_daemons_on(added)
+        self._follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
+
+    def _in_namespace(self, manifest: Manifest) -> dict[str, object]:
+        metadata = manifest.get("metadata")
+        own = cast("dict[str, object]", metadata) if isinstance(metadata, dict) else {}
+        if not workloads.is_namespaced(manifest):
+            return {**manifest, "metadata": own}
+        return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or self._namespace}}
+
+    # --- single fields
+
+    def _set(self, target: str, path: str, value: object) -> None:
+        if names_node(target):
+            node = self._node(target)
+            changed_node = with_field(node, path, value)
+            if changed_node.name != node.name:
+                raise InputError("metadata.name cannot be changed")
+            self._put(changed_node)
+            return
+        other = other_objects.object_reference(target, self._namespace)
+        if other is not None:
+            self.snapshot = other_objects.set_object_field(self.snapshot, other, path, value)
+            self._count_what_is_there()
+            return
+        workload = self._workload(target)
+        if workload.kind == "Pod":
+            row = self.snapshot.pods.rows[workload.key]
+            pod = with_field(self.snapshot.pods[row], path, value)
+            require_pod(self.snapshot.pods[row], pod)
+            self._drop([row])
+            self._add([replace(pod, spec=replace(pod.spec, node_name=""))])
+            return
+        manifest = workloads.manifest_of(self.snapshot, workload)
+        if manifest is None:
+            raise InputError(f"the snapshot has pods of {workload.reference}, and not its manifest")
+        changed = with_value(manifest, path, value)
+        require_workload(manifest, changed)
+        self._apply_maker(changed)
+
+
+def _not_by_hand() -> Never:
+    raise AssertionError("a drain takes decisions")

@@ -1,0 +1,335 @@
+"""A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.apiserver.placement_validation import validate_labels
+from kschedx.apiserver.unknown_fields import unknown_fields
+from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
+from kschedx.apiserver.workload_validation import validate_budget, validate_claims, validate_workload
+from kschedx.errors import InputError, nearest
+from kschedx.fixes.changes import manifest
+from kschedx.kube.decoding import as_new, decode
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.kinds import KINDS, ResourceKind
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
+from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
+from kschedx.simulate.changes import Manifest
+from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_object, without_object
+from kschedx.snapshot.snapshot import Snapshot
+
+T = TypeVar("T")
+
+_PART = re.compile(r"""\.?([^.\[\]]+)|\[([^\]]*)\]""")
+
+
+def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict[str, object]:
+    """The manifest with a field set; `[0]` is an item by its number, `[web]` by its name or, in a map, by its key.
+
+    What the path leads through has to be there, the last part need not. Raises `InputError` with what is there.
+    """
+    changed = _with(manifest, _parts(path), value, path)
+    assert isinstance(changed, dict), "a manifest is a map"
+    return changed
+
+
+def _parts(path: str) -> list[str]:
+    parts = [found.group(1) or found.group(2) or "" for found in _PART.finditer(path)]
+    if not parts or "".join(found.group(0) for found in _PART.finditer(path)) != path:
+        raise InputError(f'"{path}" is no path', hint="such as spec.replicas or spec.template.spec.containers[0].image")
+    return parts
+
+
+def _with(inside: object, parts: list[str], value: object, path: str) -> object:
+    if not parts:
+        return value
+    part, rest = parts[0], parts[1:]
+    if isinstance(inside, Mapping):
+        if rest and part not in inside and _needs_to_be_there(rest):
+            raise _lost(part, path, [str(key) for key in inside])
+        return {**inside, part: _with(inside.get(part, {}), rest, value, path)}
+    if isinstance(inside, list | tuple):
+        names = [str(item.get("name", "")) if isinstance(item, Mapping) else "" for item in inside]
+        number = int(part) if part.isascii() and part.isdigit() else names.index(part) if part in names else -1
+        if not 0 <= number < len(inside):
+            raise _lost(part, path, [name for name in names if name] or [f"0 to {len(inside) - 1}"])
+        return [_with(item, rest, value, path) if index == number else item for index, item in enumerate(inside)]
+    raise _lost(part, path, [])
+
+
+def _needs_to_be_there(rest: list[str]) -> bool:
+    """A missing map can be made on the way to its first key, but a list cannot."""
+    return any(part.isdigit() for part in rest)
+
+
+def _lost(part: str, path: str, known: list[str]) -> InputError:
+    hint = nearest(part, known) or (f"there are {', '.join(sorted(known)[:6])}" if known else "")
+    return InputError(f'{path}: there is no "{part}"', hint=hint)
+
+
+def scalar(text: str) -> object:
+    """As YAML reads it: a number, true, false, null, or JSON; anything else is a text."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
+def with_field(record: T, path: str, value: object) -> T:
+    """A node or a pod with one field set. Raises `InputError` for a field that scheduling does not read."""
+    written = cast("dict[str, object]", msgspec.to_builtins(record))
+    wanted = with_value(written, path, value)
+    changed = decode(msgspec.json.encode(wanted), type(record))
+    if changed == record and wanted != written:
+        raise InputError(f'"{path}" is no field that scheduling reads', hint=_meant(written, path))
+    return changed
+
+
+def _meant(written: object, path: str) -> str:
+    """The nearest field that is known where the path leaves those that are."""
+    for part in _parts(path):
+        if not isinstance(written, Mapping):
+            break
+        if part not in written:
+            return nearest(part, written)
+        written = written[part]
+    return ""
+
+
+# What the API server would not store of what a change makes.
+
+
+def require_node(before: Node, after: Node) -> None:
+    """Raises `InputError` for what is wrong now and was not before."""
+    _require(_of_node(before), _of_node(after))
+
+
+def require_pod(before: Pod, after: Pod) -> None:
+    """Raises `InputError` for what is wrong now and was not before."""
+    _require(_of_pod(before), _of_pod(after))
+
+
+def require_workload(before: Manifest, after: Manifest) -> None:
+    """Raises `InputError` for what is wrong now and was not before, with the nearest field."""
+    for name in ("apiVersion", "kind"):
+        if before.get(name) != after.get(name):
+            raise InputError(f"{name} cannot be changed")
+    named = [one.get("metadata") for one in (before, after)]
+    if not isinstance(named[1], dict) or not isinstance(named[0], dict):
+        raise InputError("metadata is a map")
+    for name in ("name", "namespace"):
+        if named[0].get(name) != named[1].get(name):
+            raise InputError(f"metadata.{name} cannot be changed")
+    _require(_of_workload(before), _of_workload(after))
+
+
+def require_object(before: Manifest, after: Manifest) -> None:
+    """Of an object that makes no pods. Raises `InputError` for what is wrong now and was not before, with the nearest
+    field."""
+    _require(_of_object(before), _of_object(after))
+
+
+def _require(before: Iterable[InputError], after: Iterable[InputError]) -> None:
+    known = {str(error) for error in before}
+    for error in after:
+        if str(error) not in known:
+            raise error
+
+
+def _of_node(node: Node) -> Iterator[InputError]:
+    yield from validate_labels(node.metadata.labels, "metadata.labels")
+    for index, taint in enumerate(node.spec.taints):
+        yield from validate_labels({taint.key: taint.value}, f"spec.taints[{index}]")
+    yield from validate_written_node(node)
+
+
+def _of_pod(pod: Pod) -> Iterator[InputError]:
+    yield from validate_labels(pod.metadata.labels, "metadata.labels")
+    yield from validate_written_pod_spec(pod.spec)
+
+
+def _of_workload(manifest: Manifest) -> Iterator[InputError]:
+    yield from unknown_fields(_as_written(manifest))
+    yield from validate_workload(as_new(manifest))
+
+
+def _of_object(manifest: Manifest) -> Iterator[InputError]:
+    yield from unknown_fields(_as_written(manifest))
+    yield from validate_claims(manifest)
+    yield from validate_budget(manifest)
+
+
+def _as_written(manifest: Manifest) -> Manifest:
+    """Without what an API server adds."""
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return {**{key: value for key, value in manifest.items() if key != "status"}, "metadata": {"name": name}}
+
+
+# The cluster with other objects than pods and what makes them, as `kubectl apply` leaves it.
+
+AppliedManifest = Mapping[str, object]
+
+
+def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
+    """Of one name the manifest counts, but what claims and volumes are bound to stays. Raises `InputError`."""
+    nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
+    others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
+    if others:
+        snapshot = with_applied(snapshot, others)
+    if nodes:
+        cluster = snapshot.cluster
+        written = Snapshot.from_objects(nodes).cluster.nodes
+        known = {node.name: cluster.nodes[cluster.index[node.name]] for node in written if node.name in cluster.index}
+        snapshot = with_changed_nodes(snapshot, [_with_status_of(known.get(node.name), node) for node in written])
+    return snapshot
+
+
+def _with_status_of(known: Node | None, written: Node) -> Node:
+    """What a node offers is its kubelet's to say; a manifest of a node that is there rarely has it."""
+    if known is None or written.status.allocatable:
+        return written
+    return replace(written, status=known.status)
+
+
+# Changes of single objects that are neither pods nor nodes nor make pods: claims, classes, budgets, quotas.
+
+_FIXED: Mapping[str, tuple[str, ...]] = {
+    "PersistentVolume": ("spec.csi", "spec.hostPath", "spec.local", "spec.volumeMode"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
+    "PriorityClass": ("value", "preemptionPolicy"),
+    "ResourceClaim": ("spec",),
+    "ResourceClaimTemplate": ("spec",),
+    "RuntimeClass": ("handler",),
+    "StorageClass": ("provisioner", "volumeBindingMode"),
+}
+"""Fields that the API server lets nobody change."""
+_FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
+    "PersistentVolume": ("spec.nodeAffinity",),
+    "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
+}
+"""Fields that may be given a value, but no other one."""
+
+
+class ObjectReference(Struct, frozen=True, kw_only=True):
+    """One object of a kind; without a namespace where the kind has none."""
+
+    kind: ResourceKind
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f'{self.kind.name} "{self.name}"' + (f' in namespace "{self.namespace}"' if self.namespace else "")
+
+
+def object_reference(target: str, namespace: str) -> ObjectReference | None:
+    """`pdb/web`, in the namespace of the question, or `shop/pdb/web`; None where that is no kind that is kept so."""
+    parts = target.split("/")
+    within = parts.pop(0) if len(parts) == 3 else namespace
+    kind = _kind(parts[0].lower()) if len(parts) == 2 else None
+    if kind is None:
+        return None
+    return ObjectReference(kind=kind, namespace=within if kind.is_namespaced else "", name=parts[1])
+
+
+def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
+    """Raises `InputError` for an object that is not there, or that the API server keeps while it is used, and for a
+    namespace with pods."""
+    found = _found(snapshot, one)
+    if isinstance(found, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
+        raise InputError(f"the pods of {one} would go with it, which is not worked out", hint="delete what makes them")
+    user = _user(snapshot, found)
+    if user:
+        raise InputError(f"{one} stays as long as it is used: {user}")
+    return without_object(snapshot, one.kind, found)
+
+
+def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, value: object) -> Snapshot:
+    """With one field set. Raises `InputError`."""
+    before = _found(snapshot, one)
+    written = manifest(one.kind.api_version, one.kind.name, before)
+    require_object(written, with_value(written, path, value))
+    after = with_field(before, path, value)
+    if (after.metadata.name, after.metadata.namespace) != (before.metadata.name, before.metadata.namespace):
+        raise InputError("metadata.name and metadata.namespace cannot be changed")
+    for field in _fixed(before, one.kind):
+        if _at(before, field) != _at(after, field):
+            hint = "delete it, and apply another one with -f"
+            raise InputError(f"{field} of a {one.kind.name} cannot be changed", hint=hint)
+    if isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
+        after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts anew
+    return with_object(snapshot, one.kind, after)
+
+
+def _fixed(before: object, kind: ResourceKind) -> Iterator[str]:
+    """Paths of the fields that nobody changes, of the object as it is."""
+    yield from _FIXED.get(kind.key, ())
+    if isinstance(before, PersistentVolumeClaim) and before.status.phase != "Bound":
+        yield "spec.resources"  # only a volume that is there can grow
+    empty = kind.record() if kind.record is not None else None
+    yield from (field for field in _FIXED_ONCE_SET.get(kind.key, ()) if _at(before, field) != _at(empty, field))
+
+
+def _at(record: object, path: str) -> object:
+    """The field of a record."""
+    found = msgspec.to_builtins(record)
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def _kind(word: str) -> ResourceKind | None:
+    """What kubectl calls a kind; with its group where several have the name."""
+    for kind in KINDS.values():
+        if kind.record is None or kind.template or kind.key in ("Pod", "Node"):
+            continue
+        name = kind.name.lower()
+        if word in (name, kind.plural, kind.resource, f"{name}.{kind.group}", *kind.short_names):
+            return kind
+    return None
+
+
+def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Any]:
+    """As they stand: claims and volumes may have been bound since they were read."""
+    if kind.record is PersistentVolumeClaim:
+        return snapshot.storage.claims.values()
+    if kind.record is PersistentVolume:
+        return snapshot.storage.volumes.values()
+    if kind.record is ResourceClaim:
+        return snapshot.devices.claims.values()
+    return () if kind.record is None else snapshot.of(kind.record)
+
+
+def _found(snapshot: Snapshot, one: ObjectReference) -> Any:
+    known = {(it.metadata.namespace, it.metadata.name): it for it in _all(snapshot, one.kind)}
+    if (one.namespace, one.name) in known:
+        return known[one.namespace, one.name]
+    here = [name for namespace, name in known if namespace == one.namespace]
+    elsewhere = sorted(namespace for namespace, name in known if name == one.name)
+    hint = f"there is one in namespace {elsewhere[0]}" if elsewhere else nearest(one.name, here)
+    raise InputError(f"no {one}", hint=hint)
+
+
+def _user(snapshot: Snapshot, found: object) -> str:
+    """Who makes the API server keep an object that is deleted."""
+    pods = snapshot.pods
+    match found:
+        case PersistentVolumeClaim():
+            users = [row for row in pods.claiming(found.key) if pods.node_names[row]]  # finished or not
+            return f"by pod {pods.key(users[0])}" if users else ""
+        case PersistentVolume():
+            claim = found.spec.claim_ref
+            is_bound = claim is not None and f"{claim.namespace}/{claim.name}" in snapshot.storage.claims
+            return f"by claim {claim.namespace}/{claim.name}" if claim is not None and is_bound else ""
+        case ResourceClaim():
+            users_of = found.status.reserved_for
+            return f"by {users_of[0].resource}/{users_of[0].name}" if users_of else ""
+        case _:
+            return ""

@@ -1,0 +1,54 @@
+"""What a profile makes of the nodes, once it has placed the pods that run: all of them are taken off their nodes and
+then decided about one after another, in queue order. That is where a cluster comes to as its pods are replaced; what
+happens to each pod alone does not add up to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec.structs import replace
+
+from kschedx.controllers.workloads import evict
+from kschedx.explain.difference import Filling
+from kschedx.explain.setup import Setup
+from kschedx.simulate.simulation import PODS
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.snapshot import Snapshot
+
+RESOURCES = ("cpu", "memory", PODS)
+
+
+def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Filling:
+    """The nodes after these pods, which run, were placed anew. All others stay where they are."""
+    if len(setup.profiles) == 1:
+        # as where pods are compared, a single profile stands for whatever the other side calls it
+        setup = replace(setup, forced_profile=setup.profiles[0].scheduler_name)
+    simulator = Simulator(snapshot, setup, SimulationOptions())
+    for row in rows:
+        evict(simulator.run, row, waits=True)
+    pods = simulator.run.cluster.pods
+    simulator.queue.run(simulator.queue.order(rows))
+    pending = tuple(pods.key(row) for row in rows if pods.node[row] < 0)
+    return filling(simulator.run.scheduler.nodes, pending)
+
+
+def filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:
+    """The nodes as they are."""
+    pods = nodes.pods
+    stays = pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
+    used = nodes.count_where(~stays) > 0
+    at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
+    requested = np.column_stack([nodes.requested[:, at], nodes.pod_count])[used]
+    allocatable = np.column_stack([nodes.allocatable[:, at], nodes.allowed_pods])[used]
+    percent = 100 * requested // np.maximum(allocatable, 1)
+    return Filling(
+        nodes=len(nodes),
+        in_use=int(used.sum()),
+        unused=tuple(nodes.names[row] for row in np.flatnonzero(~used).tolist()),
+        requested=dict(zip(RESOURCES, requested.sum(axis=0).tolist(), strict=True)),
+        allocatable=dict(zip(RESOURCES, allocatable.sum(axis=0).tolist(), strict=True)),
+        fullest=dict(zip(RESOURCES, percent.max(axis=0, initial=0).tolist(), strict=True)),
+        pending=pending,
+    )

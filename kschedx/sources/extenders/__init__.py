@@ -1,1 +1,0 @@
-"""Requests to scheduler extenders, and recordings of what they answered."""

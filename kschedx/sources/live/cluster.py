@@ -1,0 +1,263 @@
+"""Which kinds an API server serves, and in which versions: one request, so that no list is asked for in vain.
+
+Servers of 1.26 and later answer with every resource of every group (APIGroupDiscoveryList), older ones with the groups
+and their versions (APIGroupList). Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/discovery/aggregated.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, Place
+from kschedx.kube.kinds import KINDS, ResourceKind
+from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, within
+from kschedx.sources.live.lists import ListPage, Restarted, pages
+
+PATH = "/apis"
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+_ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))
+_KEPT_TO_ITSELF = (403, 404, 406)
+
+
+class _Named(Struct, frozen=True):
+    name: str = ""
+
+
+class _Resource(Struct, frozen=True):
+    resource: str = ""
+
+
+class _Version(Struct, frozen=True):
+    version: str = ""
+    resources: tuple[_Resource, ...] | None = None
+    freshness: str = ""
+
+
+class _Group(Struct, frozen=True):
+    metadata: _Named = _Named()
+    name: str = ""
+    versions: tuple[_Version, ...] = ()
+
+
+class _Groups(Struct, frozen=True):
+    kind: str = ""
+    items: tuple[_Group, ...] = ()
+    groups: tuple[_Group, ...] = ()
+
+
+_DECODER = msgspec.json.Decoder(_Groups)
+
+
+class Discovery(Struct, frozen=True, kw_only=True):
+    """What a server says that it serves."""
+
+    groups: Mapping[str, Mapping[str, frozenset[str] | None]] | None = None
+    """Group, version and plurals; None for plurals that are not told, or for a server that tells nothing at all."""
+
+    def versions(self, kind: ResourceKind) -> tuple[str, ...]:
+        """In which a kind may be asked for, the first at the front; empty where it is not served."""
+        if self.groups is None or not kind.group:
+            return kind.versions
+        served = self.groups.get(kind.group, {})
+        return tuple(
+            version
+            for version in kind.versions
+            if version in served and ((plurals := served[version]) is None or kind.plural in plurals)
+        )
+
+
+def discover(server: ApiServer) -> Discovery:
+    """Ask the server. Raises `InputError` where it does not answer."""
+    place = Place(source=server.url, object=PATH)
+    try:
+        body = within(server.timeout + GRACE, lambda: server.get(PATH, accept=_ACCEPT), lambda: server.late(place))
+    except RefusedError as refused:
+        if refused.status not in _KEPT_TO_ITSELF:
+            raise
+        return Discovery()
+    try:
+        answer = _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Discovery()
+    if not answer.kind.endswith(("GroupDiscoveryList", "GroupList")):
+        return Discovery()
+    groups = {
+        group.name or group.metadata.name: {one.version: _plurals(one) for one in group.versions}
+        for group in (*answer.items, *answer.groups)
+    }
+    return Discovery(groups=groups)
+
+
+def _plurals(version: _Version) -> frozenset[str] | None:
+    """None where the server does not say, or where what it remembers of another server is old."""
+    if version.resources is None or version.freshness == "Stale":
+        return None
+    return frozenset(one.resource for one in version.resources)
+
+
+# Every kind of a live cluster that scheduling reads, several at a time.
+
+THREADS = 4
+"""Lists that are taken at the same time."""
+WAITING = 4
+"""Pages that may wait to be decoded."""
+TICK = 0.2
+"""Seconds between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A kind whose objects cannot be had: forbidden (403), or not served (404)."""
+
+    kind: str
+    forbidden: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Nothing came for a while."""
+
+
+Event: TypeAlias = ListPage | Restarted | Unread | Tick
+
+
+_ADDRESS = "the address of a cluster's API server is needed"
+_VERSION = re.compile(r"v?[0-9]+\.[0-9]+")
+_IMPERSONATION = "cannot impersonate"
+"""In the words of a server that does not let who asks be somebody else; then it answers nothing at all."""
+
+
+class _ServerVersion(msgspec.Struct, rename="camel"):
+    git_version: msgspec.Raw = msgspec.Raw(b'""')
+
+
+def server_version(server: ApiServer) -> str:
+    """`v1.36.2`; empty where the server keeps it to itself, or says what is no version.
+
+    The first thing to ask: it shows whether the server is there and knows who asks. Raises `InputError` where not.
+    """
+    place = Place(source=server.url, object="/version")
+    try:
+        body = within(server.timeout + GRACE, lambda: server.get("/version"), lambda: server.late(place))
+        told = msgspec.json.decode(msgspec.json.decode(body, type=_ServerVersion).git_version)
+        return told if isinstance(told, str) and _VERSION.match(told) else ""
+    except RefusedError as refused:
+        if (refused.status not in (403, 404) and refused.status < 500) or _IMPERSONATION in refused.message:
+            raise
+        return ""
+    except msgspec.ValidationError:
+        return ""
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InputError("no API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
+
+
+def read(
+    server: ApiServer, kinds: Sequence[ResourceKind] = tuple(KINDS.values()), *, namespace: str = ""
+) -> Iterator[Event]:
+    """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked.
+
+    Of a kind that is namespaced, only the objects of `namespace`, if one is given. What the server does not serve is
+    not asked for.
+    """
+    found = discover(server)
+    served = {kind.key: found.versions(kind) for kind in kinds}
+    for kind in kinds:
+        if not served[kind.key]:
+            yield Unread(kind=kind.key, forbidden=False)
+    there = [replace(kind, versions=served[kind.key]) for kind in kinds if served[kind.key]]
+    reading = _Reading(server, there, namespace)
+    try:
+        yield from reading.events()
+    finally:
+        server.stopped.set()
+
+
+class _Reading:
+    """Threads that take lists, and a queue from them to the one that decodes."""
+
+    def __init__(self, server: ApiServer, kinds: Sequence[ResourceKind], namespace: str) -> None:
+        self._server = server
+        self._namespace = namespace
+        self._waiting = deque(sorted(kinds, key=lambda kind: not kind.is_numerous))
+        self._left = len(kinds)
+        self._events: queue.Queue[Event | _End | Exception] = queue.Queue(WAITING)
+        self._asked: dict[int, tuple[ResourceKind, float]] = {}
+        """Thread to what it is asking for, and since when."""
+
+    def events(self) -> Iterator[Event]:
+        for _ in range(min(THREADS, self._left)):
+            threading.Thread(target=self._work, daemon=True).start()
+        while self._left:
+            try:
+                event = self._events.get(timeout=TICK)
+            except queue.Empty:
+                self._check_clock()
+                yield Tick()
+                continue
+            if isinstance(event, Exception):
+                raise event
+            if isinstance(event, _End):
+                self._left -= 1
+            else:
+                yield event
+
+    def _check_clock(self) -> None:
+        """A thread can hang where no timeout reaches it, as in looking up a name."""
+        now = time.monotonic()
+        for kind, since in list(self._asked.values()):
+            if now - since > self._server.timeout + GRACE:
+                raise self._server.late(Place(source=self._server.url, object=kind.resource))
+
+    def _work(self) -> None:
+        try:
+            while self._waiting and not self._server.stopped.is_set():
+                try:
+                    kind = self._waiting.popleft()
+                except IndexError:
+                    return
+                self._take(kind)
+                self._put(_End())
+        except Exception as error:  # noqa: BLE001 - raised again where the events are read
+            self._put(error)
+
+    def _take(self, kind: ResourceKind) -> None:
+        me = threading.get_ident()
+        self._asked[me] = (kind, time.monotonic())
+        try:
+            for event in pages(self._server, kind, self._namespace):
+                del self._asked[me]
+                self._put(event)
+                self._asked[me] = (kind, time.monotonic())
+        except RefusedError as refused:
+            if refused.status not in (403, 404):
+                raise
+            if refused.status == 404 and not kind.group:
+                place = Place(source=self._server.url)
+                raise InputError(f"no API server: it knows no {kind.resource}", place=place, hint=_ADDRESS) from None
+            self._put(Unread(kind=kind.key, forbidden=refused.status == 403))
+        finally:
+            self._asked.pop(me, None)
+
+    def _put(self, event: Event | _End | Exception) -> None:
+        while not self._server.stopped.is_set():
+            try:
+                self._events.put(event, timeout=TICK)
+                return
+            except queue.Full:
+                continue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """A list has been taken."""

@@ -1,0 +1,284 @@
+"""Login plugins: programs that a kubeconfig names, which print an ExecCredential.
+
+What a plugin writes to its standard error goes to ours, as with kubectl, and nowhere else.
+
+Upstream: client-go's plugin/pkg/client/auth/exec.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct, field
+
+from kschedx.errors import InputError, Place
+from kschedx.sources.live.kubeconfig import ExecPlugin, KubeconfigCluster
+
+GROUP = "client.authentication.k8s.io"
+_VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+_MODES = ("", "Never", "IfAvailable", "Always")
+LONGEST = 1 << 20
+"""Bytes of an ExecCredential; what prints more is none."""
+
+
+class Credential(Struct, frozen=True, kw_only=True, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+
+
+class _Answer(Struct, frozen=True, kw_only=True):
+    api_version: str = field(default="", name="apiVersion")
+    kind: str = ""
+    status: Credential | None = None
+
+
+def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout: float) -> Credential:
+    """What the plugin says in its status. One that takes longer than `timeout` seconds is ended with its children,
+    unless a person may be typing, who can end it with Ctrl-C. Raises `InputError`."""
+    name = f'the login plugin "{plugin.command}"'
+    if plugin.api_version not in _VERSIONS:
+        allowed = " and ".join(_VERSIONS)
+        raise InputError(f'{name} has the apiVersion "{plugin.api_version}", allowed are {allowed}', place=place)
+    if not plugin.interactive_mode and plugin.api_version == _VERSIONS[0]:
+        allowed = ", ".join(_MODES[1:])
+        raise InputError(f"{name} has no interactiveMode, allowed are {allowed}", place=place)
+    if plugin.interactive_mode not in _MODES:
+        message = f'{name} has the interactiveMode "{plugin.interactive_mode}", allowed are {", ".join(_MODES[1:])}'
+        raise InputError(message, place=place)
+    if not plugin.command or shutil.which(plugin.command) is None:
+        hint = plugin.install_hint.strip().partition("\n")[0]
+        raise InputError(f"{name} is not installed", place=place, hint=hint)
+    has_person = sys.stdin is not None and sys.stdin.isatty()
+    if plugin.interactive_mode == "Always" and not has_person:
+        raise InputError(f"{name} asks a person, and standard input is no terminal", place=place)
+    is_interactive = has_person and plugin.interactive_mode != "Never"
+    environment = _environment(plugin, cluster, is_interactive=is_interactive, place=place)
+    try:
+        printed = _printed(plugin, environment, is_interactive=is_interactive, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise InputError(f"{name} took longer than {timeout:g} s", place=place) from None
+    except subprocess.CalledProcessError as error:
+        raise InputError(f"{name} failed: its exit code is {error.returncode}", place=place) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it cannot be started"
+        raise InputError(f"{name} cannot be started: {reason.lower()}", place=place) from None
+    return _decoded(printed, plugin, name, place)
+
+
+def _environment(
+    plugin: ExecPlugin, cluster: KubeconfigCluster, *, is_interactive: bool, place: Place
+) -> Mapping[str, str]:
+    own: dict[str, str] = {}
+    for variable in plugin.env:
+        if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
+            raise InputError(f'"{variable.name}" is no name of an environment variable', place=place)
+        own[variable.name] = variable.value
+    spec: dict[str, object] = {"interactive": is_interactive}
+    if plugin.provide_cluster_info:
+        told = {
+            "server": cluster.server,
+            "tls-server-name": cluster.tls_server_name,
+            "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+            "certificate-authority-data": cluster.certificate_authority_data,
+            "proxy-url": cluster.proxy_url,
+        }
+        spec["cluster"] = {key: value for key, value in told.items() if value}
+    asked = {"kind": "ExecCredential", "apiVersion": plugin.api_version, "spec": spec}
+    return os.environ | own | {"KUBERNETES_EXEC_INFO": json.dumps(asked)}
+
+
+def _printed(plugin: ExecPlugin, environment: Mapping[str, str], *, is_interactive: bool, timeout: float) -> bytes:
+    # a group of its own, so that it can be ended with its children; but not where it reads from the terminal, which is
+    # the foreground group's alone
+    process = subprocess.Popen(
+        [plugin.command, *plugin.args],
+        stdin=None if is_interactive else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=dict(environment),
+        start_new_session=not is_interactive,
+    )
+    with _ended_at_last(process, has_group=not is_interactive):
+        printed = _read_within(process, None if is_interactive else timeout)
+        if len(printed) <= LONGEST and process.wait():
+            raise subprocess.CalledProcessError(process.returncode, plugin.command)
+    return printed
+
+
+@contextlib.contextmanager
+def _ended_at_last(process: subprocess.Popen[bytes], *, has_group: bool) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        if has_group:
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> bytes:
+    """Until it closes its output; a child that keeps it open is waited for no longer than the plugin is."""
+    assert process.stdout is not None
+    stream = process.stdout
+    parts: list[bytes] = []
+
+    def read() -> None:
+        size = 0
+        with contextlib.suppress(OSError, ValueError):
+            while size <= LONGEST and (part := os.read(stream.fileno(), 1 << 16)):
+                parts.append(part)
+                size += len(part)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(timeout)
+    if reader.is_alive():
+        raise subprocess.TimeoutExpired(process.args, timeout or 0)
+    printed = b"".join(parts)
+    if len(printed) <= LONGEST:
+        process.wait(timeout)
+    return printed
+
+
+def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Credential:
+    try:
+        answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        # not a word of what it prints is told: it may be a secret
+        raise InputError(f"{name} prints no ExecCredential", place=place) from None
+    if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
+        raise InputError(f'{name} prints no ExecCredential of "{plugin.api_version}"', place=place)
+    status = answer.status
+    if status is None:
+        raise InputError(f"{name} gives no status", place=place)
+    if bool(status.client_certificate_data) is not bool(status.client_key_data):
+        raise InputError(f"{name} gives a certificate or a key without the other", place=place)
+    if not status.token and not status.client_certificate_data:
+        message = f"{name} gives neither a token nor clientCertificateData and clientKeyData"
+        raise InputError(message, place=place)
+    return status
+
+
+# The login of `auth-provider: oidc`: an ID token, renewed at the identity provider once it has expired.
+#
+# The new tokens are used and not written back: kschedx changes no kubeconfig.
+#
+# Upstream: client-go's plugin/pkg/client/auth/oidc.
+
+_EARLY = 10.0
+"""Seconds before its end from which a token is no longer used."""
+_LONGEST = 1 << 20
+"""Bytes of an answer."""
+
+
+class _Claims(Struct, frozen=True):
+    exp: float = 0.0
+
+
+class _Discovery(Struct, frozen=True):
+    token_endpoint: str = ""
+
+
+class _Tokens(Struct, frozen=True):
+    id_token: str = ""
+
+
+def id_token(config: Mapping[str, str], place: Place, *, timeout: float) -> str:
+    """The token that the API server takes. Raises `InputError`."""
+    token = config.get("id-token", "")
+    if token and _is_fresh(token):
+        return token
+    for needed in ("idp-issuer-url", "client-id", "refresh-token"):
+        if not config.get(needed):
+            raise InputError(f"the ID token has expired, and without {needed} there is no new one", place=place)
+    return _renewed(config, place, timeout)
+
+
+def _is_fresh(token: str) -> bool:
+    parts = token.split(".")
+    if len(parts) != 3:
+        return False
+    try:
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=="), type=_Claims)
+    except (binascii.Error, msgspec.DecodeError, ValueError):
+        return False
+    return claims.exp - _EARLY > time.time()
+
+
+def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
+    import urllib3
+
+    issuer = config["idp-issuer-url"].rstrip("/")
+    if not issuer.startswith("https://"):
+        raise InputError("idp-issuer-url: expected a URL with https://", place=place)
+    pool = urllib3.PoolManager(ssl_context=_trust(config, place))
+
+    def answer(method: str, url: str, body: str | None = None) -> bytes:
+        if not url.startswith("https://"):
+            raise InputError(f"the identity provider {issuer} has a token endpoint without https://", place=place)
+        try:
+            response = pool.request(
+                method,
+                url,
+                body=body,
+                headers={"Content-Type": "application/x-www-form-urlencoded"} if body else {},
+                preload_content=False,
+                redirect=False,
+                retries=False,
+                timeout=timeout,
+            )
+            with response:
+                read = response.read(_LONGEST)
+        except urllib3.exceptions.SSLError:
+            message = f"the identity provider {issuer} has a certificate that nobody vouches for"
+            hint = "idp-certificate-authority says whom to trust"
+            raise InputError(message, place=place, hint=hint) from None
+        except (urllib3.exceptions.HTTPError, OSError, ValueError):
+            raise InputError(f"the identity provider {issuer} cannot be reached", place=place) from None
+        if response.status != 200:
+            message = f"the identity provider {issuer} answers {response.status} {response.reason or ''}".rstrip()
+            raise InputError(message, place=place, hint="log in again")
+        return read
+
+    try:
+        found = msgspec.json.decode(answer("GET", f"{issuer}/.well-known/openid-configuration"), type=_Discovery)
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": config["refresh-token"],
+            "client_id": config["client-id"],
+            "client_secret": config.get("client-secret", ""),
+        }
+        tokens = msgspec.json.decode(answer("POST", found.token_endpoint, urlencode(form)), type=_Tokens)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InputError(f"the identity provider {issuer} answers what is not understood", place=place) from None
+    if not tokens.id_token:
+        raise InputError(f"the identity provider {issuer} gives no ID token", place=place, hint="log in again")
+    return tokens.id_token
+
+
+def _trust(config: Mapping[str, str], place: Place) -> ssl.SSLContext:
+    try:
+        data = config.get("idp-certificate-authority-data", "")
+        if data:
+            return ssl.create_default_context(cadata=base64.b64decode(data, validate=True).decode("ascii"))
+        return ssl.create_default_context(cafile=config.get("idp-certificate-authority") or None)
+    except (binascii.Error, OSError, ValueError):
+        raise InputError("idp-certificate-authority cannot be used", place=place) from None

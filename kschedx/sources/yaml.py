@@ -1,0 +1,445 @@
+"""What a YAML scalar means to Kubernetes: the reading of go-yaml v2, which kubectl uses.
+
+Neither pyyaml's reading (`12:30` is not 750, a date stays text, `1e3` and `0o17` are numbers) nor YAML 1.2's (`yes`,
+`on` and `y` are true, `0777` is 511). kubectl makes JSON of it without knowing the fields' types, so that a label's
+value `yes` arrives as true and is refused; a string must be quoted. Upstream: `resolve` in go.yaml.in/yaml/v2,
+resolve.go; and sigs.k8s.io/yaml, yaml.go.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import math
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place
+
+if TYPE_CHECKING:
+    from yaml.error import Mark
+    from yaml.events import CollectionStartEvent, ScalarEvent
+
+Scalar = str | int | float | bool | None
+
+_TRUE = frozenset(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"))
+_FALSE = frozenset(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"))
+_NULL = frozenset(("", "~", "null", "Null", "NULL"))
+_NOT_FINITE = frozenset(sign + name for sign in ("", "+", "-") for name in (".inf", ".Inf", ".INF")) | frozenset(
+    (".nan", ".NaN", ".NAN")
+)
+_INTEGER = re.compile(r"([-+]?)(0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+
+_TAG = "tag:yaml.org,2002:"
+_TYPES: dict[str, tuple[type, ...]] = {  # by the tag's short name
+    "bool": (bool,),
+    "int": (int,),
+    "float": (float, int),
+    "null": (type(None),),
+    "timestamp": (),
+}
+
+
+def resolve(text: str, tag: str | None = None) -> Scalar:
+    """The value of an unquoted scalar, or of any scalar with an explicit tag.
+
+    Raises ValueError for a tag that does not fit the text, and for what JSON has no number for.
+    """
+    kind = (tag or "").removeprefix(_TAG)
+    if tag and kind == "binary":
+        return _binary(text)
+    if tag and kind not in _TYPES:
+        return text
+    value = _plain(text)
+    if kind and kind != "timestamp" and type(value) not in _TYPES[kind]:
+        raise ValueError(f'"{text}" is no !!{kind}')
+    return value
+
+
+def mapping_key(value: Scalar) -> str:
+    """A mapping's key as JSON has it. Raises ValueError for null."""
+    match value:
+        case None:
+            raise ValueError("null cannot be a key")
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return _short_float(value)
+        case _:
+            return str(value)
+
+
+def _plain(text: str) -> Scalar:
+    if text in _NULL:
+        return None
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    if text in _NOT_FINITE:
+        raise ValueError(f"{text} cannot be used: JSON has no such number")
+    if text[0] in "+-0123456789":
+        bare = text.replace("_", "")
+        integer = _integer(bare)
+        return integer if integer is not None else _float(bare, text)
+    return _float(text, text) if text[0] == "." else text
+
+
+def _integer(text: str) -> int | None:
+    """As Go's ParseInt with base 0, or ParseUint: None for what 64 bits cannot hold."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    sign, digits = match.groups()
+    if digits[:2].lower() in ("0x", "0o", "0b"):
+        value = int(digits, 0)
+    elif digits.startswith("0"):
+        value = int(digits, 8)
+    elif len(digits) > 20:
+        return None
+    else:
+        value = int(digits)
+    if sign == "-":
+        return -value if value <= 1 << 63 else None
+    return value if value < 1 << (63 if sign else 64) else None
+
+
+def _float(text: str, otherwise: str) -> int | float | str:
+    if not _FLOAT.fullmatch(text):
+        return otherwise
+    value = float(text)
+    return as_number(value) if math.isfinite(value) else otherwise
+
+
+def as_number(value: float) -> int | float:
+    """A float as it comes out of Go's JSON: without a fraction it is an integer."""
+    return int(value) if value.is_integer() and abs(value) < 1 << 63 else value
+
+
+def _binary(text: str) -> str:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True).decode(errors="replace")
+    except binascii.Error:
+        raise ValueError("!!binary is not valid base64") from None
+
+
+def _short_float(value: float) -> str:
+    """The shortest text that reads back as the same 32-bit float: Go's FormatFloat(value, 'g', -1, 32)."""
+    narrow = struct.pack("f", value)
+    (value,) = struct.unpack("f", narrow)
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    precision = next(digits for digits in range(9) if struct.pack("f", float(f"{value:.{digits}e}")) == narrow)
+    text = f"{value:.{precision}e}"
+    power = int(text.partition("e")[2])
+    return f"{float(text):.{max(precision - power, 0)}f}" if -4 <= power < 6 else text
+
+
+# YAML as kubectl reads it, with the line of everything that can be wrong.
+#
+# pyyaml (libyaml) finds the structure; what scalars mean is `yaml_scalars`' subject. Where go-yaml v2 and the YAML
+# specification differ, this follows go-yaml: a merge key (`<<`) takes effect where it stands, so that it overrides
+# the
+# keys before it and not those after it. Unlike in kubectl, which takes the last, a key that is written twice is an
+# error.
+
+Value = Scalar | list["Value"] | dict[str, "Value"]
+
+MAX_DEPTH = 200
+MAX_DOCUMENT = 8 << 20
+"""Bytes, as libyaml reads a megabyte in a second; an API server stores objects of less than 2 MB."""
+MAX_REPEATED = 32 << 20
+"""Characters that aliases stand for."""
+
+# the look back comes last, so that the search for the dashes is fast
+_SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
+_NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
+
+
+class Text(Struct, frozen=True, kw_only=True):
+    """The text of one document of a file."""
+
+    text: bytes
+    number: int
+    """Of the documents that are not empty, from 1."""
+    line: int
+    """The file's line that the text begins with."""
+
+
+class YamlDocument(Struct, frozen=True, kw_only=True):
+    """What one document says."""
+
+    value: Value
+    line: int
+    """Where its first key is."""
+    item_lines: tuple[int, ...]
+    """Where each of its `items` begins, or of its elements if it is a sequence."""
+
+
+def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
+    """The documents between the `---` lines, without those that are empty.
+
+    As in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
+    """
+    text = text.removeprefix(b"\xef\xbb\xbf")
+    number, start, line = 0, 0, first_line
+    for separator in itertools.chain(_SEPARATOR.finditer(text), (None,)):
+        end = separator.start() if separator else len(text)
+        if not _NOTHING.fullmatch(text, start, end):
+            number += 1
+            yield Text(text=text[start:end], number=number, line=line)
+        if separator is None:
+            return
+        line += text.count(b"\n", start, separator.end())
+        after = separator[1].strip()
+        if after and not after.startswith(b"#"):
+            shown = ascii(after.decode(errors="replace")[:30])
+            message = f"{shown} on the line of a document separator: only a comment may follow ---"
+            raise InputError(message, place=Place(source=source, line=line))
+        start = separator.end()
+
+
+def load(document: Text, *, source: str) -> YamlDocument | None:
+    """None for a document that holds nothing, or null. Raises InputError with the line."""
+    import yaml
+
+    reader = _Reader(document, source)
+    if len(document.text) > MAX_DOCUMENT:
+        message = f"a YAML document of more than {MAX_DOCUMENT >> 20} MB that cannot be read in pieces"
+        reader.fail(message, line=0, hint="lists can be longer, as `kubectl get -o yaml` writes them")
+    try:
+        return reader.read()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        context = f" ({error.context})" if error.context else ""
+        where = f", at column {mark.column + 1}" if mark else ""
+        line = mark.line if mark else 0
+        # libyaml notices the end of the text on the line after the last
+        last = document.text.rstrip().count(b"\n")
+        hint = "YAML is indented with spaces, not with tabs" if mark and _is_tab(document.text, mark) else ""
+        reader.fail(f"not valid YAML: {error.problem}{context}{where}", line=min(line, last), hint=hint)
+    except yaml.YAMLError as error:
+        what = str(error).splitlines()[0]
+        position = getattr(error, "position", 0)
+        reader.fail(f"not valid YAML: {what}", line=document.text[:position].count(b"\n"))
+
+
+def value_in(text: str) -> Value:
+    """What the YAML in a field of an object says, such as in a ConfigMap's data; None where it says nothing.
+
+    Raises InputError with the line, also for several documents.
+    """
+    found = [load(document, source="") for document in split(text.encode(), source="")]
+    if len(found) > 1:
+        raise InputError(f"one YAML document is expected, not {len(found)}")
+    return found[0].value if found and found[0] is not None else None
+
+
+def _is_tab(text: bytes, mark: Mark) -> bool:
+    line = text.split(b"\n")[mark.line : mark.line + 1]
+    return b"".join(line)[: mark.column + 1].endswith(b"\t")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Open:
+    """A mapping or sequence that is being read."""
+
+    value: dict[str, Value] | list[Value]
+    line: int
+    anchor: str | None
+    first_node: int
+    """How many nodes had been read when it began."""
+    first_character: int
+    """How many characters of scalars had been read when it began."""
+    key: str | None = None
+    """The key whose value comes next."""
+    merges: bool = False
+    """The value that comes next is merged."""
+    seen: dict[str, int] = field(default_factory=dict)
+    """The line of each key."""
+
+
+class _Anchor(Struct, frozen=True, kw_only=True):
+    value: Value
+    nodes: int
+    """How many nodes it stands for; 0 as long as it is open."""
+    length: int
+    """How many characters its scalars have."""
+
+
+class _Reader:
+    """Builds a document's value from libyaml's events, without recursion, so that depth costs nothing."""
+
+    def __init__(self, document: Text, source: str) -> None:
+        self._document = document
+        self._source = source
+        self._open: list[_Open] = []
+        self._anchors: dict[str, _Anchor] = {}
+        self._nodes = 0
+        self._alias_nodes = 0
+        self._characters = 0
+        self._alias_characters = 0
+        self._result: Value = None
+        self._line = 0
+        self._item_lines: list[int] = []
+
+    def read(self) -> YamlDocument | None:
+        import yaml
+        from yaml import events
+
+        try:
+            text = self._document.text.decode()
+        except UnicodeDecodeError as error:
+            self.fail("not valid UTF-8", line=self._document.text.count(b"\n", 0, error.start))
+        loader: yaml.SafeLoader | yaml.CSafeLoader
+        loader = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
+        documents = 0
+        while not isinstance(event := cast(events.Event, loader.get_event()), events.StreamEndEvent):
+            line = event.start_mark.line if event.start_mark else 0
+            match event:
+                case events.DocumentStartEvent():
+                    documents += 1
+                    if documents > 1:
+                        self.fail("another document without a --- line before it", line=line)
+                case events.ScalarEvent():
+                    self._begin(line)
+                    value = self._scalar(event, line)
+                    self._characters += len(event.value)
+                    self._keep(event.anchor, value, nodes=1, length=len(event.value))
+                    self._add(value, line)
+                case events.AliasEvent():
+                    self._add(self._alias(str(event.anchor), line), line)
+                case events.MappingStartEvent() | events.SequenceStartEvent():
+                    self._begin(line)
+                    self._start({} if isinstance(event, events.MappingStartEvent) else [], event, line)
+                case events.MappingEndEvent() | events.SequenceEndEvent():
+                    done = self._open.pop()
+                    length = self._characters - done.first_character
+                    self._keep(done.anchor, done.value, nodes=self._nodes - done.first_node + 1, length=length)
+                    self._add(done.value, done.line)
+                case _:
+                    pass
+        if self._result is None:
+            return None
+        first = self._document.line
+        return YamlDocument(
+            value=self._result,
+            line=first + self._line,
+            item_lines=tuple(first + line for line in self._item_lines),
+        )
+
+    def fail(self, message: str, *, line: int, hint: str = "") -> NoReturn:
+        """`line` is the document's, from 0."""
+        place = Place(source=self._source, document=self._document.number, line=self._document.line + line)
+        raise InputError(message, place=place, hint=hint)
+
+    def _begin(self, line: int) -> None:
+        self._nodes += 1
+        if not self._open:
+            self._line = line
+        elif self._is_item():
+            self._item_lines.append(line)
+
+    def _is_item(self) -> bool:
+        """What begins is an element of the document's `items`, or of the document."""
+        match self._open:
+            case [_Open(value=list())]:
+                return True
+            case [_Open(value=dict(), key="items"), _Open(value=list())]:
+                return True
+        return False
+
+    def _start(self, value: dict[str, Value] | list[Value], event: CollectionStartEvent, line: int) -> None:
+        if len(self._open) == MAX_DEPTH:
+            self.fail(f"nested more than {MAX_DEPTH} deep", line=line)
+        self._keep(event.anchor, value, nodes=0, length=0)
+        first = self._nodes, self._characters
+        self._open.append(
+            _Open(value=value, line=line, anchor=event.anchor, first_node=first[0], first_character=first[1])
+        )
+
+    def _keep(self, anchor: str | None, value: Value, *, nodes: int, length: int) -> None:
+        if anchor is not None:
+            self._anchors[anchor] = _Anchor(value=value, nodes=nodes, length=length)
+
+    def _alias(self, name: str, line: int) -> Value:
+        if self._open and self._is_item():
+            self._item_lines.append(line)
+        anchor = self._anchors.get(name)
+        if anchor is None:
+            self.fail(f"*{name} is used, but there is no &{name} before it", line=line)
+        if not anchor.nodes:
+            self.fail(f"&{name} contains itself", line=line)
+        self._nodes += anchor.nodes + 1
+        self._alias_nodes += anchor.nodes
+        self._characters += anchor.length
+        self._alias_characters += anchor.length
+        if self._alias_characters > MAX_REPEATED:
+            self.fail(f"aliases repeat more than {MAX_REPEATED >> 20} MB", line=line)
+        if self._alias_nodes > 100 and self._nodes > 1000 and self._alias_nodes > self._nodes * self._alias_share():
+            self.fail("aliases repeat too much of the document", line=line)
+        return anchor.value
+
+    def _alias_share(self) -> float:
+        """How much of a document may come from aliases; as `allowedAliasRatio` in go.yaml.in/yaml/v2, decode.go."""
+        low, high = 400_000, 4_000_000
+        return 0.99 - 0.89 * (min(max(self._nodes, low), high) - low) / (high - low)
+
+    def _scalar(self, event: ScalarEvent, line: int) -> Value:
+        plain, _ = event.implicit
+        if event.tag is None and not plain:
+            return event.value
+        parent = self._open[-1] if self._open else None
+        if event.value == "<<" and parent is not None and isinstance(parent.value, dict) and parent.key is None:
+            parent.merges = True
+        try:
+            return resolve(event.value, event.tag)
+        except ValueError as error:
+            self.fail(str(error), line=line)
+
+    def _add(self, value: Value, line: int) -> None:
+        """Puts a finished value where it belongs."""
+        if not self._open:
+            self._result = value
+            return
+        parent = self._open[-1]
+        if isinstance(parent.value, list):
+            parent.value.append(value)
+        elif parent.merges and parent.key is None:
+            parent.key = "<<"
+        elif parent.merges:
+            self._merge(parent.value, value, line)
+            parent.merges, parent.key = False, None
+        elif parent.key is None:
+            parent.key = self._key(parent, value, line)
+        else:
+            parent.value[parent.key] = value
+            parent.key = None
+
+    def _key(self, parent: _Open, value: Value, line: int) -> str:
+        if isinstance(value, dict | list):
+            hint = "quote it, if braces are part of the text" if isinstance(value, dict) else ""
+            self.fail("a mapping or sequence cannot be a key", line=line, hint=hint)
+        try:
+            key = mapping_key(value)
+        except ValueError as error:
+            self.fail(str(error), line=line)
+        if key in parent.seen:
+            hint = f"first on line {self._document.line + parent.seen[key]}"
+            self.fail(f'key "{key}" is written twice', line=line, hint=hint)
+        parent.seen[key] = line
+        return key
+
+    def _merge(self, into: dict[str, Value], value: Value, line: int) -> None:
+        sources = value if isinstance(value, list) else [value]
+        for merged in reversed(sources):
+            if not isinstance(merged, dict):
+                self.fail("<< takes a mapping or a sequence of mappings", line=line)
+            into.update(merged)
