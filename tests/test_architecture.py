@@ -48,6 +48,7 @@ ORDER = (
     "fixes",
     "words",
     "inquiry",
+    "descheduler",
     "doctor",
     "render",
     "schemas",
