@@ -212,6 +212,9 @@ GUIDES: Mapping[str, Guide] = {
         useless=("A new claim: the node lacks the driver.",),
         links=("concepts/storage/volumes/#csi",),
     ),
+    "volume-to-bind": Guide(confirm=(_CLAIM,), links=(_CLASSES + "#volume-binding-mode",)),
+    "volume-to-provision": Guide(confirm=(_CLAIM,), links=(_CLASSES + "#volume-binding-mode",)),
+    "devices-to-allocate": Guide(confirm=(_SLICES,), links=(_DEVICES,)),
     "device-claim-not-found": Guide(
         confirm=("kubectl get resourceclaims -n NAMESPACE",),
         useless=("More devices: the claim itself is missing.",),
