@@ -34,6 +34,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import Filtered, filtered
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
+from kschedx.kube.escaping import Url
 from kschedx.kube.storage import not_found
 from kschedx.kube.types import Pod, PodDisruptionBudget
 from kschedx.legacy import v1_5, v1_13
@@ -231,7 +232,9 @@ def _awaits_victims(runner: PredicateRunner, pod: Pod) -> bool:
 def _refuse_to_guess_victims(runner: PredicateRunner, pod: Pod) -> None:
     for extender in runner.policy.extenders:
         if extender.preempt_verb and extender.is_interested(pod):
-            raise UndecidableError(f"the extender at {extender.url_prefix} chooses victims too: kschedx cannot ask it")
+            raise UndecidableError(
+                f"the extender at {Url(extender.url_prefix)} chooses victims too: kschedx cannot ask it"
+            )
 
 
 # --- victims
@@ -314,9 +317,8 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
         verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
         told = " and ".join(verb for verb in verbs if verb)
         if told and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
-            raise UndecidableError(
-                f"the extender at {extender.url_prefix} decides about {pod.key} too ({told}): kschedx cannot ask it"
-            )
+            url = Url(extender.url_prefix)
+            raise UndecidableError(f"the extender at {url} decides about {pod.key} too ({told}): kschedx cannot ask it")
 
 
 # --- what is told
