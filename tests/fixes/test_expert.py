@@ -83,7 +83,7 @@ def test_a_cluster_that_is_a_control_plane_alone() -> None:
 
 @pytest.mark.parametrize(
     ("free", "first"),
-    [("1", "request at most 1 cpu"), ("500m", "add a node like n")],
+    [("1", "lower the request to 1 cpu"), ("500m", "add a node like n")],
     ids=["half-of-it", "a-third-of-it"],
 )
 def test_less_is_asked_for_first_where_it_is_not_far_less(free: str, first: str) -> None:
@@ -182,7 +182,7 @@ def test_a_pod_whose_turn_a_controller_decides() -> None:
     objects = [node("n", allocatable=SMALL), gated]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert [(fix.title, fix.certainty.value) for fix in explanation.fixes] == [
-        ("request at most 2 cpu, once Kueue lets the pod go on", "partial")
+        ("lower the request to 2 cpu, once Kueue lets the pod go on", "partial")
     ]
     assert [one["path"] for change in explanation.fixes[0].changes for one in change.patch] == [
         "/spec/containers/0/resources"
@@ -284,4 +284,4 @@ def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
     worker = node("n", allocatable={"cpu": "2200m", "memory": "4Gi", "pods": "10"})
     control_plane = node("cp", taints=[CONTROL_PLANE], allocatable={"cpu": "1800m", "memory": "4Gi", "pods": "10"})
     amounts = [title for title in told(worker, control_plane, wanting(cpu="4")) if title.startswith("request")]
-    assert amounts == ["request at most 2200m cpu"]
+    assert amounts == ["lower the request to 2200m cpu"]

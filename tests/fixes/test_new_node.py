@@ -59,7 +59,7 @@ def test_what_contradicts_itself_has_no_node() -> None:
 
 def test_a_pod_that_no_node_is_large_enough_for_gets_the_node_beside_the_sacrifice() -> None:
     me = pod("me", containers=asking(cpu="2"))
-    assert titles(node("a", allocatable=SMALL), me) == ["request at most 1 cpu", "add a node with cpu 2"]
+    assert titles(node("a", allocatable=SMALL), me) == ["lower the request to 1 cpu", "add a node with cpu 2"]
 
 
 def daemon(name: str, on: str = "", **spec: object) -> Manifest:
