@@ -11,7 +11,6 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.fixes.ranking import FixCertainty
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Covered, Explanation
 from kschedx.render.holding import gang_text
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
+_PARTIAL = "partial"
+"""A fix's certainty; `kschedx.fixes` is loaded only for a pod that needs it."""
 
 
 def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
@@ -62,7 +63,7 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     """`fits node-1 and 2 more`; without a node that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
     told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
-    told += ["not enough alone"] if fix.certainty is FixCertainty.PARTIAL else []
+    told += ["not enough alone"] if fix.certainty == _PARTIAL else []
     return ", ".join([*told, *([for_whom] if for_whom else [])])
 
 
@@ -86,7 +87,7 @@ def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> 
 
 def mended_text(mended: SharedFix) -> str:
     """`add 3 nodes like node-1 · for all 12`."""
-    parts = ["not enough alone"] if mended.fix.certainty is FixCertainty.PARTIAL else []
+    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL else []
     parts += [_for(mended)] if mended.pods and mended.of > 1 else []
     return SEPARATOR.join((mended.title, *parts))
 

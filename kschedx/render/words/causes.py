@@ -59,11 +59,16 @@ def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
         if finding is None or (isinstance(finding, InsufficientResource) and finding.offered_nowhere):
             continue
         groups.setdefault(_key(finding), []).append(group)
-    for alike in sorted(groups.values(), key=lambda some: -sum(group.count for group in some)):
+    for alike in sorted(groups.values(), key=_rank):
         if isinstance(whole, UnwellNodes) and any(whole.fault in group.exemplar.findings for group in alike):
             yield unwell_nodes_text(whole)
         else:
             yield _phrase(alike)
+
+
+def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, int]:
+    """The commonest first; that nodes are cordoned says least, above all during a drain."""
+    return isinstance(_main(groups[0]), NodeUnschedulable), -sum(group.count for group in groups)
 
 
 def _main(group: NodeGroup) -> Finding | None:
