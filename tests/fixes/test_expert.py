@@ -117,7 +117,7 @@ def test_preemption_against_a_budget_says_so() -> None:
     low = {**running("low", "n", "2", priority=-1)}
     low["metadata"] = {**at(low, "metadata"), "labels": {"app": "low"}}
     assert told(node("n", allocatable=SMALL), budget, low, wanting(cpu="1"))[0] == (
-        "wait for preemption, which evicts default/low (priority -1) on n although a PodDisruptionBudget protects it"
+        "wait for preemption: it evicts default/low (priority -1) from n despite its PodDisruptionBudget"
     )
 
 
@@ -126,14 +126,14 @@ def test_hardware_whose_driver_does_not_run() -> None:
     wanted = {"resources": {"requests": {"nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}}
     titles = told(*nodes, pod("me", containers=[{"name": "main", **wanted}]))
     assert (
-        titles[0] == "get the device plugin for nvidia.com/gpu running on gpu-1, which has nvidia.com/gpu.present=true"
+        titles[0] == "run the device plugin for nvidia.com/gpu on gpu-1 (nvidia.com/gpu.present=true)"
     )
 
 
 def test_huge_pages_that_nobody_has_set_aside() -> None:
     wanted = {"resources": {"requests": {"hugepages-2Mi": "1Gi"}, "limits": {"hugepages-2Mi": "1Gi"}}}
     titles = told(node("n", allocatable=SMALL), pod("me", containers=[{"name": "main", **wanted}]))
-    assert titles[0] == "set 1Gi of the memory of n aside as hugepages-2Mi"
+    assert titles[0] == "reserve 1Gi of the memory of n as hugepages-2Mi"
 
 
 def test_a_label_that_nobody_has_put_on_any_node() -> None:
@@ -217,10 +217,10 @@ def beside(app: str, *, key: str = "app") -> Manifest:
 @pytest.mark.parametrize(
     ("namespace", "asking", "first"),
     [
-        ("default", beside("rediss"), "look for app=redis instead of app=rediss with podAffinity term 1"),
-        ("default", beside("redis", key="App"), "look for app=redis instead of App=redis with podAffinity term 1"),
-        ("data", beside("redis"), "look for app=redis in namespace data with podAffinity term 1"),
-        ("default", beside("cache"), "prefer podAffinity term 1 (app=cache) instead of requiring it"),
+        ("default", beside("rediss"), "select app=redis instead of App=redis in podAffinity term 1"),
+        ("default", beside("redis", key="App"), "add namespaces: [data] to podAffinity term 1 (app=redis)"),
+        ("data", beside("redis"), "make podAffinity term 1 (app=cache) preferred instead of required"),
+        ("default", beside("cache"), "set priorityClassName: system-node-critical, wait for preemption: it evicts default/one (priority 0) from n"),
     ],
 )
 def test_the_pods_that_were_probably_meant(namespace: str, asking: Manifest, first: str) -> None:

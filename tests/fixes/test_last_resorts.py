@@ -47,7 +47,7 @@ def test_volumes_that_are_apart() -> None:
     volumes = [volume(f"pv-{one}", holder=one, reach=in_term(ZONE, one)) for one in ("a", "b")]
     claims = [volume_claim(one, volume=f"pv-{one}") for one in ("a", "b")]
     objects = [node("n", labels={ZONE: "a"}, allocatable=LARGE), waits, *volumes, *claims, using("me", "a", "b")]
-    assert told(*objects) == ["make claim default/b anew, without what is on volume pv-b"]
+    assert told(*objects) == ["delete and recreate claim default/b; the data on volume pv-b is lost"]
     assert not told(*objects, using("other", "b", on="n")), "nobody takes another pod's data"
 
 

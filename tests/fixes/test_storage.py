@@ -68,7 +68,7 @@ def titles(*objects: Manifest) -> list[str]:
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [
-                "claim at most 5Gi with default/data",
+                "lower the request of claim default/data to 5Gi',...",
                 "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
             ],
         ),
@@ -88,7 +88,7 @@ def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:
     classes = [storage_class("now", provisioner=DRIVER), storage_class("waits", provisioner=DRIVER)]
     me = pod("me", metadata={"uid": "u"}, spec={"volumes": [scratch]})
     fix, *_ = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, *classes]), "default/me").fixes
-    assert fix.title == "create claim default/me-scratch of class now, as kube-controller-manager will"
+    assert fix.title == "create claim default/me-scratch of class now (kube-controller-manager does this)"
     (change,) = fix.changes
     assert change.create is not None
     assert change.create["spec"] == asked

@@ -67,7 +67,7 @@ BY_CHANCE = "1 decision is a matter of chance, 1 other outcome possible: "
 @pytest.mark.parametrize(
     ("objects", "told"),
     [
-        ([machine("a"), asking("web", "1")], "no decision is a matter of chance"),
+        ([machine("a"), asking("web", "1")], "no decision is random"),
         ([*TWO, asking("web", "1")], f"{BY_CHANCE}as many pods are placed, 1"),
         (
             [*TWO, asking("first", "1", priority=9), asking("big", "4", only="a")],
