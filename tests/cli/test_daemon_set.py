@@ -56,7 +56,7 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     assert "✗ 1 node: its pod waits, insufficient cpu, short by 1" in ran.out
     assert "  fix       lower the request to 1 cpu (verified, on small)" in ran.out
     assert "✓ 2 nodes: fits\n  runs, cordoned\n" in ran.out
-    assert "· 2 nodes: no pod is made, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
+    assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
 
 
 def test_the_document_names_them(tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ def test_a_refused_claim_that_no_pod_names_is_left_out(tmp_path: Path) -> None:
     written(tmp_path, CLAIM, bare(SMALL))
     ran = why(tmp_path)
     assert ran.code == 0
-    assert "PersistentVolumeClaim data counts for nothing, since the API server refuses it: persistentvolume" in ran.out
+    assert "PersistentVolumeClaim data is ignored, the API server refuses it: persistentvolume" in ran.out
 
 
 def test_claims_of_a_stateful_set_add_up(tmp_path: Path) -> None:

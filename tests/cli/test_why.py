@@ -215,7 +215,7 @@ def test_a_resource_that_no_node_has_is_held_by_nobody(tmp_path: Path, resource:
     files = write(tmp_path, asked, name="pod.yaml"), "-s", write(tmp_path, NODE)
     ran = kschedx("why", *files, "--kube-version", release)
     assert (ran.code, ran.err) == (1, "")
-    assert f"no node offers {resource}" in ran.out
+    assert f"no node has {resource}" in ran.out
 
 
 def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -> None:

@@ -30,13 +30,13 @@ def test_what_it_offers_who_holds_it_and_whom_it_would_take(tmp_path: Path) -> N
         "  resource  allocatable  requested  free",
         "  cpu                 4          3     1",
         "  memory            8Gi          0   8Gi",
-        "  cpu held by  3 default/runs (priority 7)",
+        "  cpu used by  3 default/runs (priority 7)",
         "",
         "✓ default/fits fits",
         "✗ default/big untolerated taint team=a:NoSchedule · insufficient cpu, short by 1",
         "✗ default/gated scheduling gate acme.io/wait",
         "",
-        "each pod was looked at alone",
+        "each pod is evaluated alone",
     ]
 
 

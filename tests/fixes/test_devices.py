@@ -59,9 +59,7 @@ def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
 
 def test_fewer_devices_where_some_are_free() -> None:
     wanted = claim("mine", request(count=3))
-    assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="ask") == [
-        "repair n: it is NotReady"
-    ]
+    assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="ask") == ["repair n: it is NotReady"]
 
 
 def test_a_node_with_as_few_devices_as_do() -> None:

@@ -34,12 +34,12 @@ def running(name: str, on: str, cpu: str, *, priority: int = 0) -> Manifest:
         ("node.kubernetes.io/disk-pressure:NoSchedule", "free disk space on n"),
         (
             "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
-            "get cloud-controller-manager to finish setting up n",
+            "repair cloud-controller-manager, so that it initializes n",
         ),
-        ("karpenter.sh/unregistered:NoExecute", "get Karpenter to finish setting up n"),
+        ("karpenter.sh/unregistered:NoExecute", "repair Karpenter, so that it initializes n"),
         (
             "node.cilium.io/agent-not-ready:NoExecute",
-            "get the agent of node.cilium.io ready on n: it takes its taint away then",
+            "repair the agent of node.cilium.io on n, which then removes its taint",
         ),
         ("dedicated=web:NoSchedule", "tolerate dedicated=web:NoSchedule"),
     ],
@@ -64,7 +64,7 @@ def test_a_taint_of_the_only_worker(taint: str, first: str) -> None:
 )
 def test_a_node_that_is_kept_for_others(taint: str) -> None:
     nodes = [node("n", taints=[taint], allocatable={**SMALL, "example.com/gpu": "1"}), FULL]
-    assert told(*nodes, pod("me")) == ["add a node with room for a pod"]
+    assert told(*nodes, pod("me")) == ["add a node with room for one pod"]
 
 
 def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
@@ -101,7 +101,7 @@ def test_what_preemption_does_by_itself_comes_first() -> None:
     nodes = [node(name, allocatable=SMALL) for name in "ab"]
     low = [running(f"low-{name}", name, "2", priority=-1) for name in "ab"]
     assert told(*nodes, *low, wanting(cpu="1"))[:2] == [
-        "wait for preemption, which evicts default/low-a (priority -1) on a, or what it takes on 1 other node",
+        "wait for preemption: it evicts default/low-a (priority -1) from a, or pods on 1 other node",
         "add a node like a",
     ]
 
@@ -125,9 +125,7 @@ def test_hardware_whose_driver_does_not_run() -> None:
     nodes = [node("cpu-1"), node("gpu-1", labels={"nvidia.com/gpu.present": "true"})]
     wanted = {"resources": {"requests": {"nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}}
     titles = told(*nodes, pod("me", containers=[{"name": "main", **wanted}]))
-    assert (
-        titles[0] == "run the device plugin for nvidia.com/gpu on gpu-1 (nvidia.com/gpu.present=true)"
-    )
+    assert titles[0] == "run the device plugin for nvidia.com/gpu on gpu-1 (nvidia.com/gpu.present=true)"
 
 
 def test_huge_pages_that_nobody_has_set_aside() -> None:
@@ -182,7 +180,7 @@ def test_a_pod_whose_turn_a_controller_decides() -> None:
     objects = [node("n", allocatable=SMALL), gated]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert [(fix.title, fix.certainty.value) for fix in explanation.fixes] == [
-        ("lower the request to 2 cpu, once Kueue lets the pod go on", "partial")
+        ("lower the request to 2 cpu, then wait for Kueue to admit the pod", "partial")
     ]
     assert [one["path"] for change in explanation.fixes[0].changes for one in change.patch] == [
         "/spec/containers/0/resources"
@@ -220,7 +218,11 @@ def beside(app: str, *, key: str = "app") -> Manifest:
         ("default", beside("rediss"), "select app=redis instead of App=redis in podAffinity term 1"),
         ("default", beside("redis", key="App"), "add namespaces: [data] to podAffinity term 1 (app=redis)"),
         ("data", beside("redis"), "make podAffinity term 1 (app=cache) preferred instead of required"),
-        ("default", beside("cache"), "set priorityClassName: system-node-critical, wait for preemption: it evicts default/one (priority 0) from n"),
+        (
+            "default",
+            beside("cache"),
+            "set priorityClassName: system-node-critical, wait for preemption: it evicts default/one (priority 0) from n",
+        ),
     ],
 )
 def test_the_pods_that_were_probably_meant(namespace: str, asking: Manifest, first: str) -> None:
@@ -264,7 +266,7 @@ def test_a_pod_of_a_daemon_set_on_a_full_node(namespace: str, chosen: str, polic
     full = [node("n", allocatable=SMALL), running("one", "n", "2")]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([*full, *classes, agent]), f"{namespace}/me").fixes
     assert fixes[0].title == (
-        f"give it priority class {chosen}, wait for preemption, which evicts default/one (priority 0) on n"
+        f"set priorityClassName: {chosen}, wait for preemption: it evicts default/one (priority 0) from n"
     )
     assert [change.by for change in fixes[0].changes] == ["", "kube-scheduler"]
 

@@ -63,7 +63,7 @@ def test_volumes_that_are_apart() -> None:
 def test_a_node_with_devices_that_nobody_has_yet(wanted: list[Manifest], devices: int) -> None:
     objects = [node("a", allocatable=LARGE), device_class(), claim("mine", *wanted), claiming("mine")]
     (title,) = told(*objects)
-    assert title == f"add a node with room for a pod and {devices} device{'s' * (devices > 1)} of {DRIVER}"
+    assert title == f"add a node with room for one pod and {devices} device{'s' * (devices > 1)} of {DRIVER}"
 
 
 def test_a_claim_that_the_driver_gives_up() -> None:
@@ -98,6 +98,6 @@ def test_a_node_that_is_gone_with_its_disk() -> None:
     local = storage_class(provisioner="topolvm.io")
     objects = [machine, local, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=there)]
     assert told(*objects, using("me", "data")) == [
-        "bring node gone back, or add one of that host name with room for a pod",
+        "restore node gone, or add a node with that host name with room for one pod",
         "make claim default/data anew, without what is on volume pv",
     ]

@@ -37,22 +37,24 @@ def titles(*objects: Manifest) -> list[str]:
         ),
         (
             [claim("data", storage_class="now"), storage_class("now", waits=False, provisioner=DRIVER)],
-            [f"get {DRIVER} to make the volume for claim default/data: 10Gi ReadWriteOnce of class now"],
+            [
+                f"repair {DRIVER}, so that it provisions the volume for claim default/data: 10Gi ReadWriteOnce of class now"
+            ],
         ),
         # no class is named: one that can make volumes
         (
             [claim("data", storage_class=None), storage_class(provisioner=DRIVER)],
-            ["make claim default/data anew with class waits"],
+            ["delete and recreate claim default/data with class waits"],
         ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],
-            ["release volume kept, which claim default/data has left; what is on it stays"],
+            ["release volume kept, whose claim default/data is deleted; its data stays"],
         ),
         (
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
             [
-                "make claim default/data anew with class standard",
+                "delete and recreate claim default/data with class standard",
                 "create storage class standart",
             ],
         ),
@@ -61,7 +63,7 @@ def titles(*objects: Manifest) -> list[str]:
                 claim("data", storage_class="premium"),
                 storage_class("standard", provisioner=DRIVER, metadata={"annotations": IS_DEFAULT}),
             ],
-            ["make claim default/data anew with class standard", "create storage class premium"],
+            ["delete and recreate claim default/data with class standard", "create storage class premium"],
         ),
         # volumes that are gone or too small
         ([claim("data", volume="gone")], ["restore volume gone"]),

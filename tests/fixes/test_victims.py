@@ -90,7 +90,12 @@ def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
             "delete Job default/web with its pod default/holder',...",
             "kubectl scale statefulset.apps web -n default --replicas=0",
         ),
-        ("Job", "batch/v1", "delete Job default/web with default/holder", "kubectl delete job.batch web -n default"),
+        (
+            "Job",
+            "batch/v1",
+            "delete Job default/web with its pod default/holder",
+            "kubectl delete job.batch web -n default",
+        ),
     ],
 )
 def test_what_would_make_the_holder_again_is_stopped(kind: str, api_version: str, title: str, command: str) -> None:
