@@ -332,7 +332,6 @@ def told(pod):
 
 LONGEST = 800
 LONGER = {
-    "apiserver/validation.py": "what an API server refuses in a pod",
     "explain/notes.py": "a struct for each note",
 }
 """Modules of more lines, and why they are not divided."""
