@@ -37,11 +37,12 @@ from kschedx.extenders.calls import (
 )
 from kschedx.extenders.requests import Objects, filter_request, preempt_request
 from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
+from kschedx.framework.columns import ScoreFailedError, run_scores
 from kschedx.framework.config.document import Extender
 from kschedx.framework.cycle import Cycle, Outcome, Scores, call_order, is_interested
 from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.schedule import run_dry_steps
+from kschedx.framework.schedule import Decision
 from kschedx.framework.status import (
     MAX_NODE_SCORE,
     SUCCESS,
@@ -483,24 +484,22 @@ class Extended:
         self.error = filtered.error
         self.left = filtered.left
 
-    def score(self, state: CycleState, cycle: Cycle) -> Cycle:
+    def score(self, state: CycleState) -> tuple[Decision, Scores | None]:
         """The cycle's end where nodes are left: scores on what the extenders answered, and theirs on top."""
         assert self.left
         framework, left = self._framework, self.left
         scoring, nodes = as_scored(framework, left)
-        scores = scoring.run_scores(state, self._pod, nodes)
-        if isinstance(scores, Status):
+        try:
+            scores = run_scores(scoring, state, self._pod, nodes)
+        except ScoreFailedError as failed:
             if len(left) > 1:
-                return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
-            return replace(cycle, outcome=Outcome.SCHEDULED, best=(left[0].row,))
+                return Decision(outcome=Outcome.ERROR, message=failed.status.message), None
+            return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows([left[0].row])), None
         if len(left) > 1:
             self._scores = self._extenders.prioritize(self._pod, left, framework.nodes)
             scores = with_extenders(scores, self._scores, self._extenders.urls)
         best = [left[index].row for index in np.flatnonzero(scores.totals == scores.totals.max()).tolist()]
-        cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=tuple(dict.fromkeys(best)))
-        if len(cycle.choice) != 1:
-            return cycle
-        return replace(cycle, dry_steps=run_dry_steps(framework, state, self._pod, cycle.choice[0]))
+        return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows(list(dict.fromkeys(best)))), scores
 
     def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
         """The outcome as PostFilter is told of it, how many nodes each reason was given for, and how many names have a

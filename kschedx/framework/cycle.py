@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.document import Extender
 from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.status import FilterOutcome, Status
+from kschedx.framework.status import SUCCESS, FilterOutcome, Status
 from kschedx.kube.types import Pod
 from kschedx.releases import Release
 from kschedx.snapshot.columns import ClusterRow, IntArray, TableRows, each_row, rows_where
@@ -144,6 +144,19 @@ class PreFilterStep(Struct, frozen=True, kw_only=True):
 
     status: Status
     nodes: frozenset[str] | None = None
+
+
+class PreFilterOutcome(Struct, frozen=True, kw_only=True):
+    """What the PreFilter phase arrives at."""
+
+    steps: tuple[PreFilterStep, ...] = ()
+    """The plugins that ran, in order."""
+    status: Status = SUCCESS
+    """Of the phase as a whole."""
+    nodes: frozenset[str] | None = None
+    """The names of the nodes that can be considered; None for all."""
+    naming: tuple[str, ...] = ()
+    """The plugins that named nodes."""
 
 
 class Scores(Struct, frozen=True, kw_only=True):
