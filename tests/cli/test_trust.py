@@ -288,7 +288,7 @@ def test_a_token_that_lasts_needs_no_provider(api: FakeApiServer, fresh: str, tm
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({}, "has a certificate that nobody vouches for (idp-certificate-authority says whom to trust)"),
+        ({}, "has a certificate that nobody vouches for (set idp-certificate-authority)"),
         ({"idp-certificate-authority": str(OTHER)}, "has a certificate that nobody vouches for"),
         ({"idp-certificate-authority": "/no/ca.crt"}, "idp-certificate-authority cannot be used"),
         ({"idp-certificate-authority-data": "%"}, "idp-certificate-authority cannot be used"),
