@@ -142,7 +142,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     taken = cycle.outcome is Outcome.GATED or any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard)
     if holding is not None and taken and (told := holder_text(holding, key)):
         is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
-        return f"{told}; without that {_then(diagnosis, ranking)}" if is_open else told
+        return f"{told}; without that {then_text(diagnosis, ranking)}" if is_open else told
     if holding is not None and holding.scheduler is not None:
         key = f"in kube-scheduler's view, which nobody asks for ({holding.scheduler.title} decides), {key}"
     if (bound := bound_by_hand(cycle)) is not None:
@@ -158,9 +158,9 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
-                return f"{key} is not in the queue, {_held(diagnosis)}; without that {_then(diagnosis, ranking)}"
+                return f"{key} is not in the queue, {_held(diagnosis)}; without that {then_text(diagnosis, ranking)}"
             held = f"held back by scheduling {noun} {listed(gates, SHOWN_NODES)}"
-            return f"{key} is gated, {held}; without that {_then(diagnosis, ranking)}"
+            return f"{key} is gated, {held}; without that {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             told = f"{key} is undecided: {could_reject(cycle.unheard)}"
             return f"{told}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else told
@@ -182,8 +182,8 @@ def _whatever_else(cycle: Cycle) -> str:
     return f"{'; '.join(map(not_in_the_dump, lacking))}; whatever it says, no node fits. To know all reasons:"
 
 
-def _then(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
-    """What becomes of a gated pod once its gates are lifted."""
+def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
+    """What would become of a pod that is held back."""
     cycle = diagnosis.cycle
     return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it cannot be scheduled: {_why_not(diagnosis)}"
 
