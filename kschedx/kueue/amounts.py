@@ -51,7 +51,7 @@ def divided(amount: int, by: int) -> int:
     """Go's integer division; nothing divided by nothing is nothing."""
     if by == 0:
         return 0
-    return int(math.trunc(Fraction(amount, by)))
+    return math.trunc(Fraction(amount, by))
 
 
 def times(requests: Mapping[str, int], factor: int) -> Requests:

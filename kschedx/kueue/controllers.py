@@ -187,10 +187,10 @@ class Controllers:
             return True
         queue = self.around.cluster_queue(job)
         if queue is not None:
-            if is_held and requeued is not None and requeued.reason == "ClusterQueueStopped":
-                if not is_stopped(queue.spec.stop_policy):
-                    text = "The ClusterQueue was restarted after being stopped"
-                    return self._set_requeued(job, "ClusterQueueRestarted", text, now)
+            is_restarted = is_held and not is_stopped(queue.spec.stop_policy)
+            if is_restarted and requeued is not None and requeued.reason == "ClusterQueueStopped":
+                text = "The ClusterQueue was restarted after being stopped"
+                return self._set_requeued(job, "ClusterQueueRestarted", text, now)
             if self._sync_checks(job, queue):
                 return True
         if not job.is_admitted and self._sync_conditions(job, local, queue, now):
@@ -282,9 +282,7 @@ class Controllers:
 
         return self.around.update(job, change)
 
-    def _blocker(
-        self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None
-    ) -> tuple[str, str] | None:
+    def _blocker(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None) -> tuple[str, str] | None:
         name = job.workload.spec.queue_name
         if local is None:
             return "Misconfigured", f"LocalQueue {name} doesn't exist"
@@ -296,9 +294,7 @@ class Controllers:
             return "Suspended", f"ClusterQueue {queue.metadata.name} is inactive"
         return None
 
-    def _condition(
-        self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None
-    ) -> tuple[str, str] | None:
+    def _condition(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None) -> tuple[str, str] | None:
         """Reason and message of QuotaReserved=False."""
         blocker = self._blocker(job, local, queue)
         if not self.settings.enabled("UnadmittedWorkloadsObservability"):
@@ -338,15 +334,11 @@ class Controllers:
     def _fail_checks(self, job: Job, now: int) -> bool:
         if job.has_check_in(REJECTED):
             text = _checks_message(job, REJECTED)
-            return self.around.update(
-                job, lambda: job.set("DeactivationTarget", True, "AdmissionCheck", text, now)
-            )
+            return self.around.update(job, lambda: job.set("DeactivationTarget", True, "AdmissionCheck", text, now))
         self.evict(job, "AdmissionCheck", f"Evicted due to {_checks_message(job, RETRY)}", now)
         return True
 
-    def _leave_queue(
-        self, job: Job, kind: str, name: str, queue: LocalQueue | ClusterQueue | None, now: int
-    ) -> bool:
+    def _leave_queue(self, job: Job, kind: str, name: str, queue: LocalQueue | ClusterQueue | None, now: int) -> bool:
         """A queue that is stopped drains, or takes quota back that is not used yet."""
         policy = queue.spec.stop_policy if queue is not None else None
         if job.is_admitted:

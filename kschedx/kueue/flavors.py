@@ -71,7 +71,9 @@ class Chance(IntEnum):
 
     @property
     def preemption(self) -> str:
-        return {Chance.NO_CANDIDATES: "NoCandidates", Chance.PREEMPT: "Preempt", Chance.RECLAIM: "Reclaim"}.get(self, "")
+        return {Chance.NO_CANDIDATES: "NoCandidates", Chance.PREEMPT: "Preempt", Chance.RECLAIM: "Reclaim"}.get(
+            self, ""
+        )
 
 
 Simulate = Callable[[Job, FlavorResource, int], tuple[Chance, int]]
@@ -434,7 +436,9 @@ class Assigner:
             last = index
             name = names[index]
             if self._nominated and not self._is_nominated(indices, resource, name):
-                reasons.append(f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}")
+                reasons.append(
+                    f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}"
+                )
                 continue
             if refused := self._refused(name, indices, group):
                 reasons.append(refused)
@@ -581,9 +585,7 @@ class Assigner:
             before = known[name]
             text = f"flavor {name} does not provide resource {resource}"
             reasons = tuple(sorted({*before.reasons, text}))
-            known[name] = Attempt(
-                name, Mode.NO_FIT, before.borrowing, before.chance, reasons, NO_MATCHING_FLAVOR
-            )
+            known[name] = Attempt(name, Mode.NO_FIT, before.borrowing, before.chance, reasons, NO_MATCHING_FLAVOR)
 
     # --- whether a flavor is for these pods at all
 
@@ -664,9 +666,7 @@ def _finished(attempts: Mapping[str, Attempt]) -> list[Attempt]:
     return sorted(attempts.values(), key=lambda one: one.flavor)
 
 
-def placement_requests(
-    assignment: Assignment, job: Job, queue: ClusterQueue, cache: Cache
-) -> dict[str, list[Request]]:
+def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, cache: Cache) -> dict[str, list[Request]]:
     """The pod sets that are to be placed, by flavor; what cannot be is marked in the assignment."""
     found: dict[str, list[Request]] = {}
     is_topology_only = cache.is_topology_only(queue)

@@ -155,9 +155,7 @@ class Preemptor:
             if one.job.is_evicted is is_evicted
         ]
         is_forbidden = not self._may_borrow(attempt.node)
-        is_under_nominal = all(
-            attempt.node.quota(fr).nominal > attempt.node.used(fr) for fr in attempt.short
-        )
+        is_under_nominal = all(attempt.node.quota(fr).nominal > attempt.node.used(fr) for fr in attempt.short)
         if (not hierarchy and not by_priority) or (is_forbidden and not is_under_nominal):
             order = [True]
         elif is_forbidden and not hierarchy:
@@ -174,10 +172,8 @@ class Preemptor:
         borrow = policies(node).borrow_within_cohort
         return borrow is not None and borrow.policy not in ("", "Never")
 
-    def _classical_candidates(
-        self, attempt: _Attempt
-    ) -> tuple[list[_Candidate], list[_Candidate], list[_Candidate]]:
-        """Those over which the preemptor is nearer to the quota, those by priority, those of its own queue; in order."""
+    def _classical_candidates(self, attempt: _Attempt) -> tuple[list[_Candidate], list[_Candidate], list[_Candidate]]:
+        """The candidates over which the preemptor is nearer to the quota, those by priority, and those of its queue."""
         node = attempt.node
         policy = policies(node)
         own = []
@@ -242,9 +238,7 @@ class Preemptor:
         is_above = limit is not None and job.priority > limit
         return _Variant.WITHOUT_BORROWING if is_above else _Variant.WHILE_BORROWING
 
-    def _remove_until_fit(
-        self, attempt: _Attempt, candidates: Iterable[_Candidate], may_borrow: bool
-    ) -> list[Target]:
+    def _remove_until_fit(self, attempt: _Attempt, candidates: Iterable[_Candidate], may_borrow: bool) -> list[Target]:
         targets: list[Target] = []
         found: list[Target] = []
         for candidate in candidates:
@@ -338,9 +332,7 @@ class Preemptor:
         yield
         self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
 
-    def _first_strategy(
-        self, attempt: _Attempt, candidates: Sequence[Job]
-    ) -> tuple[bool, list[Target], list[Job]]:
+    def _first_strategy(self, attempt: _Attempt, candidates: Sequence[Job]) -> tuple[bool, list[Target], list[Job]]:
         order = _FairOrder(self, attempt.node, candidates)
         is_entitled = self._settings.enabled("FairSharingPreemptWithinNominal") and attempt.node.is_within_quota(
             attempt.short

@@ -67,7 +67,8 @@ class Queue:
 
     @property
     def ordered(self) -> list[Job]:
-        return sorted((*self.waiting.values(), *self.parked.values()), key=self.order)
+        """Those that are queued, without the parked ones."""
+        return sorted(self.waiting.values(), key=self.order)
 
     def pop(self) -> Job | None:
         if not self.waiting:

@@ -188,9 +188,7 @@ def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
     return times({name: max(amount_of(name, amount), 0) for name, amount in transformed.items()}, count)
 
 
-def _transformed(
-    requests: Mapping[str, Fraction], transformations: Iterable[Transformation]
-) -> Mapping[str, Fraction]:
+def _transformed(requests: Mapping[str, Fraction], transformations: Iterable[Transformation]) -> Mapping[str, Fraction]:
     by_input = {one.input: one for one in transformations}
     if not any(name in by_input for name in requests):
         return requests

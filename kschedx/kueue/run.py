@@ -5,9 +5,9 @@ Upstream: pkg/scheduler/scheduler.go, pkg/scheduler/fair_sharing_iterator.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, minus, shown
+from kschedx.kueue.amounts import FlavorResource, Requests, added, minus, shown
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, readiness
 from kschedx.kueue.document import (
@@ -44,55 +44,23 @@ from kschedx.kueue.document import (
     Victim,
     WorkloadDocument,
 )
-from kschedx.kueue.flavors import Assigner, Assignment, Mode, partial_counts, placement_requests
+from kschedx.kueue.flavors import Mode
 from kschedx.kueue.flavors import PodSetAssignment as Assigned
-from kschedx.kueue.preemption import Preemptor, Target, can_always_reclaim
 from kschedx.kueue.queues import Ledger, LocalQueueKey, Queue, Requeue, is_usage_based
-from kschedx.kueue.quota import CohortNode, QueueNode, Share, Tree
+from kschedx.kueue.quota import QueueNode, Tree
 from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
+from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry
 from kschedx.kueue.settings import VERSION, Settings
 from kschedx.kueue.topology import FlavorTopology
 from kschedx.kueue.workloads import (
-    REJECTED,
-    RETRY,
     Job,
-    ScanProgress,
     checks_for_admission,
     checks_of,
     timestamp,
 )
 from kschedx.snapshot.snapshot import Snapshot
 
-NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
-NO_LONGER_FITS = "Workload no longer fits after processing another workload"
-OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
-FITS_AFTER_PREEMPTIONS = f"{OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
-
 MOST_CYCLES = 100_000
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class _Entry:
-    """A head in its cycle."""
-
-    job: Job
-    node: QueueNode
-    is_preemptor: bool
-    assignment: Assignment = field(default_factory=Assignment)
-    targets: list[Target] = field(default_factory=list)
-    message: str = ""
-    why: Requeue = Requeue.GENERIC
-    cause: str = ""
-    progress: ScanProgress | None = None
-    is_nominated: bool = False
-    """It was looked at for flavors."""
-    is_skipped: bool = False
-    is_admitted: bool = False
-    issues_preemption: bool = False
-
-    @property
-    def usage(self) -> Usage:
-        return self.assignment.usage
 
 
 class Run:
@@ -138,8 +106,10 @@ class Run:
         self._controllers = Controllers(self, settings, self._evicted)
         self._cycle = 0
         for job in self.jobs.values():
+            queue = self.queue_of(job)
             if job.is_admissible:
-                self._enqueue(job)
+                if queue is not None:
+                    queue.waiting[job.key] = job  # whatever its backoff: a queue that starts looks at all once
             elif self._holds_quota(job):
                 self.cache.hold(job)
         for job in list(self.jobs.values()):
@@ -153,7 +123,7 @@ class Run:
         used = {name: known.get(one.spec.topology_name or "") for name, one in flavors.items()}
         if not any(used.values()):
             return {}
-        nodes = [self._snapshot.cluster.nodes[row] for row in range(len(self._snapshot.cluster))]
+        nodes = self._snapshot.cluster.nodes
         other_pods = self._other_pods()
         return {
             name: FlavorTopology(
@@ -271,7 +241,7 @@ class Run:
         if node.has_circle:
             return
         for name in self._trees[self._root(node)]:
-            self.queues[name].retry(lambda namespace, name=name: self._is_selected(name, namespace), self.now)
+            self.queues[name].retry(partial(self._is_selected, name), self.now)
 
     def _settle_usage(self, job: Job) -> None:
         if self._ledger is None or job.admission is None:
@@ -310,14 +280,14 @@ class Run:
         if not heads:
             return None
         self._cycle += 1
-        entries = []
-        with self.cache.cycle():
-            preemptor = Preemptor(self.cache, self.now, self._usage_share)
-            for job, name, is_preemptor in heads:
-                entries.append(self._nominate(job, name, preemptor, is_preemptor=is_preemptor))
-            victims: dict[str, Target] = {}
-            for entry in self._in_order([one for one in entries if one.is_nominated]):
-                self._process(entry, victims, preemptor)
+        scheduler = CycleScheduler(
+            self.cache,
+            cycle=self._cycle,
+            now=self.now,
+            usage_share=self._usage_share,
+            inadmissibility=self.inadmissibility,
+        )
+        entries = scheduler.decide(heads)
         modes = {entry.job.key: self._podsets(entry) for entry in entries}
         for entry in entries:
             if entry.is_admitted:
@@ -333,9 +303,9 @@ class Run:
         for key in list(self._evicted):
             self._controllers.settle(self.jobs[key], self.now)
         if self._ledger is not None:
-            for key in self._local_queues:
-                if self._ledger.is_pending(key):
-                    self._ledger.sample(key, self._used_by(key), self.now)
+            for local in self._local_queues:
+                if self._ledger.is_pending(local):
+                    self._ledger.sample(local, self._used_by(local), self.now)
         found = {entry.job.key: self._head(entry, modes[entry.job.key]) for entry in entries}
         evicted = self._evictions()
         self.now += 1
@@ -345,240 +315,9 @@ class Run:
         queue = self.queues.get(job.admission.cluster_queue) if job.admission is not None else None
         return queue.ledger.share(job.local_queue) if queue is not None and queue.ledger is not None else None
 
-    def _nominate(self, job: Job, name: str, preemptor: Preemptor, *, is_preemptor: bool) -> _Entry:
-        node = self.cache.tree.queues[name]
-        entry = _Entry(job=job, node=node, is_preemptor=is_preemptor, progress=job.progress)
-        if job.has_check_in(RETRY) or job.has_check_in(REJECTED):
-            entry.message, entry.cause = "The workload has failed admission checks", "PendingEvaluation"
-        elif node.has_circle:
-            entry.message, entry.cause = f"ClusterQueue {name} is inactive", "Suspended"
-        elif error := self.inadmissibility(job, node.queue):
-            entry.message, entry.cause = error, "Misconfigured"
-            if error == NAMESPACE_MISMATCH:
-                entry.why = Requeue.NAMESPACE_MISMATCH
-        else:
-            entry.is_nominated = True
-            self._assign(entry, preemptor)
-        return entry
-
-    def _assign(
-        self, entry: _Entry, preemptor: Preemptor, nominated: Mapping[str, Mapping[str, str]] | None = None
-    ) -> None:
-        if entry.progress is not None and self._is_outdated(entry.progress, entry):
-            entry.progress = None
-        assigner = Assigner(
-            entry.job,
-            entry.node,
-            self.cache,
-            lambda job, fr, amount: preemptor.simulate(job, entry.node, fr, amount),
-            cycle=self._cycle,
-            progress=entry.progress,
-            nominated=nominated,
-        )
-        assignment, targets = self._best(entry, assigner, preemptor)
-        self._place_beside(entry, assignment, targets)
-        entry.assignment, entry.targets = assignment, targets
-        entry.message = assignment.message
-        entry.progress = assignment.progress
-
-    def _is_outdated(self, progress: ScanProgress, entry: _Entry) -> bool:
-        if self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
-            if not progress.matches(entry.job.shape):
-                return True
-            if self._cycle - progress.cycle <= 1:
-                return False
-        return self.cache.generations[entry.node.name] > progress.generation
-
-    def _best(
-        self, entry: _Entry, assigner: Assigner, preemptor: Preemptor
-    ) -> tuple[Assignment, list[Target]]:
-        """The assignment of all pods, or of as many as fit where the Workload takes fewer."""
-        full = assigner.assign()
-        if full.mode is Mode.FIT:
-            return full, []
-        if full.mode is Mode.PREEMPT:
-            targets = preemptor.targets(entry.job, entry.node, full)
-            if targets:
-                return full, targets
-        if not self.settings.enabled("PartialAdmission") or not entry.job.may_be_partial:
-            return full, []
-        counts = partial_counts(entry.job.workload.spec.pod_sets)
-        found: tuple[Assignment, list[Target]] | None = None
-        low, high, last = 0, len(counts), -1
-        while low < high:
-            middle = (low + high) // 2
-            assignment = assigner.assign(counts[middle])
-            targets = preemptor.targets(entry.job, entry.node, assignment) if assignment.mode is Mode.PREEMPT else []
-            if assignment.mode is Mode.FIT or targets:
-                found, last, high = (assignment, targets), middle, middle
-            else:
-                low = middle + 1
-        return found if found is not None and last == low else (full, [])
-
-    def _place_beside(self, entry: _Entry, assignment: Assignment, targets: Sequence[Target]) -> None:
-        """The places of a Workload that waits for victims, or that keeps room in an empty cluster."""
-        queue = entry.node.queue
-        wants_topology = entry.job.requests_topology or self.cache.is_topology_only(queue)
-        is_on = self.settings.enabled("TopologyAwareScheduling")
-        if not is_on or assignment.mode is not Mode.PREEMPT or not wants_topology:
-            return
-        requests = placement_requests(assignment, entry.job, queue, self.cache)
-        if targets:
-            with self.cache.without(one.job for one in targets):
-                placements = self.cache.place(requests)
-        else:
-            placements = self.cache.place(requests, is_empty=True)
-        assignment.take_places(placements)
-
-    # --- the order
-
-    def _in_order(self, entries: list[_Entry]) -> Iterator[_Entry]:
-        if self.settings.fair_sharing is not None:
-            yield from self._tournaments(entries)
-            return
-        yield from sorted(entries, key=self._classical_order)
-
-    def _classical_order(self, entry: _Entry) -> tuple[object, ...]:
-        return self._is_late(entry), entry.assignment.borrowing, *self._last_order(entry)
-
-    def _is_late(self, entry: _Entry) -> bool:
-        return self.settings.enabled("PrioritizePreemptorWorkloads") and not entry.is_preemptor
-
-    def _last_order(self, entry: _Entry) -> tuple[object, ...]:
-        priority = -entry.job.priority if self.settings.enabled("PrioritySortingWithinCohort") else 0
-        return priority, entry.job.queued_since
-
-    def _tournaments(self, entries: list[_Entry]) -> Iterator[_Entry]:
-        """Fair sharing: again and again the entry whose admission leaves the lowest share at every level."""
-        left = {entry.node.name: entry for entry in entries}
-        while left:
-            name = next(iter(left))
-            node = left[name].node
-            if node.parent is None:
-                yield left.pop(name)
-                continue
-            root = node.parent.root
-            shares = self._shares(root, left)
-            winner = self._winner(root, left, shares)
-            assert winner is not None
-            yield left.pop(winner.node.name)
-
-    def _shares(self, root: CohortNode, left: Mapping[str, _Entry]) -> dict[tuple[str, str], Share]:
-        """Cohort and Workload to the share of the cohort's child above the Workload, once that is admitted."""
-        shares = {}
-        for node in root.all_queues():
-            entry = left.get(node.name)
-            if entry is None:
-                continue
-            places = entry.assignment.topology_usage(entry.job, self.cache)
-            self.cache.add_usage(node, entry.usage, places)
-            share = node.share()
-            for cohort in node.ancestors():
-                shares[cohort.name, entry.job.key] = share
-                share = cohort.share()
-            self.cache.remove_usage(node, entry.usage, places)
-        return shares
-
-    def _winner(
-        self, cohort: CohortNode, left: Mapping[str, _Entry], shares: Mapping[tuple[str, str], Share]
-    ) -> _Entry | None:
-        candidates = [self._winner(child, left, shares) for child in cohort.cohorts]
-        candidates += [left.get(queue.name) for queue in cohort.queues]
-
-        def order(entry: _Entry) -> tuple[object, ...]:
-            share = shares[cohort.name, entry.job.key]
-            prefers_own = self.settings.enabled("FairSharingPrioritizeNonBorrowing")
-            is_borrowing = prefers_own and share.borrows_any(entry.usage)
-            return self._is_late(entry), is_borrowing, share.order, *self._last_order(entry)
-
-        return min((one for one in candidates if one is not None), key=order, default=None)
-
-    # --- one entry
-
-    def _process(self, entry: _Entry, victims: dict[str, Target], preemptor: Preemptor) -> None:
-        fits = self._refresh(entry, victims, preemptor)
-        mode = entry.assignment.mode
-        places = entry.assignment.topology_usage(entry.job, self.cache)
-        if mode is Mode.NO_FIT:
-            entry.why, entry.cause = Requeue.NO_FIT, entry.assignment.cause
-        elif mode is Mode.PREEMPT and not entry.targets:
-            entry.why, entry.cause = Requeue.NO_CANDIDATES, "WaitingForQuota"
-            is_urgent = self.settings.enabled("PrioritizePreemptorWorkloads") and entry.is_preemptor
-            if not can_always_reclaim(entry.node) or is_urgent:
-                self.cache.add_usage(entry.node, self._reserved(entry), places)
-        elif mode is Mode.DEFERRED_FIT:
-            entry.message, entry.cause = FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
-            entry.why, entry.progress = Requeue.PENDING_PREEMPTION, None
-            self.cache.add_usage(entry.node, entry.usage, places)
-        elif any(one.job.key in victims for one in entry.targets):
-            self._skip(entry, OVERLAPPING_TARGETS)
-        elif not fits:
-            self._skip(entry, NO_LONGER_FITS)
-        else:
-            victims.update({one.job.key: one for one in entry.targets})
-            self.cache.add_usage(entry.node, entry.usage, places)
-            if mode is Mode.PREEMPT:
-                entry.issues_preemption = True
-                entry.cause, entry.why, entry.progress = (
-                    "WaitingForPreemptedWorkloads",
-                    Requeue.PENDING_PREEMPTION,
-                    None,
-                )
-                entry.message += f". Pending the preemption of {len(entry.targets)} workload(s)"
-            else:
-                entry.is_admitted = True
-
-    def _skip(self, entry: _Entry, message: str) -> None:
-        entry.is_skipped, entry.message, entry.cause = True, message, "WaitingForQuota"
-        if not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
-            entry.progress = None
-
-    def _refresh(self, entry: _Entry, victims: Mapping[str, Target], preemptor: Preemptor) -> bool:
-        """Whether the entry still fits; assigned anew where others of the cycle took its place or its victims."""
-        fits, fits_topology = self._still_fits(entry, victims)
-        overlaps = any(one.job.key in victims for one in entry.targets)
-        is_deferred = overlaps and self.settings.enabled("RecomputeAssignmentUponPreemptionTargetsOverlap")
-        is_moved = fits and not fits_topology and self.settings.enabled("TASRecomputeAssignmentWithinSchedulingCycle")
-        if not is_deferred and not is_moved:
-            return fits and fits_topology
-        nominated = {
-            one.name: {name: choice.flavor for name, choice in one.flavors.items()}
-            for one in entry.assignment.pod_sets
-        }
-        entry.progress = None
-        if is_deferred:
-            with self.cache.without(one.job for one in victims.values()):
-                self._assign(entry, preemptor, nominated)
-            if entry.assignment.mode is Mode.FIT:
-                entry.assignment.set_mode(Mode.DEFERRED_FIT)
-        else:
-            self._assign(entry, preemptor, nominated)
-        return all(self._still_fits(entry, victims))
-
-    def _still_fits(self, entry: _Entry, victims: Mapping[str, Target]) -> tuple[bool, bool]:
-        """Whether quota and place suffice once all victims so far, and its own, are gone."""
-        gone = {**victims, **{one.job.key: one for one in entry.targets}}
-        with self.cache.without(one.job for one in gone.values()):
-            if not self.cache.fits(entry.node, entry.usage):
-                return False, False
-            return True, self.cache.fits_topology(entry.assignment.topology_usage(entry.job, self.cache))
-
-    def _reserved(self, entry: _Entry) -> Usage:
-        """What a Workload without victims keeps others of the cycle from taking."""
-        found: Usage = {}
-        for fr, amount in entry.usage.items():
-            quota = entry.node.quota(fr)
-            if entry.assignment.borrowing == 0:
-                found[fr] = max(0, min(amount, minus(quota.nominal, entry.node.used(fr))))
-            elif quota.borrowing_limit is None:
-                found[fr] = amount
-            else:
-                found[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used(fr)))
-        return found
-
     # --- after the cycle
 
-    def _admit(self, entry: _Entry) -> None:
+    def _admit(self, entry: Entry) -> None:
         job = entry.job
         admission = Admission(
             cluster_queue=entry.node.name,
@@ -603,7 +342,7 @@ class Run:
 
         self.update(job, change)
 
-    def _put_back(self, entry: _Entry) -> None:
+    def _put_back(self, entry: Entry) -> None:
         why = entry.why
         if why is Requeue.GENERIC and entry.is_skipped:
             why = Requeue.FAILED_AFTER_NOMINATION
@@ -616,7 +355,7 @@ class Run:
         if is_written and not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
             job.progress = None
 
-    def _preempt(self, entry: _Entry) -> None:
+    def _preempt(self, entry: Entry) -> None:
         uid = entry.job.uid or "UNKNOWN"
         job_uid = entry.job.workload.metadata.labels.get("kueue.x-k8s.io/job-uid") or "UNKNOWN"
         for target in entry.targets:
@@ -629,7 +368,7 @@ class Run:
 
     # --- words
 
-    def _podsets(self, entry: _Entry) -> tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]:
+    def _podsets(self, entry: Entry) -> tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]:
         """Mode, pod sets and victims, taken down before anything moves."""
         if not entry.is_nominated:
             return "", (), ()
@@ -641,7 +380,7 @@ class Run:
         )
         return str(mode), sets, targets
 
-    def _head(self, entry: _Entry, taken: tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]) -> Head:
+    def _head(self, entry: Entry, taken: tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]) -> Head:
         mode, sets, targets = taken
         if entry.is_admitted:
             outcome = entry.job.state
@@ -713,7 +452,7 @@ class Run:
             place = "parked"
         reserved = job.conditions.get("QuotaReserved")
         requeued, evicted = job.conditions.get("Requeued"), job.conditions.get("Evicted")
-        has_quota = job.state in ("QuotaReserved", "Admitted")
+        has_quota = job.has_quota
         return WorkloadDocument(
             state=job.state,
             active=job.is_active,
@@ -722,14 +461,14 @@ class Run:
             if reserved is not None and reserved.status == "False"
             else None,
             requeued=None
-            if requeued is None
+            if requeued is None or has_quota
             else ConditionDocument(status=requeued.status, reason=requeued.reason, message=requeued.message),
             evicted=ConditionDocument(reason=evicted.reason, message=evicted.message)
             if evicted is not None and evicted.status == "True"
             else None,
             cluster_queue=job.admission.cluster_queue if has_quota and job.admission is not None else "",
             pod_sets=_of_admission(job) if has_quota else (),
-            checks={one.name: one.state for one in job.checks} if has_quota else {},
+            checks={one.name: one.state for one in job.checks},
         )
 
 
@@ -760,9 +499,7 @@ def _pod_set(one: Assigned) -> PodSetDocument:
 def _of_admission(job: Job) -> tuple[PodSetDocument, ...]:
     counts = {one.name: one.count for one in job.workload.spec.pod_sets}
     assigned = job.admission.pod_set_assignments if job.admission is not None else ()
-    return tuple(
-        _document_of(one, counts.get(one.name, 0) if one.count is None else one.count) for one in assigned
-    )
+    return tuple(_document_of(one, counts.get(one.name, 0) if one.count is None else one.count) for one in assigned)
 
 
 def _document_of(one: PodSetAssignment, count: int) -> PodSetDocument:
@@ -795,7 +532,7 @@ def settle(run: Run, most_cycles: int = MOST_CYCLES) -> tuple[list[Cycle], bool]
             return cycles, True
         state = run.state()
         if state in seen:
-            return cycles, True
+            return (cycles if cycles[-1:] == [cycle] else [*cycles, cycle]), True
         seen.add(state)
         cycles.append(cycle)
     return cycles, False
@@ -817,4 +554,3 @@ def admit(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now
         workloads={key: run.workload_document(job) for key, job in sorted(run.jobs.items())},
         is_settled=is_settled,
     )
-

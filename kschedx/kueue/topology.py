@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -157,9 +158,7 @@ class FlavorTopology:
     def has_levels(self, request: PodSetTopologyRequest | None) -> bool:
         level = self._level_of(request)
         return (
-            level in self.levels
-            and request is not None
-            and all(one.topology in self.levels for one in request.slices)
+            level in self.levels and request is not None and all(one.topology in self.levels for one in request.slices)
         )
 
     def _level_of(self, request: PodSetTopologyRequest | None) -> str | None:
@@ -219,18 +218,14 @@ class FlavorTopology:
     def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
         """Level to the size of the groups there, for slices within slices."""
         found: dict[int, int] = {}
-        for outer, one in zip(slices, slices[1:], strict=False):
+        for outer, one in pairwise(slices):
             if one.topology not in self.levels:
                 return f"no requested topology level for additional slice layer: {one.topology}"
             above, level = self.levels.index(outer.topology), self.levels.index(one.topology)
             if level <= above:
-                return (
-                    f"additional slice layer topology {one.topology} must be at a lower level than {outer.topology}"
-                )
+                return f"additional slice layer topology {one.topology} must be at a lower level than {outer.topology}"
             if outer.size % one.size:
-                return (
-                    f"additional slice layer size {one.size} must evenly divide parent layer size {outer.size}"
-                )
+                return f"additional slice layer size {one.size} must evenly divide parent layer size {outer.size}"
             found.update(dict.fromkeys(range(above + 1, level + 1), one.size))
         return found
 
@@ -422,7 +417,11 @@ class _NodeFilter:
     def __init__(self, request: Request, tolerations: Sequence[Toleration]) -> None:
         spec = request.pod_set.template.spec
         self._selector = dict(spec.node_selector)
-        self._tolerations = (*spec.tolerations, *(one for up in request.updates for one in up.tolerations), *tolerations)
+        self._tolerations = (
+            *spec.tolerations,
+            *(one for up in request.updates for one in up.tolerations),
+            *tolerations,
+        )
         for update in request.updates:
             self._selector.update(update.node_selector)
         required = (
@@ -430,7 +429,7 @@ class _NodeFilter:
             if spec.affinity is not None and spec.affinity.node_affinity is not None
             else None
         )
-        self._affinity: CompiledNodeSelector | None = required and compile_node_selector(required)
+        self._affinity: CompiledNodeSelector | None = None if required is None else compile_node_selector(required)
 
     def refuses(self, node: Node) -> str:
         taint = untolerated(node.spec.taints, self._tolerations, effects=DO_NOT_SCHEDULE, comparison=True)

@@ -6,7 +6,7 @@ Upstream: pkg/workload/workload.go, pkg/workload/admissionchecks.go, pkg/util/pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -225,7 +225,11 @@ class Job:
     def queued_since(self) -> int:
         """The time that orders Workloads of equal priority."""
         evicted = self.conditions.get("Evicted")
-        if evicted is not None and evicted.status == "True" and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck"):
+        if (
+            evicted is not None
+            and evicted.status == "True"
+            and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck")
+        ):
             return evicted.since * 1000
         if not self.settings.enabled("PrioritySortingWithinCohort"):
             preempted = self.conditions.get("Preempted")
@@ -281,9 +285,7 @@ class Job:
     @property
     def is_topology_pending(self) -> bool:
         assigned = self.admission.pod_set_assignments if self.admission is not None else ()
-        return any(
-            one.topology_assignment is None and one.delayed_topology_request == "Pending" for one in assigned
-        )
+        return any(one.topology_assignment is None and one.delayed_topology_request == "Pending" for one in assigned)
 
     def sync_admitted(self, now: int) -> bool:
         """Whether the condition Admitted follows quota, checks and topology; whether it changed."""
@@ -384,15 +386,19 @@ class Job:
 
     def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
         wanted = frozenset(frs)
-        return any(FlavorResource(flavor, name) in wanted for one in self.counted for name, flavor in one.flavors.items())
+        return any(
+            FlavorResource(flavor, name) in wanted for one in self.counted for name, flavor in one.flavors.items()
+        )
 
     @property
     def shape(self) -> bytes | None:
         """What equal Workloads have in common; None where they are not bundled."""
         if self._shape is None and self.settings.enabled("SchedulingEquivalenceHashing"):
             sets = self.workload.spec.pod_sets
-            known = {index: one for index, one in enumerate(self.counted)}
-            counts = [(known[i].count, known[i].requests) if i in known else (one.count, {}) for i, one in enumerate(sets)]
+            known = dict(enumerate(self.counted))
+            counts = [
+                (known[i].count, known[i].requests) if i in known else (one.count, {}) for i, one in enumerate(sets)
+            ]
             self._shape = shape(self.priority, sets, counts)
         return self._shape
 
@@ -410,9 +416,7 @@ WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
 
 
 def _stamped(one: Condition) -> Stamped:
-    return Stamped(
-        status=one.status, reason=one.reason, message=one.message, since=timestamp(one.last_transition_time)
-    )
+    return Stamped(status=one.status, reason=one.reason, message=one.message, since=timestamp(one.last_transition_time))
 
 
 # --- admission checks
@@ -440,4 +444,3 @@ def checks_for(job: Job, queue: ClusterQueue) -> set[str]:
 def checks_for_admission(checks: Mapping[str, frozenset[str]], admission: Admission) -> set[str]:
     assigned = {flavor for one in admission.pod_set_assignments for flavor in one.flavors.values()}
     return {name for name, flavors in checks.items() if flavors & assigned}
-
