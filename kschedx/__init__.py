@@ -90,7 +90,7 @@ def explain(
 
     ask = None
     if extenders is not None:
-        from kschedx.inquiry.extenders import asking
+        from kschedx.extenders.client import asking
 
         ask = asking(extenders)
     return explain_pod(

@@ -334,7 +334,6 @@ def told(pod):
 
 LONGEST = 800
 LONGER = {
-    "apiserver/validation.py": "what an API server refuses in a pod",
     "explain/notes.py": "a struct for each note",
 }
 """Modules of more lines, and why they are not divided."""
@@ -483,7 +482,7 @@ RARELY_NEEDED = (
     "re2",
     "urllib.request",
     "http.client",
-    "kschedx.inquiry.extenders",
+    "kschedx.extenders.client",
     "kschedx.autoscaler",
     "kschedx.cel",
     "kschedx.render.autoscaler",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -85,7 +86,7 @@ def command_of(namespace: str, owner: str, name: str, files: Sequence[str] = ())
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
-    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
+    return shell_command("kschedx why {} -n {}" + " -f {}" * len(files), target, namespace, *map(Path, files))
 
 
 class Asked:

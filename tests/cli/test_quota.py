@@ -153,7 +153,7 @@ def test_replicas_above_the_quota(tmp_path: Path) -> None:
     ran = why(tmp_path)
     assert (ran.code, ran.err) == (1, "")
     first, second, *_ = ran.out.splitlines()
-    assert first == "✗ default/deploy/web: 3 of 5 replicas can be placed, 2 are refused by the API server"
+    assert first == "✗ default/deploy/web: 3 of 5 replicas can be scheduled, 2 are refused by the API server"
     assert second.split() == [
         *["refused", "Error", "creating:", "pods", '"web-new4"', "is", "forbidden:", "exceeded", "quota:", "q,"],
         *["requested:", "cpu=1,", "used:", "cpu=10,", "limited:", "cpu=10"],
@@ -172,7 +172,7 @@ def test_what_fits_a_quota_alone_and_not_together(tmp_path: Path) -> None:
     written(tmp_path, one, other, bare(SMALL))
     ran = why(tmp_path)
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == "7 pods: 5 can be scheduled, 2 cannot"
+    assert ran.out.splitlines()[0] == "7 pods: 5 can be scheduled, 2 unschedulable"
     assert (
         '✗ Error creating: pods "other-new3" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=5' in ran.out
     )
@@ -211,7 +211,7 @@ def test_a_rollout(tmp_path: Path, limit: str, strategy: Manifest, code: int) ->
     assert ran.code == code, ran.out
     if code:
         assert 'Error creating: pods "web-new1" is forbidden: exceeded quota: q' in ran.err
-        assert "(the rollout stops, and the pods of the template before stay)" in ran.err
+        assert "(the rollout stops, and the pods of the previous template stay)" in ran.err
 
 
 def replicas_of_before(number: int) -> list[Manifest]:
@@ -301,7 +301,7 @@ def test_claims_of_a_stateful_set_add_up(tmp_path: Path) -> None:
     written(tmp_path, workload("StatefulSet", SMALL, serviceName="web", replicas=4, volumeClaimTemplates=[template]))
     ran = why(tmp_path)
     assert ran.code == 1
-    assert "2 of 4 replicas can be placed, 2 are refused by the API server" in ran.out
+    assert "2 of 4 replicas can be scheduled, 2 are refused by the API server" in ran.out
     said = 'create Claim data-web-2 for Pod web-2 in StatefulSet web failed error: persistentvolumeclaims "data-web-2"'
     assert said in ran.out
 
@@ -312,7 +312,7 @@ def test_workloads_are_counted_too(tmp_path: Path) -> None:
     ran = why(tmp_path)
     assert ran.code == 1
     assert '✗ deployments.apps "other" is forbidden: exceeded quota: q, requested: count/deployments.apps=1' in ran.out
-    assert ran.out.startswith("2 pods: 1 can be scheduled, 1 cannot\n")
+    assert ran.out.startswith("2 pods: 1 can be scheduled, 1 unschedulable\n")
 
 
 @pytest.mark.parametrize(
