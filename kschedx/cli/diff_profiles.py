@@ -40,7 +40,7 @@ def profiles_and_target(
     target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
     allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
     if len(names) > most or (not is_range and len(names) < most):
-        hint = "--all, --all-pending, -l or TARGET say which pods; one profile goes with --kube-version OLD..NEW"
+        hint = "name the pods with --all, --all-pending, -l, or TARGET; one profile goes with --kube-version OLD..NEW"
         raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
     return names, target
 
@@ -202,7 +202,7 @@ def diff_profiles(
     before, after = setups(both, question, reached.snapshot if reached else None)
     found = changes(before, after)
     if question.what_if and reached is None:
-        hint = "--all, --all-pending, -l or TARGET say which"
+        hint = "name the pods with --all, --all-pending, -l, or TARGET"
         raise InputError(f"--{question.what_if[0][0].replace('_', '-')} is about pods in a cluster", hint=hint)
     if reached is None:
         write(_report(before, after, found, None), output)

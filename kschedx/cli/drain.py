@@ -81,7 +81,7 @@ def drain(
     if each and together:
         raise InputError("--each asks about every node by itself, and --together about them all at once")
     if not nodes and not each:
-        raise InputError("name a NODE, or ask for every node with --each")
+        raise InputError("name a NODE, or use --each for every node")
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))

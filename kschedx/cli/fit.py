@@ -93,7 +93,9 @@ def _target(
         snapshot = manifests.allowed(before, snapshot, setup.release)
         pods = manifests.pods(before, snapshot)
         if len(pods) != 1:
-            raise InputError(f"{target} makes {len(pods)} kinds of pods, one is expected", hint="-f applies the others")
+            raise InputError(
+                f"{target} makes {len(pods)} different pods, one is expected", hint="-f applies the others"
+            )
         subject = pods[0].admitted(snapshot, setup)
         return subject.snapshot, subject.pod, pods[0].workload
     found = find_target(snapshot, target, question.namespace, default_namespace=namespace)

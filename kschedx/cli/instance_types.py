@@ -32,7 +32,7 @@ def instance_types(
     file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
     output: Annotated[
         Format | None,
-        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml the catalogue; name the names alone."),
+        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml: the catalog; name: names only."),
     ] = None,
 ) -> int:
     """The command; its help is HELP."""

@@ -65,7 +65,7 @@ def list_profiles() -> int:
     from kschedx.cli.named_profiles import DEFAULT, named_profiles
     from kschedx.render.catalogue import print_profiles
 
-    default = (DEFAULT, "What kube-scheduler does without a configuration, in the release that is emulated")
+    default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
     print_profiles([default, *((profile.name, profile.purpose) for profile in named_profiles())])
     return ExitCode.SCHEDULABLE
 

@@ -256,13 +256,11 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
     if extenders not in (None, "record"):
         raise InputError(f'--extenders: found "{extenders}", allowed is "record"')
     if extenders is not None and config is None:
-        raise InputError("--extenders record needs --config: the configuration says whom to ask")
+        raise InputError("--extenders record needs --config: the configuration names the extenders")
     if extenders is None and config is not None and not anonymize:
         raise InputError("--config goes with --anonymize, or with --extenders record")
     if extenders is not None and anonymize:
-        raise InputError(
-            "--extenders record does not go with --anonymize: what extenders say is theirs, and may be names"
-        )
+        raise InputError("--extenders record does not go with --anonymize: answers of extenders may hold names")
 
 
 def _answers(snapshot: Snapshot, config: str) -> bytes:
