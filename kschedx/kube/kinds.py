@@ -276,6 +276,16 @@ _ROWS = (
         is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="on which nodes Kueue's quota is",
     ),
     ResourceKind(
+        name="AdmissionCheck", plural="admissionchecks", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
+        is_namespaced=False,
+        is_optional=True, record=kueue.AdmissionCheck, addon="Kueue", leaves="which of Kueue's queues are active",
+    ),
+    ResourceKind(
+        name="Topology", plural="topologies", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"),
+        is_namespaced=False,
+        is_optional=True, record=kueue.Topology, addon="Kueue", leaves="how Kueue places pods in a topology",
+    ),
+    ResourceKind(
         name="PodGroup", plural="podgroups", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
         record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="how Volcano's group of a pod stands",
     ),
