@@ -96,7 +96,7 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
             yield Advice(
                 id="unknown-plugin",
                 path=f"{subject.path}.pluginConfig[{number}].name",
-                text=_unknown(config.name, "so nobody reads its arguments", subject),
+                text=_unknown(config.name, "so its arguments have no effect", subject),
             )
 
 
@@ -125,7 +125,7 @@ def _unused_arguments(subject: Subject) -> Iterator[Advice]:
             yield Advice(
                 id="unused-arguments",
                 path=f"{subject.path}.pluginConfig[{number}]",
-                text=f"{config.name} is not enabled anywhere, so nobody reads its arguments",
+                text=f"{config.name} is not enabled anywhere, so its arguments have no effect",
             )
 
 
@@ -224,7 +224,7 @@ def _half_disabled(subject: Subject) -> Iterator[Advice]:
                 case "filter":
                     then = ", where {it} still run{s} for every pod, and may reject it or leave nodes out"
                 case "score":
-                    then = ", where {it} prepare{s} scores that nobody asks for"
+                    then = ", where {it} still run{s} at preScore without effect"
                 case _ if name in plugins_with(alone):
                     then = ", where the same work is done for each node"
                 case _:
