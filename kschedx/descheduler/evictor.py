@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, nodes_for
-from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, quoted
-from kschedx.errors import InputError
+from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, query_fault, quoted
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
@@ -64,10 +63,8 @@ class DefaultEvictor:
         self._namespaces = compile_selector(namespace_selector) if namespace_selector else EVERYTHING
         self._before: dict[str, tuple[str, ...]] = {}
         """Pod to the checks that it fails and that no eviction changes."""
-        try:
-            nodes: Sequence[Node] | None = nodes_for(cluster, parse_label_query(self.args.node_selector))
-        except InputError:
-            nodes = None
+        query = self.args.node_selector
+        nodes = None if query_fault(query) else nodes_for(cluster, parse_label_query(query))
         self._fit = None if nodes is None else Fit(cluster, nodes)
 
     def filter(self, pod: PodFacts) -> bool:
