@@ -99,6 +99,8 @@ class DefaultEvictor:
         failed = self._before.get(pod.key)
         if failed is None:
             failed = self._before[pod.key] = tuple(self._failed(pod))
+        if not failed and self.args.min_replicas <= 1:
+            return _EVICTABLE
         replicas = self._replicas_fault(pod, say)
         if replicas:
             age = AGE_STARTS
@@ -194,6 +196,7 @@ class DefaultEvictor:
         return NAMESPACE_DIFFERS if labels is None or not self._namespaces.matches(labels) else ""
 
 
+_EVICTABLE = (True, "")
 AGE_STARTS = "pod age is not older than MinPodAge"
 
 

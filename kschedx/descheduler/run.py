@@ -71,11 +71,15 @@ class Loop(Struct, frozen=True, kw_only=True):
         return tuple(one for one in self.evictions if one.error)
 
 
-def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int) -> Loop:
-    """Run every plugin of every profile once; `cluster` is changed by it. `now` is in nanoseconds since 1970."""
+def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True) -> Loop:
+    """Run every plugin of every profile once; `cluster` is changed by it. `now` is in nanoseconds since 1970.
+
+    `judges`: every pod gets its verdicts, whether a plugin looks at it or not.
+    """
     loop = _Run(cluster, policy, metrics, now)
     verdicts: dict[str, dict[str, Verdict]] = {
-        pod.key: {name: evictor.verdict(pod) for name, evictor in loop.evictors} for pod in cluster.pods
+        pod.key: {name: evictor.verdict(pod) for name, evictor in loop.evictors}
+        for pod in (cluster.pods if judges else ())
     }
     nodes = nodes_for(cluster, policy.node_selector)
     if len(nodes) < 2:

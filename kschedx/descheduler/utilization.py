@@ -12,7 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, Namespaces, Thresholds
-from kschedx.descheduler.cluster import MILLI, NANO, Metrics, PodFacts, up
+from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, up
 from kschedx.descheduler.evictor import Handle, Outcome
 from kschedx.descheduler.policy import (
     KUBERNETES_METRICS,
@@ -181,6 +181,23 @@ def _weight(usage: Exact) -> int:
 def rounded(percent: float) -> int:
     """To the nearest whole number, halves away from zero."""
     return math.floor(percent + 0.5) if percent >= 0 else -math.floor(-percent + 0.5)
+
+
+Shares = Mapping[str, Mapping[str, float]]
+"""Node to cpu, memory and pods to percentage of allocatable."""
+
+
+def shares(cluster: Cluster) -> Shares:
+    """What the requests of unfinished pods take of every node."""
+    found: dict[str, Exact] = {}
+    for node in cluster.nodes:
+        pods = cluster.unfinished_on(node.name)
+        total = found[node.name] = {CPU: 0, MEMORY: 0, PODS: len(pods) * NANO}
+        for pod in pods:
+            request = cluster.request(pod)
+            for name in (CPU, MEMORY):
+                total[name] += request.get(name, 0)
+    return _percentages(found, cluster.nodes)
 
 
 # --- LowNodeUtilization
