@@ -156,7 +156,7 @@ class NodeShares(Struct, frozen=True, kw_only=True):
     after: dict[str, int]
 
 
-class Descheduling(Round, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class DeschedulingDocument(Round, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a DeschedulerPolicy does: the first round, and what follows from it."""
 
     api_version: str
@@ -188,7 +188,7 @@ API_VERSION, KIND = "kschedx/v1", "Descheduling"
 def document_of(found: Result) -> dict[str, object]:
     """The document as plain dicts."""
     if found.policy is None:
-        return _plain(Descheduling(api_version=API_VERSION, kind=KIND, error=found.error))
+        return _plain(DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error))
     grace = found.policy.grace_period_seconds
     first, *others = (round_of(loop, grace) for loop in found.loops)
     for number, landed in enumerate(found.landings):
@@ -203,7 +203,7 @@ def document_of(found: Result) -> dict[str, object]:
         first = replace(first, evicted=tuple(replace(one, is_certain=one.pod in certain) for one in first.evicted))
     before, after = found.shares or ({}, {})
     return _plain(
-        Descheduling(
+        DeschedulingDocument(
             api_version=API_VERSION,
             kind=KIND,
             **{name: getattr(first, name) for name in Round.__struct_fields__},
@@ -316,5 +316,5 @@ def amount_text(resource: str, nano: int) -> str:
 
 
 def _plain(document: Struct) -> dict[str, object]:
-    found: dict[str, object] = msgspec.to_builtins(document)
-    return found
+    found: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
+    return {"apiVersion": found.pop("apiVersion"), "kind": found.pop("kind"), **found}

@@ -39,12 +39,13 @@ from kschedx.descheduler.arguments import (
     TopologySpreadArgs,
     Uint,
 )
-from kschedx.errors import ConfigError, InputError, join_fields, nearest
+from kschedx.errors import ConfigError, InputError, Place, join_fields, nearest
 from kschedx.framework.config.decoding import decode
 from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
+from kschedx.sources import yaml
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -194,6 +195,39 @@ def aggregate(faults: Iterable[str]) -> str:
     """Errors as Go's NewAggregate prints them: one by itself, several in brackets, equal ones once."""
     each = list(dict.fromkeys(faults))
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
+
+
+def policy_in(text: bytes, source: str) -> Mapping[str, object]:
+    """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
+
+    Raises `InputError` where there is none, or more than one.
+    """
+    found = [policy for document in _documents(text, source) for policy in _policies_in(document, source)]
+    if len(found) != 1:
+        hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
+        number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
+        raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
+    return found[0]
+
+
+def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
+    for part in yaml.split(text, source=source):
+        read = yaml.load(part, source=source)
+        if read is not None and isinstance(read.value, Mapping):
+            yield read.value
+
+
+def _policies_in(document: Mapping[str, object], source: str) -> Iterator[Mapping[str, object]]:
+    values, data = document.get("deschedulerPolicy"), document.get("data")
+    if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
+        for key, text in data.items():
+            held = _documents(str(text).encode(), f"{source}: data[{key}]")
+            yield from (one for one in held if one.get("kind") == KIND)
+    elif isinstance(values, Mapping):
+        version = document.get("deschedulerPolicyAPIVersion") or API_VERSION
+        yield {"apiVersion": version, "kind": KIND, **values}
+    elif "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
+        yield document
 
 
 # --- reading

@@ -48,6 +48,10 @@ class Landing(Struct, frozen=True, kw_only=True):
     message: str = ""
     """kube-scheduler's, for a successor that stays pending."""
 
+    @property
+    def is_pending(self) -> bool:
+        return self.fate in (Fate.PENDING, Fate.UNDECIDED)
+
 
 class Repeat(Struct, frozen=True, kw_only=True):
     """A pod that two loops in a row evict."""

@@ -29,6 +29,7 @@ from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_
 from kschedx.descheduler.policy import Plugin, Policy
 from kschedx.descheduler.spreading import remove_duplicates, topology_spread
 from kschedx.descheduler.utilization import (
+    UNMEASURED,
     Classification,
     UsageError,
     high_node_utilization,
@@ -46,6 +47,8 @@ class PluginError(Struct, frozen=True, kw_only=True):
     profile: str
     plugin: str
     error: str
+    classification_is_missing: bool = False
+    """It could not tell what nodes use."""
 
 
 class Loop(Struct, frozen=True, kw_only=True):
@@ -143,7 +146,10 @@ class _Run:
                 self._run_plugin(handle, plugin)
             except UsageError as error:
                 self.classifications.append(Classification(profile=profile, plugin=plugin.name))
-                self.errors.append(PluginError(profile=profile, plugin=plugin.name, error=str(error)))
+                lacks = UNMEASURED in str(error)
+                self.errors.append(
+                    PluginError(profile=profile, plugin=plugin.name, error=str(error), classification_is_missing=lacks)
+                )
 
     def _run_plugin(self, handle: Handle, plugin: Plugin) -> None:
         args = plugin.args

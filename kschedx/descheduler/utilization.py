@@ -69,6 +69,9 @@ NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
 NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
 
 
+UNMEASURED = "in the collected metrics"
+
+
 class UsageError(Exception):
     """The plugin ends with this text."""
 
@@ -106,7 +109,7 @@ class _Usage:
 
     def _measured(self, node: str, metrics: Metrics) -> Exact:
         if node not in metrics.nodes:
-            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} in the collected metrics")
+            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} {UNMEASURED}")
         usage = metrics.nodes[node].usage
         return {name: nano_units(usage.get(name, 0)) for name in (CPU, MEMORY)}
 
@@ -248,7 +251,7 @@ def low_node_utilization(
 
         def because(node: Node) -> str:
             above = [
-                f"{name} {rounded(percents[node.name][name])}%"
+                f"{name} {rounded(percents[node.name][name])}%, target {rounded(most)}%"
                 for name, most in high.items()
                 if percents[node.name].get(name, 0.0) > most
             ]
