@@ -74,6 +74,8 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
 # Permit. It decides here as it does about a group that it sees for the first time.
 
 PODS = "pods"
+SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
+"""kube-scheduler's text about a member that found a node, while its group found too few."""
 
 
 class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlugin):
