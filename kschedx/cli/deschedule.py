@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """What the descheduler (0.36) evicts with a policy, why it leaves the other pods alone, and where the pods land.
+HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where the pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
 places them, and the next loop shows whether it evicts them again. With --rounds, as many loops are carried out, until
@@ -38,7 +38,7 @@ Examples:
 Exit codes: 0 every evicted pod finds a node, 1 one stays pending or the next loop evicts it again, 2 usage or input
 error or a policy that the descheduler refuses, 3 kschedx cannot decide.
 """
-SUMMARY = "What the descheduler evicts, and where the pods land."
+SUMMARY = "Show what the descheduler evicts, and what follows"
 
 
 @asks(*DECIDES)
