@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where the pods land.
+HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
 places them, and the next loop shows whether it evicts them again. With --rounds, as many loops are carried out, until
