@@ -14,8 +14,9 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
-    from kschedx.cli.why_pod import Clusters, Wanted
+    from kschedx.cli.why_pod import Wanted
     from kschedx.explain.notes import AfterChanges
+    from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.manifests import Written
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
@@ -147,8 +148,9 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     from msgspec.structs import replace
 
     from kschedx.cli.why_list import why_node
-    from kschedx.cli.why_pod import Clusters, why_one
+    from kschedx.cli.why_pod import why_one
     from kschedx.errors import InputError
+    from kschedx.inquiry.ask import Clusters, waiting_member_of
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import named_node
 
@@ -181,6 +183,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
         from kschedx.cli.why_list import why_several
 
         return why_several(question, wanted, clusters, setup, found, queue)
+    if (member := waiting_member_of(found[0], clusters.applied)) is not None and not wanted.tries:
+        found = queue = [member]
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)
 
 
