@@ -211,7 +211,10 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
             {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "r"}},
             "(render its chart with its values first: helm template | kschedx why -)",
         ),
-        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, "no pods or workloads in this file: ConfigMap"),
+        (
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
+            "no pods or workloads in this file: ConfigMap",
+        ),
         (
             {"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "web"}},
             'there is no "Deployment" in apiVersion v1 (Deployment is of the group apps)',
