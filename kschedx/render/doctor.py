@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar, assert_never, cast
 
 from msgspec import Struct
@@ -46,6 +46,7 @@ from kschedx.doctor.findings import (
     YoungNodes,
 )
 from kschedx.errors import InputError, Place
+from kschedx.kube.escaping import shell_command
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
 from kschedx.render.wording import Fact, Words, count, listed
@@ -235,7 +236,7 @@ def _absent(found: Absence) -> tuple[str, tuple[Fact, ...]]:
             return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
         case NoAutoscalerStatus():
             namespace, _, name = found.config_map.partition("/")
-            told = f"kubectl get configmap {name} -n {namespace} -o yaml"
+            told = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
             return "cluster-autoscaler's status is missing", (
                 Fact(label="runs as", items=(found.pod,)),
                 Fact(label="add", items=(told,), whole=True),
@@ -491,8 +492,8 @@ def _completion(found: Completion) -> list[Text]:
     match found.way:
         case Way.ADD:
             lead = "complete it with"
-            paths = " ".join(f"--snapshot {shlex.quote(path)}" for path in found.snapshots)
-            commands = [found.command, f"kschedx why ... {paths}"]
+            again = "kschedx why ..." + " --snapshot {}" * len(found.snapshots)
+            commands = [found.command, shell_command(again, *map(Path, found.snapshots))]
         case Way.ANEW:
             lead = "take it again, all at one time, with one of"
             commands = [f"kschedx snapshot -o {SNAPSHOT}", found.command]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from shlex import quote
 from typing import assert_never
 
 from rich.text import Text
@@ -12,6 +10,7 @@ from rich.text import Text
 from kschedx.controllers.disruption_budgets import ALWAYS
 from kschedx.fixes.pending_pods import PendingStory, SharedFixes
 from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
+from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import command_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
 from kschedx.render.wording import Fact, count, listed
@@ -71,19 +70,20 @@ def _budget_change(step: SmallerBudget) -> str:
 def _remedy_command(step: BudgetStep) -> str:
     match step:
         case MoreReplicas(workload=workload, replicas=replicas):
-            kind = workload.reference.split("/")[1]
-            target = quote(f"{kind}/{workload.name}")
-            return f"kubectl scale {target} -n {quote(workload.namespace)} --replicas={replicas}"
+            target = f"{workload.reference.split('/')[1]}/{workload.name}"
+            return shell_command("kubectl scale {} -n {} --replicas={}", target, workload.namespace, str(replicas))
         case SmallerBudget():
-            patch = json.dumps({"spec": step.fields}, separators=(",", ":"))
-            return f"kubectl patch pdb {quote(step.name)} -n {quote(step.namespace)} --type merge -p {quote(patch)}"
+            return _patch_command(step, step.fields)
         case EvictUnhealthy():
-            policy = json.dumps({"spec": {"unhealthyPodEvictionPolicy": ALWAYS}}, separators=(",", ":"))
-            return f"kubectl patch pdb {quote(step.name)} -n {quote(step.namespace)} --type merge -p {quote(policy)}"
+            return _patch_command(step, {"unhealthyPodEvictionPolicy": ALWAYS})
         case WithoutBudget():
-            return f"kubectl delete pdb {quote(step.name)} -n {quote(step.namespace)}"
+            return shell_command("kubectl delete pdb {} -n {}", step.name, step.namespace)
         case _:
             assert_never(step)
+
+
+def _patch_command(step: SmallerBudget | EvictUnhealthy, fields: Mapping[str, object]) -> str:
+    return shell_command("kubectl patch pdb {} -n {} --type merge -p {}", step.name, step.namespace, {"spec": fields})
 
 
 # What a drain came to, in lines.

@@ -13,6 +13,7 @@ from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, counts, groups
 from kschedx.findings import Finding
 from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens
@@ -124,7 +125,7 @@ def without_pods_note(unmade: Sequence[Unmade]) -> tuple[str, ...]:
         return ()
     first = unmade[0]
     others = f", and {len(unmade) - 1:,} more" if len(unmade) > 1 else ""
-    where = f"kschedx why {first.kind.lower()}/{first.name} -n {first.namespace}"
+    where = shell_command("kschedx why {}/{} -n {}", first.kind.lower(), first.name, first.namespace)
     return (f"{first.kind} {first.namespace}/{first.name} creates no pods{others}: {first.event.message} ({where})",)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import groupby
-from shlex import quote
 from typing import assert_never
 
 from rich.text import Text
@@ -17,6 +16,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
 from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityFix, TakenByNamespace
+from kschedx.kube.escaping import shell_command
 from kschedx.render import terminal
 from kschedx.render.fixes import command_lines, fixes_block
 from kschedx.render.terminal import (
@@ -256,7 +256,7 @@ def _pod_security_fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, w
                 details.append(f"{image} must set a non-root user, or set runAsUser")
         case TakenByNamespace(namespace=namespace, level=level):
             title = f"enforce {level} in namespace {namespace}, for all its pods"
-            commands = (f"kubectl label namespace {quote(namespace)} {PREFIX}enforce={level} --overwrite",)
+            commands = (shell_command(f"kubectl label namespace {{}} {PREFIX}enforce={level} --overwrite", namespace),)
         case _:
             assert_never(fix.step)
     lines = paragraph(f"{title} ({_seen(fix)})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)

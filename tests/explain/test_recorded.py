@@ -170,14 +170,14 @@ OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
         (
             f"0/5 nodes are available: 2 Insufficient memory, 3 node(s) had untolerated taint(s). {AFTER}",
             [
-                '"Insufficient memory" does not apply now: recorded at another time, or '...configuration',
+                '"Insufficient memory" does not apply now: recorded at another time, or with another configuration',
                 '"Insufficient cpu" is new',
             ],
         ),
         (
             f"0/5 nodes are available: 2 Insufficient cpu, 3 licence server says no. {AFTER}",
             [
-                "\"licence server says no\" is not of a known plugin: it comes from an extender or another scheduler",
+                '"licence server says no" is not of a known plugin: it comes from an extender or another scheduler',
                 '"node(s) had untolerated taint(s)" is new',
             ],
         ),
@@ -226,7 +226,7 @@ def test_the_first_screen_shows_it() -> None:
     first = next(number for number, line in enumerate(lines) if line.startswith("  note"))
     assert lines[first : first + 4] == [
         "  note      the cluster's own event (last seen 2026-01-31T12:00:00Z) differs: it counts 9 nodes, the",
-        '            snapshot has 2: recorded at another time, or an incomplete snapshot; 9 × "Insufficient cpu" there,',
+        "            snapshot has 2: recorded at another time, or an incomplete snapshot; 9 ×",
         "            2 here: recorded at another time",
         lines[first + 3],
     ]

@@ -38,7 +38,8 @@ def titles(*objects: Manifest) -> list[str]:
         (
             [claim("data", storage_class="now"), storage_class("now", waits=False, provisioner=DRIVER)],
             [
-                f"repair {DRIVER}, so that it provisions the volume for claim default/data: 10Gi ReadWriteOnce of class now"
+                f"repair {DRIVER}, so that it provisions the volume for claim default/data: "
+                "10Gi ReadWriteOnce of class now"
             ],
         ),
         # no class is named: one that can make volumes
@@ -70,7 +71,6 @@ def titles(*objects: Manifest) -> list[str]:
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [
-                "lower the request of claim default/data to 5Gi',...",
                 "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
             ],
         ),

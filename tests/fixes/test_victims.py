@@ -87,7 +87,7 @@ def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
         (
             "StatefulSet",
             "apps/v1",
-            "delete Job default/web with its pod default/holder',...",
+            "scale StatefulSet default/web to 0 (removes default/holder)",
             "kubectl scale statefulset.apps web -n default --replicas=0",
         ),
         (

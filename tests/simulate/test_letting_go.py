@@ -54,7 +54,7 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
         (
             {"minAvailable": 3},
             [
-                "scale shop/deploy/web to 4 · the node can be drained',...",
+                "scale shop/deploy/web to 4 · the node can be drained",
                 "kubectl scale deploy/web -n shop --replicas=4",
                 "lower minAvailable of PDB shop/web from 3 to 2",
                 """kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":2}}'""",
@@ -85,7 +85,7 @@ def test_pods_that_are_not_ready_count() -> None:
     *rest, first, second, third = deployment("web", "1", HERE)
     found = told([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
     assert found[::2] == [
-        "scale shop/deploy/web to 5 · the node can be drained',...",
+        "scale shop/deploy/web to 5 · the node can be drained",
         "lower minAvailable of PDB shop/web from 3 to 1",
     ]
 

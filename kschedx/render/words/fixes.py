@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
 from typing import assert_never
 
 from kschedx.findings import RequirementMatch
@@ -22,6 +21,7 @@ from kschedx.fixes.dead_end import (
     RefusedByExtender,
     Untold,
 )
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import Node
@@ -199,30 +199,33 @@ def _asked(one: NodeSelectorRequirement) -> str:
 
 def fix_commands(fix: Fix) -> tuple[str, ...]:
     """kubectl's commands that do all of it; none where a step takes a patch."""
-    found = [_commands(step) for step in fix.steps]
+    found = [step_commands(step) for step in fix.steps]
     return tuple(command for of_step in found for command in of_step) if all(found) else ()
 
 
-def _commands(step: s.Step) -> list[str]:
+def step_commands(step: s.Step) -> list[str]:
+    """kubectl's commands that do a step; none for one that takes a patch."""
     match step:
         case s.Uncordon():
-            return [f"kubectl uncordon {quote(step.node)}"]
+            return [shell_command("kubectl uncordon {}", step.node)]
         case s.RemoveTaints():
-            return [f"kubectl taint node {quote(step.node)} {' '.join(quote(f'{one}-') for one in step.taints)}"]
+            taints = [" {}={}:{}-" if one.value else " {}:{}-" for one in step.taints]
+            parts = [part for one in step.taints for part in (one.key, one.value, one.effect) if part]
+            return [shell_command(f"kubectl taint node {{}}{''.join(taints)}", step.node, *parts)]
         case s.LabelNode():
-            labels = " ".join(quote(f"{key}={value}") for key, value in step.labels)
-            return [f"kubectl label node {quote(step.node)} {labels} --overwrite"]
+            pairs = [word for label in step.labels for word in label]
+            template = "kubectl label node {}" + " {}={}" * len(step.labels) + " --overwrite"
+            return [shell_command(template, step.node, *pairs)]
         case s.ReleaseVolume():
-            patch = '{"spec":{"claimRef":null}}'
-            return [f"kubectl patch pv {quote(step.volume.name)} -p '{patch}'"]
+            return [shell_command("kubectl patch pv {} -p {}", step.volume.name, {"spec": {"claimRef": None}})]
         case s.StopWorkload():
             group = step.api_version.rpartition("/")[0]
-            kind = ".".join(filter(None, (step.kind.lower(), group)))
-            target = f"{kind} {quote(step.name)} -n {quote(step.namespace)}"
-            return [f"kubectl delete {target}" if step.is_deleted else f"kubectl scale {target} --replicas=0"]
+            named = "{}.{} {} -n {}" if group else "{} {} -n {}"
+            template = f"kubectl delete {named}" if step.is_deleted else f"kubectl scale {named} --replicas=0"
+            return [shell_command(template, step.kind.lower(), *filter(None, (group,)), step.name, step.namespace)]
         case s.DeletePods() if not step.by_preemption:
-            named = [one.pod.partition("/") for one in step.victims]
-            return [f"kubectl delete pod {quote(name)} -n {quote(namespace)}" for namespace, _, name in named]
+            keys = [one.pod.partition("/") for one in step.victims]
+            return [shell_command("kubectl delete pod {} -n {}", name, namespace) for namespace, _, name in keys]
         case _:
             return []
 
