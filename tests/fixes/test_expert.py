@@ -221,8 +221,10 @@ def beside(app: str, *, key: str = "app") -> Manifest:
         (
             "default",
             beside("cache"),
-            "set priorityClassName: system-node-critical, "
-            "wait for preemption: it evicts default/one (priority 0) from n",
+            (
+                "set priorityClassName: system-node-critical, "
+                "wait for preemption: it evicts default/one (priority 0) from n"
+            ),
         ),
     ],
 )
