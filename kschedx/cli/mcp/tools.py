@@ -280,7 +280,7 @@ TOOLS: tuple[Tool, ...] = (
         name="fit",
         title="How many more fit",
         description="How many more of a pod fit, where, and what stops the next; with replicas, whether so many do.",
-        properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 100_000}, **_SCHEDULER},
+        properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 1_000_000}, **_SCHEDULER},
         document="Fit",
         command=_fit,
     ),
