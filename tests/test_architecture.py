@@ -19,7 +19,7 @@ PACKAGE = ROOT / "kschedx"
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-WORDS = ("render/words", "render/wording.py")
+WORDS = ("render/words", "render/wording.py", "render/states.py")
 """The words for facts: a part of their own, below the screens, since documents hold some of them too."""
 ORDER = (
     "errors",
@@ -485,6 +485,9 @@ RARELY_NEEDED = (
     "kschedx.extenders.client",
     "kschedx.autoscaler",
     "kschedx.cel",
+    "kschedx.descheduler",
+    "kschedx.holding.kueue",
+    "kschedx.kueue.run",
     "kschedx.render.autoscaler",
     "kschedx.simulate.changes",
     "kschedx.simulate.simulation",

@@ -118,7 +118,7 @@ def refusal_report(
 ) -> Report | None:
     """What Pod Security has against a pod, and what would help; None where something else is the answer, or a
     document is asked for."""
-    from kschedx.render.words.states import Refused
+    from kschedx.render.states import Refused
 
     state = explanation.lifecycle
     if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
