@@ -28,7 +28,7 @@ def test_all_that_remains_is_named() -> None:
     full = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "1"}, unschedulable=True)
     me = pod("me", spec=DATA, containers=ASKS, nodeSelector={"disk": "ssd"})
     left = "NodeUnschedulable on 1 node, NodeResourcesFit on 1 node, VolumeRestrictions on 2 nodes"
-    assert f"drop disk=ssd (then still {left})" in titles(full, me)
+    assert f"drop disk=ssd from nodeSelector (then still {left})" in titles(full, me)
 
 
 def test_what_only_nominated_pods_reject_remains_too() -> None:
@@ -42,4 +42,4 @@ def test_what_changes_nothing_is_not_told() -> None:
     spread = {"maxSkew": 1, "topologyKey": "disk", "whenUnsatisfiable": "DoNotSchedule"}
     spread |= {"labelSelector": {"matchLabels": {"app": "web"}}}
     me = pod("me", spec=DATA, labels={"app": "web"}, topologySpreadConstraints=[spread])
-    assert not [title for title in titles(node("bare"), me) if "honor" in title]
+    assert not [title for title in titles(node("bare"), me) if "Honor" in title]

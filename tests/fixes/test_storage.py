@@ -42,17 +42,17 @@ def titles(*objects: Manifest) -> list[str]:
         # no class is named: one that can make volumes
         (
             [claim("data", storage_class=None), storage_class(provisioner=DRIVER)],
-            ["make claim default/data anew with class waits"],
+            ["delete and recreate claim default/data with storage class waits"],
         ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],
-            ["release volume kept, which claim default/data has left; what is on it stays"],
+            ["release volume kept from deleted claim default/data (its data stays)"],
         ),
         (
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
             [
-                "make claim default/data anew with class standard",
+                "delete and recreate claim default/data with storage class standard instead of standart",
                 "create storage class standart",
             ],
         ),
@@ -61,14 +61,17 @@ def titles(*objects: Manifest) -> list[str]:
                 claim("data", storage_class="premium"),
                 storage_class("standard", provisioner=DRIVER, metadata={"annotations": IS_DEFAULT}),
             ],
-            ["make claim default/data anew with class standard", "create storage class premium"],
+            [
+                "delete and recreate claim default/data with storage class standard instead of premium",
+                "create storage class premium",
+            ],
         ),
         # volumes that are gone or too small
         ([claim("data", volume="gone")], ["restore volume gone"]),
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [
-                "claim at most 5Gi with default/data",
+                "delete and recreate claim default/data with a request of 5Gi",
                 "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
             ],
         ),

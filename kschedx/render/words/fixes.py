@@ -1,13 +1,11 @@
-"""Fixes in words: a title says every step once."""
+"""The titles of fixes, joined from those of their steps, and why there is no fix."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
 from typing import assert_never
 
 from kschedx.findings import RequirementMatch
-from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import Fix
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import (
@@ -22,21 +20,17 @@ from kschedx.fixes.dead_end import (
     RefusedByExtender,
     Untold,
 )
-from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.fixes.phrases import requirement_text
 from kschedx.kube.selectors import NodeSelectorRequirement
-from kschedx.kube.types import Node
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import count
 from kschedx.render.words import describe
-
-SHOWN_VICTIMS = 3
-SHOWN_LABELS = 4
 
 
 def fix_title(fix: Fix) -> str:
     """`tolerate dedicated=gpu:NoSchedule, uncordon node-4`; of a partial fix with what it leaves."""
     own = [one for one in fix.steps if not isinstance(one, s.NextAttempt)]
     steps = sorted(own or fix.steps, key=lambda one: isinstance(one, s.AwaitController))
-    text = ", ".join(map(step_text, steps))
+    text = ", ".join(one.title for one in steps)
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
     if deciding:
         return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
@@ -47,116 +41,14 @@ def fix_title(fix: Fix) -> str:
 
 
 def with_nodes(steps: Iterable[s.Step], number: int) -> str:
-    """What is told of a fix that adds so many nodes."""
-    return ", ".join(_add_node(one, number) if isinstance(one, s.AddNode) else step_text(one) for one in steps)
+    """The title of a fix that adds so many nodes."""
+    return ", ".join(one.title_of(number) if isinstance(one, s.AddNode) else one.title for one in steps)
 
 
-def step_text(step: s.Step) -> str:
-    match step:
-        case s.RemoveGates():
-            return f"remove scheduling gate {', '.join(step.gates)}"
-        case s.AwaitController():
-            return f"once {step.controller} lets the pod go on"
-        case s.Tolerate():
-            return f"tolerate {' and '.join(map(str, step.taints))}"
-        case s.SelectInstead():
-            return f"select {_requirement(step.meant)} instead of {_requirement(step.wrong)}"
-        case s.DropRequirements():
-            return "drop " + " and ".join(map(_requirement, step.requirements))
-        case s.DropNodeNames():
-            return "drop the node names from the node affinity"
-        case s.DropNodeName():
-            return f"drop spec.nodeName {step.wanted}"
-        case s.UseHostPort():
-            if not step.instead:
-                return f"give up host port {step.port}"
-            return f"use host port {step.instead} instead of {step.port}"
-        case s.HonorInSpread():
-            return f"honor node {'taints' if step.taints else 'affinity'} in the spread over {step.topology_key}"
-        case s.RaiseMaxSkew():
-            return f"raise maxSkew over {step.topology_key} from {step.before} to {step.after}"
-        case s.SpreadAnyway():
-            return f"spread over {step.topology_key} with ScheduleAnyway"
-        case s.PreferTerm():
-            kind = "podAntiAffinity" if step.anti else "podAffinity"
-            return f"prefer {kind} term {step.number} ({step.selector or 'every pod'}) instead of requiring it"
-        case s.SelectPodsInstead():
-            return _select_pods_instead(step)
-        case s.RaisePriority():
-            return f"give it priority class {step.name}"
-        case s.UseClaim():
-            return f"use claim {step.meant} instead of {step.claim}"
-        case s.RequestAtMost():
-            return f"request at most {' and '.join(map(_amount, step.amounts))}"
-        case s.RequestAsMeant():
-            return f"request {' and '.join(f'{a.meant} {a.resource} instead of {a.written}' for a in step.amounts)}"
-        case s.RequestInstead():
-            return f"request {step.meant} instead of {step.resource}"
-        case s.CreateClaim():
-            return _create_claim(step)
-        case s.ShrinkClaim():
-            return f"claim at most {step.size} with {step.claim.key}"
-        case s.RecreateClaim():
-            return _recreate_claim(step)
-        case s.GiveUpVolume():
-            return f"make claim {step.claim.key} anew, without what is on volume {step.volume}"
-        case s.CreateStorageClass():
-            return f"create storage class {step.storage_class.name}"
-        case s.BindClaim():
-            return f"bind claim {step.claim.key} to volume {step.volume}"
-        case s.ReleaseVolume():
-            return f"release volume {step.volume.name}, which claim {step.holder} has left; what is on it stays"
-        case s.CreateVolume():
-            return _create_volume(step)
-        case s.CreateDeviceClaim():
-            made = f" from template {step.template}" if step.template else ""
-            return f"create resource claim {step.claim.key}{made}"
-        case s.AskForFewerDevices():
-            return f"ask for {count(step.count, 'device')} with request {step.request} of claim {step.claim.key}"
-        case s.WidenDeviceClaim():
-            of_request = "capacity" if step.capacity else "selectors"
-            what = f"{of_request} of request {step.request}" if step.request else "constraints"
-            return f"drop the {what} from claim {step.claim.key}"
-        case s.NextAttempt():
-            return _next_attempt(step)
-        case s.RecreateDeviceClaim():
-            return _recreate_device_claim(step)
-        case s.CreateDeviceClass():
-            return f"create device class {step.name}"
-        case s.TakeOldFirst():
-            if step.is_single:
-                return f"let Deployment {step.deployment} take {step.old.pod} away before it makes a new pod (Recreate)"
-            told = "take an old pod away before it makes a new one (maxSurge: 0)"
-            return f"let Deployment {step.deployment} {told}, such as {step.old.pod}"
-        case s.DeletePods():
-            return _delete_pods(step)
-        case s.AwaitTermination():
-            pods, where = (
-                listed([one.pod for one in step.victims], SHOWN_VICTIMS),
-                f" on {step.node}" if step.node else "",
-            )
-            return (
-                f"wait for {pods}{where} to be gone: {'it is' if len(step.victims) == 1 else 'they are'} being deleted"
-            )
-        case s.StopWorkload():
-            named, pods = f"{step.kind} {step.namespace}/{step.name}", " and ".join(one.pod for one in step.victims)
-            return f"delete {named} with {pods}" if step.is_deleted else f"scale {named} to 0, whose pod is {pods}"
-        case s.Uncordon():
-            return f"uncordon {step.node}"
-        case s.RemoveTaints():
-            return f"remove taint {' and '.join(map(str, step.taints))} from {step.node}"
-        case s.LabelNode():
-            return f"label {step.node} {', '.join(f'{key}={value}' for key, value in step.labels)}"
-        case s.RepairNode():
-            return " and ".join(dict.fromkeys(_repair(one, step.node) for one in step.faults))
-        case s.OfferResource():
-            return _offer(step)
-        case s.EnlargeNode():
-            return f"give {step.node} {' and '.join(map(_more, step.amounts))}"
-        case s.AddNode():
-            return _add_node(step)
-        case _:
-            assert_never(step)
+def fix_commands(fix: Fix) -> tuple[str, ...]:
+    """kubectl commands that do all of it; empty where a step takes a patch."""
+    found = [step.commands() for step in fix.steps]
+    return tuple(command for of_step in found for command in of_step) if all(found) else ()
 
 
 def no_fix_text(found: DeadEnd) -> str:
@@ -187,205 +79,6 @@ def no_fix_text(found: DeadEnd) -> str:
 
 
 def _asked(one: NodeSelectorRequirement) -> str:
-    return _requirement(
+    return requirement_text(
         RequirementMatch(key=one.key, operator=one.operator, values=one.values, actual=None, matched=False)
     )
-
-
-def fix_commands(fix: Fix) -> tuple[str, ...]:
-    """kubectl's commands that do all of it; none where a step takes a patch."""
-    found = [_commands(step) for step in fix.steps]
-    return tuple(command for of_step in found for command in of_step) if all(found) else ()
-
-
-def _commands(step: s.Step) -> list[str]:
-    match step:
-        case s.Uncordon():
-            return [f"kubectl uncordon {quote(step.node)}"]
-        case s.RemoveTaints():
-            return [f"kubectl taint node {quote(step.node)} {' '.join(quote(f'{one}-') for one in step.taints)}"]
-        case s.LabelNode():
-            labels = " ".join(quote(f"{key}={value}") for key, value in step.labels)
-            return [f"kubectl label node {quote(step.node)} {labels} --overwrite"]
-        case s.ReleaseVolume():
-            patch = '{"spec":{"claimRef":null}}'
-            return [f"kubectl patch pv {quote(step.volume.name)} -p '{patch}'"]
-        case s.StopWorkload():
-            group = step.api_version.rpartition("/")[0]
-            kind = ".".join(filter(None, (step.kind.lower(), group)))
-            target = f"{kind} {quote(step.name)} -n {quote(step.namespace)}"
-            return [f"kubectl delete {target}" if step.is_deleted else f"kubectl scale {target} --replicas=0"]
-        case s.DeletePods() if not step.by_preemption:
-            named = [one.pod.partition("/") for one in step.victims]
-            return [f"kubectl delete pod {quote(name)} -n {quote(namespace)}" for namespace, _, name in named]
-        case _:
-            return []
-
-
-def _requirement(one: RequirementMatch) -> str:
-    """`disk=ssd`, `zone in (a, b)`, `gpu exists`."""
-    values = ", ".join(one.values)
-    match one.operator:
-        case "=" | "==":
-            return f"{one.key}={values}"
-        case "In":
-            return f"{one.key}={values}" if len(one.values) == 1 else f"{one.key} in ({values})"
-        case "NotIn":
-            return f"{one.key} not in ({values})"
-        case "Exists":
-            return f"{one.key} exists"
-        case "DoesNotExist":
-            return f"{one.key} does not exist"
-        case operator:
-            return f"{one.key} {'>' if operator == 'Gt' else '<'} {values}"
-
-
-def _select_pods_instead(step: s.SelectPodsInstead) -> str:
-    if not step.label:
-        where = " and ".join(step.meant.namespaces)
-        return f"look for {step.selector} in namespace {where} with podAffinity term {step.number}"
-    before = step.rule.label_selector.match_labels if step.rule.label_selector else None
-    after = step.meant.label_selector.match_labels if step.meant.label_selector else None
-    labels = ",".join(f"{key}={value}" for key, value in (after or {}).items() if (before or {}).get(key) != value)
-    return f"look for {labels} instead of {step.label} with podAffinity term {step.number}"
-
-
-def _amount(one: s.ResourceAmount) -> str:
-    return f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}"
-
-
-def _more(one: s.NodeAmount) -> str:
-    """`4 cpu instead of 2`, `room for 11 pods instead of 10`."""
-    if one.resource == "pods":
-        return f"room for {count(one.after, 'pod')} instead of {one.before}"
-    before, after = (format_quantity(amount, Unit.of(one.resource)) for amount in (one.before, one.after))
-    return f"{after} {one.resource} instead of {before}"
-
-
-def _create_claim(step: s.CreateClaim) -> str:
-    claim = step.claim
-    if step.template_of:
-        return f"create claim {claim.key} from the template of StatefulSet {step.template_of}"
-    by = ", as kube-controller-manager will" if step.is_ephemeral else ""
-    of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
-    return f"create claim {claim.key}{of_class}{by}"
-
-
-def _recreate_claim(step: s.RecreateClaim) -> str:
-    named = f" with class {step.storage_class}" if step.storage_class else ""
-    return f"make claim {step.claim.key} anew{named}"
-
-
-def _create_volume(step: s.CreateVolume) -> str:
-    spec = step.volume.spec
-    if step.is_restored:
-        return f"restore volume {step.volume.name}"
-    of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
-    by = f", which {step.provisioner} should make" if step.provisioner else ""
-    what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
-    if step.provisioner and step.claim is not None:
-        return f"get {step.provisioner} to make the volume for claim {step.claim_key}: {what}"
-    return f"create a volume of {what} for claim {step.claim_key}{by}"
-
-
-def _next_attempt(step: s.NextAttempt) -> str:
-    did = [
-        f"{'deletes' if left is None else 'takes back the devices of'} resource claim {key}"
-        for key, left in step.released
-    ]
-    return f"wait: kube-scheduler {' and '.join(did)}, and tries again"
-
-
-def _recreate_device_claim(step: s.RecreateDeviceClaim) -> str:
-    named = f" with class {step.device_class}" if step.device_class else ""
-    return f"make resource claim {step.claim.key} anew{named}"
-
-
-def _delete_pods(step: s.DeletePods) -> str:
-    """`delete ml/train-5d7b9 (priority 0) on node-4`, three at most by name."""
-    if not step.node:
-        pods = [f"{one.pod} (priority {one.priority})" if one.priority else one.pod for one in step.victims]
-        return f"delete {' and '.join(pods)}"
-    named = [f"{one.pod} (priority {one.priority})" for one in step.victims[:SHOWN_VICTIMS]]
-    more = len(step.victims) - len(named)
-    names = [*named, *([f"{more} more"] if more else [])]
-    joined = " and ".join(names) if len(names) == 2 else ", ".join(names)
-    if step.by_preemption:
-        elsewhere = f", or what it takes on {count(step.or_elsewhere, 'other node')}" if step.or_elsewhere else ""
-        return f"wait for preemption, which evicts {joined} on {step.node}{_protected(step)}{elsewhere}"
-    return f"delete {joined} on {step.node}"
-
-
-def _protected(step: s.DeletePods) -> str:
-    if not step.protected:
-        return ""
-    if len(step.victims) == 1:
-        return " although a PodDisruptionBudget protects it"
-    return f" although PodDisruptionBudgets protect {step.protected} of them"
-
-
-def _repair(fault: s.NodeFault, node: str) -> str:
-    """`get node-4 ready`, `get Karpenter to finish setting up node-4`."""
-    match fault.taint.key:
-        case "node.kubernetes.io/not-ready":
-            return f"get {node} ready"
-        case "node.kubernetes.io/unreachable":
-            return f"bring {node} back"
-        case "node.kubernetes.io/disk-pressure":
-            return f"free disk space on {node}"
-        case "node.kubernetes.io/memory-pressure":
-            return f"free memory on {node}"
-        case "node.kubernetes.io/pid-pressure":
-            return f"free process ids on {node}"
-        case "node.kubernetes.io/network-unavailable":
-            return f"set up the network of {node}"
-        case "node.cloudprovider.kubernetes.io/shutdown":
-            return f"start the machine of {node}"
-        case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
-            return f"get {fault.by} to finish setting up {node}"
-        case _:
-            return f"get the agent of {fault.by} ready on {node}: it takes its taint away then"
-
-
-def _offer(step: s.OfferResource) -> str:
-    if not step.label:
-        size = format_quantity(step.amounts[0].after, Unit.of(step.resource))
-        return f"set {size} of the memory of {step.node} aside as {step.resource}"
-    return f"get the device plugin for {step.resource} running on {step.node}, which has {step.label}"
-
-
-def _add_node(step: s.AddNode, nodes: int = 1) -> str:
-    added = "add a node" if nodes == 1 else f"add {nodes:,} nodes"
-    host = step.node.metadata.labels.get(HOSTNAME, step.node.name)
-    if host != step.node.name and not step.like:
-        added = f"bring node {host} back, or add one of that host name"
-    if step.like and not step.slices:
-        return f"{added} like {step.like}"
-    node = step.node
-    number = sum(len(one.spec.devices) for one in step.slices)
-    drivers = listed(sorted({one.spec.driver for one in step.slices}), SHOWN_LABELS)
-    devices = f" and {count(number, 'device')} of {drivers}" if number else ""
-    each = "" if nodes == 1 else ", each"
-    return f"{added}{each} with {_offers(node)}{devices}{_of_daemons(step.taken)}"
-
-
-def _of_daemons(taken: tuple[s.ResourceAmount, ...]) -> str:
-    """` (3 DaemonSets take 150m cpu and 200Mi memory of it)`."""
-    amounts = [_amount(one) for one in taken if one.resource != "pods"]
-    number = next((one.amount for one in taken if one.resource == "pods"), 0)
-    takes = "takes" if number == 1 else "take"
-    return f" ({count(number, 'DaemonSet')} {takes} {' and '.join(amounts)} of it)" if amounts else ""
-
-
-def _offers(node: Node) -> str:
-    amounts = [
-        f"{name} {amount}" for name, amount in node.status.allocatable.items() if name != "pods" and amount != "0"
-    ]
-    own = [key for key, value in node.metadata.labels.items() if key != HOSTNAME and value == s.DOMAIN_OF_ITS_OWN]
-    labels = [f"{key}={value}" for key, value in node.metadata.labels.items() if key not in own and key != HOSTNAME]
-    told = [
-        *amounts,
-        *([f"label {listed(labels, SHOWN_LABELS)}"] if labels else []),
-        *(f"a {key} of its own" for key in own),
-    ]
-    return ", ".join(told) or "room for a pod"
