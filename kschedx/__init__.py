@@ -21,12 +21,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from kschedx.autoscaler.flags import FlagValue
     from kschedx.autoscaler.run import Autoscaling
+    from kschedx.descheduler.descheduling import Descheduling
     from kschedx.inquiry.explanation import Explanation
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
-__all__ = ["Snapshot", "__version__", "autoscale", "explain", "fit", "load", "simulate"]
+__all__ = ["Snapshot", "__version__", "autoscale", "deschedule", "explain", "fit", "load", "simulate"]
 
 
 def __getattr__(name: str) -> object:
@@ -87,7 +88,7 @@ def explain(
 
     ask = None
     if extenders is not None:
-        from kschedx.inquiry.extenders import asking
+        from kschedx.extenders.client import asking
 
         ask = asking(extenders)
     return explain_pod(
@@ -223,3 +224,33 @@ def autoscale(
         now=None if now is None else text(now, "now"),
     )
     return one_loop(setup)
+
+
+def deschedule(
+    snapshot: Snapshot,
+    policy: Mapping[str, object],
+    *,
+    evictions: str = "api",
+    kube_version: str | None = None,
+    now: object = None,
+) -> Descheduling:
+    """Run the descheduler with a DeschedulerPolicy: which pods it evicts, and why it leaves the others alone.
+
+    `policy` is a DeschedulerPolicy `descheduler/v1alpha2`. `evictions` is `"api"`, where PodDisruptionBudgets are
+    respected, or `"dry-run"`, where every eviction succeeds as with the descheduler's own `--dry-run`. `now` is the
+    time of the run, a text or a datetime. A policy that the descheduler refuses is an answer with `error`.
+    Raises `errors.InputError` for input that cannot be used.
+    """
+    from datetime import datetime
+
+    from kschedx.descheduler.descheduling import deschedule as descheduled
+    from kschedx.kube.decoding import mapping, text
+
+    if isinstance(now, datetime):
+        now = now.astimezone().isoformat()
+    return descheduled(
+        _snapshot(snapshot),
+        mapping(policy, "policy"),
+        evictions=text(evictions, "evictions"),
+        now=None if now is None else text(now, "now"),
+    )

@@ -48,6 +48,7 @@ ORDER = (
     "fixes",
     "words",
     "inquiry",
+    "descheduler",
     "doctor",
     "render",
     "schemas",
@@ -332,7 +333,6 @@ def told(pod):
 
 LONGEST = 800
 LONGER = {
-    "apiserver/validation.py": "what an API server refuses in a pod",
     "explain/notes.py": "a struct for each note",
 }
 """Modules of more lines, and why they are not divided."""
@@ -479,7 +479,7 @@ RARELY_NEEDED = (
     "re2",
     "urllib.request",
     "http.client",
-    "kschedx.inquiry.extenders",
+    "kschedx.extenders.client",
     "kschedx.autoscaler",
     "kschedx.cel",
     "kschedx.render.autoscaler",

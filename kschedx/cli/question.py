@@ -151,8 +151,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """Who answers for the configuration's extenders, as --extenders says; None for nobody. Raises `InputError`."""
         if self.extenders is None:
             return None
+        from kschedx.extenders.client import CALL, call, replaying
         from kschedx.extenders.replay import Recorder
-        from kschedx.inquiry.extenders import CALL, call, replaying
 
         if self.extenders == CALL:
             return call

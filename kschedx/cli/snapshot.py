@@ -273,8 +273,8 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     from kschedx.cli import named_profiles
     from kschedx.errors import ConfigError, UndecidableError
     from kschedx.explain.setup import Setup
+    from kschedx.extenders.client import call
     from kschedx.extenders.replay import Recorder
-    from kschedx.inquiry.extenders import call
 
     recorder = Recorder(call)
     with named_profiles.placed(config):

@@ -61,8 +61,7 @@ class DisruptionBudget:
         return self._budget.spec.unhealthy_pod_eviction_policy == ALWAYS
 
     def covers(self, pods: PodTable, row: int) -> bool:
-        labels = pods.labels[row]
-        return pods.namespaces[row] == self._namespace and bool(labels) and self._selector.matches(labels)
+        return pods.namespaces[row] == self._namespace and self._selector.matches(pods.labels[row])
 
     def standing(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """As the cluster stands, of which `pods` are the pods; those in the rows `fresh` have been made anew."""
@@ -79,7 +78,7 @@ class DisruptionBudget:
     def _counted(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
         """As the controller counts, of pods that run and are ready."""
         mask = pods.namespaces.where(lambda name: name == self._namespace)
-        mask &= pods.labels.where(lambda labels: bool(labels) and self._selector.matches(labels))
+        mask &= pods.labels.where(self._selector.matches)
         mask &= ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         rows = np.flatnonzero(mask).tolist()
         unready = tuple(

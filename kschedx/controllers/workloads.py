@@ -14,6 +14,7 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
+from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
@@ -63,22 +64,25 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
 
 
 def is_controlled(owners: Iterable[OwnerReference]) -> bool:
-    """A controller makes another one when it goes; a kubelet's own pod is nobody's."""
+    """Whether a controller recreates the pod when it is deleted; a static pod has none."""
     return any(owner.controller and owner.kind != "Node" for owner in owners)
 
 
 def is_of_daemon_set(owners: Iterable[OwnerReference]) -> bool:
-    return any(owner.controller and owner.kind == "DaemonSet" for owner in owners)
+    """Whether the controller is a DaemonSet of Kubernetes' own, not one of that name in another API group."""
+    return any(
+        owner.controller and owner.kind == "DaemonSet" and owner.api_version in ("", "apps/v1") for owner in owners
+    )
 
 
-def is_mirror_pod(owners: Iterable[OwnerReference]) -> bool:
-    """A static pod, which the API server only mirrors."""
-    return any(owner.kind == "Node" for owner in owners)
+def is_mirror_pod(pods: PodTable, row: int) -> bool:
+    """A static pod, which the API server only mirrors: the annotation says so, or the node owns it."""
+    return MIRROR in pods.annotations[row] or any(owner.kind == "Node" for owner in pods.owners[row])
 
 
-def stays_with_node(owners: Iterable[OwnerReference]) -> bool:
-    """With another node there would be another one."""
-    return is_of_daemon_set(owners) or is_mirror_pod(owners)
+def stays_with_node(pods: PodTable, row: int) -> bool:
+    """Whether the pod belongs to its node and cannot run on another."""
+    return is_of_daemon_set(pods.owners[row]) or is_mirror_pod(pods, row)
 
 
 # Whose pods they are, and the pods that a workload would make next.

@@ -90,8 +90,8 @@ def _facts(place: str, before: Iterable[tuple[str, object]], after: Iterable[tup
 
 
 def _shared(before: Setup, after: Setup) -> Iterator[Change]:
-    first = [extender.url_prefix for extender in before.scheduler.config.extenders]
-    second = [extender.url_prefix for extender in after.scheduler.config.extenders]
+    first = [str(extender.url) for extender in before.scheduler.config.extenders]
+    second = [str(extender.url) for extender in after.scheduler.config.extenders]
     if before.scheduler.config.extenders != after.scheduler.config.extenders:
         yield Change(
             profile="", place="scheduler", subject="extenders", before=", ".join(first), after=", ".join(second)

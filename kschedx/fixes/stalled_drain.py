@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kschedx.controllers import workloads
-from kschedx.controllers.disruption_budgets import BudgetStatus
+from kschedx.controllers.disruption_budgets import ALWAYS, BudgetStatus
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.simulate.changes import Change, ChangeVerb
@@ -45,7 +45,9 @@ class SmallerBudget(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     fields: Mapping[str, int | None]
-    """Of its spec; None for one that goes."""
+    """Of its spec; None for one that is removed."""
+    before: Mapping[str, int | str] = {}
+    """The same fields as they are."""
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -67,7 +69,19 @@ class WithoutBudget(Struct, frozen=True, kw_only=True):
         return (Change(verb=ChangeVerb.DELETE, text=f"{self.namespace}/pdb/{self.name}"),)
 
 
-BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | WithoutBudget
+class EvictUnhealthy(Struct, frozen=True, kw_only=True):
+    """A budget that lets pods go that are not ready, whatever its numbers."""
+
+    namespace: str
+    name: str
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        field = f"spec.unhealthyPodEvictionPolicy={ALWAYS}"
+        return (Change(verb=ChangeVerb.SET, text=f"{self.namespace}/pdb/{self.name}:{field}"),)
+
+
+BudgetStep: TypeAlias = MoreReplicas | SmallerBudget | EvictUnhealthy | WithoutBudget
 
 
 class DrainFix(Struct, frozen=True, kw_only=True):
@@ -94,11 +108,13 @@ def drain_fixes(simulation: Simulation, again: Again) -> tuple[DrainFix, ...]:
     if not all(ways):
         return ()
     found = []
+    before = sum(one.is_done for one in drained)
     for number in range(min(max(map(len, ways)), MOST_WAYS)):
         steps = tuple(way[min(number, len(way) - 1)] for way in ways)
         after = _tried(again, steps)
-        if after and not _stopping(after):
-            found.append(DrainFix(steps=steps, done=sum(one.is_done for one in after), of=len(after)))
+        done = sum(one.is_done for one in after)
+        if done > before and not _stopping(after):
+            found.append(DrainFix(steps=steps, done=done, of=len(after)))
     return tuple(sorted(found, key=lambda one: -one.done))
 
 
@@ -130,6 +146,8 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     known = {(one.metadata.namespace, one.metadata.name): one for one in start.disruption_budgets}
     spec, standing = known[namespace, name].spec, held[pod.budget]
     workload = Owners(start).of(start.pods, start.pods.rows[pod.pod])
+    if pod.pod in standing.unready and spec.unhealthy_pod_eviction_policy != ALWAYS:
+        yield EvictUnhealthy(namespace=namespace, name=name)
     if spec.max_unavailable is None:
         manifest = workloads.manifest_of(start, workload)
         members = Owners(start).members(start.pods, workload)
@@ -138,8 +156,11 @@ def _steps(start: Snapshot, pod: DrainedPod, held: Mapping[str, BudgetStatus]) -
     if isinstance(spec.min_available, int):
         least = max(standing.healthy - 1, 0)
         if least < spec.min_available:  # a status that is behind its spec can stop the drain too
-            yield SmallerBudget(namespace=namespace, name=name, fields={"minAvailable": least})
+            before = {"minAvailable": spec.min_available}
+            yield SmallerBudget(namespace=namespace, name=name, fields={"minAvailable": least}, before=before)
         return
     fields: dict[str, int | None] = {} if spec.min_available is None else {"minAvailable": None}
     fields["maxUnavailable"] = len(standing.unready) + 1
-    yield SmallerBudget(namespace=namespace, name=name, fields=fields)
+    known_fields = {"minAvailable": spec.min_available, "maxUnavailable": spec.max_unavailable}
+    was = {field: value for field, value in known_fields.items() if value is not None}
+    yield SmallerBudget(namespace=namespace, name=name, fields=fields, before=was)

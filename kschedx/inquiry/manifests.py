@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.apiserver.unknown_fields import unknown_fields
-from kschedx.apiserver.workload_validation import validate_budget, validate_claims, validate_workload
+from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, NotAdmittedError, Place
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
@@ -430,7 +430,6 @@ def _faults(document: ManifestDocument) -> Iterator[InputError]:
         found = unknown_fields(document.value) or [
             *validate_workload(document.value),
             *validate_claims(document.value),
-            *validate_budget(document.value),
         ]
     except InputError as error:
         found = [error]

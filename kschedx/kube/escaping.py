@@ -1,10 +1,10 @@
-"""Characters that a terminal or an editor obeys or hides, where text from a cluster should be seen as it is."""
+"""Text from outside as it may be shown: without what a terminal or an editor obeys or hides, and without secrets."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that move the cursor, reorder the line or take no room: controls, bidi marks, zero widths."""
@@ -45,16 +45,46 @@ def _yaml_escape(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-# URLs as they may be shown.
+_MASK = "***"
+_HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 
-def without_password(url: str) -> str:
-    """As Go shows a URL: in place of the password stands `xxxxx`."""
-    try:
-        at = urlsplit(url)
-    except ValueError:
-        return url
-    if at.password is None:
-        return url
-    user, _, host = at.netloc.rpartition("@")
-    return at._replace(netloc=f"{user.partition(':')[0]}:xxxxx@{host}").geturl()
+class Url:
+    """A URL whose text never shows what may be a secret: its user part, and the values of its query and fragment."""
+
+    __slots__ = ("_written", "credentials", "without_credentials")
+
+    def __init__(self, written: str) -> None:
+        self._written = written
+        scheme, separator, rest = written.partition("://") if "://" in written else ("", "", written)
+        authority = re.split("[/?#]", rest, maxsplit=1)[0]
+        user, at, host = authority.rpartition("@")
+        if not separator or not _HOST.fullmatch(host):  # no URL: what stands before its last @ may be a secret
+            user, at, rest = rest.rpartition("@")
+        else:
+            rest = rest.removeprefix(f"{user}{at}")
+        self.credentials = unquote(user)
+        """`user:password`; empty where there is no user part."""
+        self.without_credentials = f"{scheme}{separator}{rest}"
+        """As it is requested."""
+
+    def __str__(self) -> str:
+        shown, fragment, _ = self.without_credentials.partition("#")
+        shown, query, values = shown.partition("?")
+        if self.credentials:
+            shown = shown.replace("://", f"://{_MASK}@", 1) if "://" in shown else f"{_MASK}@{shown}"
+        pairs = (pair.partition("=") for pair in values.split("&")) if values else ()
+        masked = "&".join(f"{key}={_MASK}" if equals else _MASK for key, equals, _ in pairs)
+        return f"{shown}{query}{masked}{fragment}{_MASK if fragment else ''}"
+
+    def __repr__(self) -> str:
+        return f"Url({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Url) and self._written == other._written
+
+    def __hash__(self) -> int:
+        return hash(self._written)
+
+    def __truediv__(self, path: str) -> Url:
+        return Url(f"{self._written.rstrip('/')}/{path}")

@@ -140,6 +140,11 @@ def pod_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Po
     )
 
 
+def exact_request(spec: PodSpec, status: PodStatus, options: RequestOptions) -> Exact:
+    """The request of a pod for every resource that it names, in nano-units. Raises `InputError` as `pod_request`."""
+    return _claims(spec, status, options).total()
+
+
 def request_parts(spec: PodSpec, status: PodStatus, options: RequestOptions, resource: str) -> tuple[RequestPart, ...]:
     """What the pod's request for `resource` is made of; the amounts add up to it, and none is zero.
 

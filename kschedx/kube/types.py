@@ -589,6 +589,10 @@ class CronJobController(Struct, frozen=True, kw_only=True):
 # Typed slim records of policy/v1.
 
 
+class BudgetMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel"):
+    generation: Int64 = 0
+
+
 class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: LabelSelector | None = None
     min_available: Int32 | str | None = None
@@ -603,10 +607,11 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel
     current_healthy: Int32 | None = None
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}
+    observed_generation: Int64 = 0
 
 
 class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: BudgetMeta = BudgetMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 

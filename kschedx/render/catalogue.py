@@ -18,6 +18,7 @@ from kschedx.render import terminal
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text
 from kschedx.render.wording import Reason, count, listed
 from kschedx.render.words import REASON_IDS, REASONS
+from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS
 
 LONGEST_VALUE = 40
 
@@ -146,7 +147,7 @@ def reason_lines(what: str, width: int) -> list[Text]:
     """An id, a plugin, or any text of an event. Raises `InputError` where nothing of it is known."""
     what = what.strip()
     if what in REASONS:
-        return id_lines(what, width)
+        return [*id_lines(what, width), *_guide_lines(what, width)]
     if what in IN_TREE or any(what in reason.plugins for reason in REASONS.values()):
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
@@ -192,6 +193,21 @@ def _explained(name: str, reason: Reason, width: int) -> list[Text]:
     lines += paragraph(reason.arises, width, first="  arises  ")
     for number, fix in enumerate(reason.fixes):
         lines += paragraph(fix, width, first="  fixes   - " if number == 0 else "          - ")
+    return lines
+
+
+def _guide_lines(name: str, width: int) -> list[Text]:
+    """How to confirm a reason, what does not help, and where Kubernetes documents it."""
+    guide = GUIDES[name]
+    blocks = {
+        "confirm": guide.confirm,
+        "useless": guide.useless,
+        "docs": tuple(f"{KUBERNETES_DOCS}{link}" for link in guide.links),
+    }
+    lines: list[Text] = []
+    for title, entries in blocks.items():
+        for number, entry in enumerate(entries):
+            lines += paragraph(entry, width, first=f"  {title:<8}- " if number == 0 else "          - ")
     return lines
 
 

@@ -9,8 +9,9 @@ from typing import assert_never
 
 from rich.text import Text
 
+from kschedx.controllers.disruption_budgets import ALWAYS
 from kschedx.fixes.pending_pods import PendingStory, SharedFixes
-from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, MoreReplicas, SmallerBudget, WithoutBudget
+from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
 from kschedx.render.fixes import command_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
 from kschedx.render.wording import count, listed
@@ -21,11 +22,11 @@ from kschedx.simulate.simulation import Simulation
 def drain_remedy_title(found: DrainFix) -> str:
     """`scale shop/deploy/web to 4 (verified: all 3 nodes can be drained)`."""
     if found.of == 1:
-        seen = "verified" if found.done else "verified: then no budget stops it"
+        seen = "verified"
     elif found.done == found.of:
         seen = f"verified: all {count(found.of, 'node')} can be drained"
     else:
-        seen = f"verified: no budget stops them, {found.done:,} of {count(found.of, 'node')} can be drained"
+        seen = f"verified: {found.done:,} of {count(found.of, 'node')} can be drained"
     return f"{', '.join(map(_remedy_step_text, found.steps))} ({seen})"
 
 
@@ -48,12 +49,23 @@ def _remedy_step_text(step: BudgetStep) -> str:
         case MoreReplicas():
             return f"scale {step.workload.reference} to {step.replicas:,}"
         case SmallerBudget():
-            wanted = ", ".join(f"{field} {value}" for field, value in step.fields.items() if value is not None)
-            return f"let budget {step.namespace}/{step.name} spare one more pod ({wanted})"
+            return _budget_change(step)
+        case EvictUnhealthy():
+            return f"set unhealthyPodEvictionPolicy of PDB {step.namespace}/{step.name} to {ALWAYS}"
         case WithoutBudget():
-            return f"delete budget {step.namespace}/{step.name}, beside which the pod has another"
+            return f"delete PDB {step.namespace}/{step.name}, since another PDB covers the same pod"
         case _:
             assert_never(step)
+
+
+def _budget_change(step: SmallerBudget) -> str:
+    name = f"PDB {step.namespace}/{step.name}"
+    [(field, value)] = [(field, value) for field, value in step.fields.items() if value is not None]
+    if field not in step.before:
+        old = ", ".join(f"{field} {value}" for field, value in step.before.items())
+        return f"replace {old} of {name} with {field} {value}"
+    verb = "lower" if field == "minAvailable" else "raise"
+    return f"{verb} {field} of {name} from {step.before[field]} to {value}"
 
 
 def _remedy_command(step: BudgetStep) -> str:
@@ -65,6 +77,9 @@ def _remedy_command(step: BudgetStep) -> str:
         case SmallerBudget():
             patch = json.dumps({"spec": step.fields}, separators=(",", ":"))
             return f"kubectl patch pdb {quote(step.name)} -n {quote(step.namespace)} --type merge -p {quote(patch)}"
+        case EvictUnhealthy():
+            policy = json.dumps({"spec": {"unhealthyPodEvictionPolicy": ALWAYS}}, separators=(",", ":"))
+            return f"kubectl patch pdb {quote(step.name)} -n {quote(step.namespace)} --type merge -p {quote(policy)}"
         case WithoutBudget():
             return f"kubectl delete pdb {quote(step.name)} -n {quote(step.namespace)}"
         case _:
@@ -150,8 +165,8 @@ def drain_lines(
     lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
     if drained.is_refused:
         for fate, told in (
-            (DrainOutcome.NEEDS_FORCE, "no controller makes it anew, so kubectl wants --force"),
-            (DrainOutcome.NEEDS_EMPTYDIR_FLAG, "keeps data in an emptyDir, so kubectl wants --delete-emptydir-data"),
+            (DrainOutcome.NEEDS_FORCE, "no controller recreates it, so kubectl drain requires --force"),
+            (DrainOutcome.NEEDS_EMPTYDIR_FLAG, "it uses an emptyDir, so kubectl drain requires --delete-emptydir-data"),
         ):
             held = [one.pod for one in drained.of(fate)]
             if held:
@@ -166,7 +181,7 @@ def drain_lines(
     lines += lets_go
     stranded = [one.pod for one in drained.pending]
     if stranded:
-        verb = "finds" if len(stranded) == 1 else "find"
+        verb = "fits" if len(stranded) == 1 else "fit"
         why = "" if story is None else story_reason(story)
         told = f"{listed(stranded, 3)}: {verb} no other node{f', {why}' if why else ''}"
         lines += paragraph(told, width, first="  ✗ ", indent=4)
@@ -174,10 +189,10 @@ def drain_lines(
     moved = [one for one in drained.of(DrainOutcome.EVICTED) if one.node]
     lines += _moved(moved, width, most, short)
     if drained.waves > 1:
-        lines += paragraph(f"budgets let it go in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
+        lines += paragraph(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
     stays = drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET)
     if stays:
-        lines.append(line((f"  {count(len(stays), 'pod')} of DaemonSets and the kubelet stay", DIM)))
+        lines.append(line((f"  {count(len(stays), 'pod')} of DaemonSets and the kubelet stay on the node", DIM)))
     return lines
 
 
@@ -239,8 +254,8 @@ def _shared(one: DrainResult) -> str:
         return "pods need --force" if fate is DrainOutcome.NEEDS_FORCE else "pods need --delete-emptydir-data"
     stopped = one.of(*STAYS)
     if stopped:
-        return f"budget {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several budgets"
-    return "pods would find no other node"
+        return f"PDB {stopped[0].budget}" if stopped[0].fate is DrainOutcome.BUDGET else "pods with several PDBs"
+    return "pods fit no other node"
 
 
 def _first_cause(drained: DrainResult) -> str:
@@ -258,39 +273,39 @@ def verdict(drained: DrainResult) -> str:
     deleted = drained.of(DrainOutcome.DELETED)
     blocked, pending = drained.of(*STAYS), drained.pending
     if drained.is_refused:
-        return "kubectl drain would refuse, and evict nothing"
+        return "kubectl drain refuses and evicts nothing"
     if not evicted and not deleted and not blocked:
         return "nothing to evict"
     parts = []
     if blocked:
-        told = f"stops at {count(len(blocked), 'pod')} that a disruption budget holds"
-        parts.append(told)
+        parts.append(f"PodDisruptionBudgets block the eviction of {count(len(blocked), 'pod')}")
     if pending:
-        parts.append(f"{count(len(pending), 'pod')} would find no other node")
+        verb = "fits" if len(pending) == 1 else "fit"
+        parts.append(f"{count(len(pending), 'pod')} {verb} no other node")
     if evicted and not pending:
         every = "all " if not blocked and len(evicted) > 2 else ""
-        find = "finds" if len(evicted) == 1 else "find"
-        parts.append(f"{every}{count(len(evicted), 'pod')} {find} another node")
+        verb = "fits" if len(evicted) == 1 else "fit"
+        parts.append(f"{every}{count(len(evicted), 'evicted pod')} {verb} on other nodes")
     if deleted:
-        parts.append(f"{count(len(deleted), 'pod')} deleted, nobody makes them anew")
+        parts.append(f"{count(len(deleted), 'pod')} deleted and not recreated")
     return ("can be drained, " if drained.is_done else "") + ", ".join(parts)
 
 
 def _stopped(budget: str, drained: DrainResult) -> str:
     """What a budget has to do with it: the numbers are those that the API server's error has."""
     found, first = drained.held[budget], dict(drained.budgets)[budget]
-    now = "allows no disruption now"
+    now = "allows no disruption"
     if found.needed >= found.healthy:
         missing = listed(found.unready, 2)
         not_ready = f": {missing} {'is' if len(found.unready) == 1 else 'are'} not ready" if missing else ""
         now = f"needs {count(found.needed, 'healthy pod')} and has {found.healthy:,}{not_ready}"
     if first:
-        return f"budget {budget} lets {first:,} go at a time; those that went have not come back, and it {now}"
-    return f"budget {budget} {now}"
+        return f"PDB {budget} allows {count(first, 'disruption')} at a time; evicted pods are still pending: it {now}"
+    return f"PDB {budget} {now}"
 
 
 def _several(budgets: str) -> str:
-    return f"has more than one budget ({budgets}), and the API server evicts no such pod"
+    return f"more than one PDB covers it ({budgets}), so the API server refuses to evict it"
 
 
 def _budgets(drained: DrainResult) -> str:
@@ -303,5 +318,5 @@ def _moved(moved: list[DrainedPod], width: int, most: int | None, short: Mapping
     for one in shown:
         lines += paragraph(f"{one.pod} → {short.get(one.node, one.node)}", width, first="  ")
     if len(moved) > len(shown):
-        lines.append(line((f"  {count(len(moved) - len(shown), 'more pod')} that find another node", DIM)))
+        lines.append(line((f"  {count(len(moved) - len(shown), 'more pod')} on other nodes", DIM)))
     return lines

@@ -89,7 +89,7 @@ def evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], 
         if old.issuperset(taints):
             continue
         for row in pods.on_node(snapshot.cluster.index[now.name]).tolist():
-            if not stays_with_node(pods.owners[row]) and _has_to_go(pods, row, now, comparison=comparison):
+            if not stays_with_node(pods, row) and _has_to_go(pods, row, now, comparison=comparison):
                 yield row
 
 
@@ -257,9 +257,9 @@ class ClusterChanges(WorkloadChanges):
         node = self._node(name)
         self._removed[node.name] = node
         row = self.snapshot.cluster.index[node.name]
-        owners = self.snapshot.pods.owners
-        its = self.snapshot.pods.on_node(row).tolist()
-        self._recreate([pod for pod in its if is_controlled(owners[pod]) and not stays_with_node(owners[pod])])
+        pods = self.snapshot.pods
+        its = pods.on_node(row).tolist()
+        self._recreate([pod for pod in its if is_controlled(pods.owners[pod]) and not stays_with_node(pods, pod)])
         self._gone += map(self.snapshot.pods.key, self.snapshot.pods.on_node(row).tolist())
         self.snapshot = without_nodes(self.snapshot, {row})
 

@@ -7,7 +7,7 @@ Source of the rules: staging/src/k8s.io/kubectl/pkg/drain/filters.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -131,12 +131,26 @@ class Evictor:
         self._budgets = list(budgets_of(run.snapshot, base))
         self._scenes = scenes
 
-    def drain(self, name: str, *, comes_back: bool) -> DrainResult:
+    def drain(self, names: Iterable[str], *, comes_back: bool) -> list[DrainResult]:
+        """Drain nodes one after another: each is back before the next one, or all are cordoned first."""
+        names = [*names]
+        if comes_back:
+            return [self._drain(name, comes_back=True) for name in names]
+        for name in names:
+            self._cordon(name)
+        return [self._drain(name, comes_back=False) for name in names]
+
+    def _cordon(self, name: str) -> None:
+        cluster = self._run.cluster
+        node = cluster.snapshot.cluster.index[name]
+        cluster.replace_node(node, cordoned(cluster.snapshot.cluster.nodes[node], unschedulable=True))
+
+    def _drain(self, name: str, *, comes_back: bool) -> DrainResult:
         """Cordon a node and evict what kubectl would. `comes_back`: it is schedulable again in the end."""
         cluster = self._run.cluster
         node = cluster.snapshot.cluster.index[name]
         before = cluster.snapshot.cluster.nodes[node]
-        cluster.replace_node(node, cordoned(before, unschedulable=True))
+        self._cordon(name)
         rows = cluster.pods.on_node(node).tolist()
         fates = {row: self._fate(row) for row in rows}
         of_pod = {row: [one for one in self._budgets if one.covers(cluster.pods, row)] for row in rows}
@@ -167,9 +181,12 @@ class Evictor:
         """In the order of kubectl's filters."""
         pods = self._run.cluster.pods
         owners = pods.owners[row]
+        is_orphan = False
         if is_of_daemon_set(owners):
-            return DrainOutcome.OF_DAEMON_SET
-        if is_mirror_pod(owners):
+            is_orphan = self._is_daemon_set_gone(row)
+            if not is_orphan or not self._force:
+                return DrainOutcome.NEEDS_FORCE if is_orphan else DrainOutcome.OF_DAEMON_SET
+        if is_mirror_pod(pods, row):
             return DrainOutcome.OF_KUBELET
         keeps_data = any(volume.empty_dir is not None for volume in pods.specs[row].volumes)
         if keeps_data and not self._delete_emptydir_data:
@@ -178,7 +195,16 @@ class Evictor:
             return DrainOutcome.NEEDS_FORCE
         if pods.deletion_timestamps[row]:
             return DrainOutcome.TERMINATING
-        return DrainOutcome.EVICTED if is_controlled(owners) and self._recreate else DrainOutcome.DELETED
+        is_recreated = is_controlled(owners) and not is_orphan and self._recreate
+        return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
+
+    def _is_daemon_set_gone(self, row: int) -> bool:
+        """Whether the pod's DaemonSet does not exist, though others of its namespace are known."""
+        pods = self._run.cluster.pods
+        namespace = pods.namespaces[row]
+        of_namespace = ("DaemonSet", namespace)
+        known = {name for kind, space, name in self._run.snapshot.workloads if (kind, space) == of_namespace}
+        return bool(known) and not any(owner.controller and owner.name in known for owner in pods.owners[row])
 
     def _evict(self, left: dict[int, list[DisruptionBudget]]) -> tuple[int, dict[int, tuple[DisruptionBudget, ...]]]:
         """Waves of evictions, each followed by the queue. `left` are rows of pods with their budgets. Returns the

@@ -104,7 +104,7 @@ class Simulator:
             recreate=self.options.recreate,
             scenes=self.scenes,
         )
-        self.drained += [evictor.drain(name, comes_back=comes_back) for name in nodes]
+        self.drained += evictor.drain(nodes, comes_back=comes_back)
 
     @property
     def left(self) -> frozenset[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -13,6 +13,7 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
+from kschedx.kube.decoding import decode
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.resources import RequestOptions
@@ -123,9 +124,13 @@ class Source(Struct, frozen=True, kw_only=True):
         )
 
 
-# Pods and nodes as they were read, for the few who need more of them than scheduling does.
+# Objects as they were read, for the few who need more of them than scheduling does.
 
-MANIFEST_KINDS = frozenset({"Pod", "Node"})
+METRICS_KINDS = frozenset({"NodeMetrics", "PodMetrics"})
+"""Of `metrics.k8s.io`, which scheduling does not read."""
+MANIFEST_KINDS = frozenset({"Pod", "Node"}) | METRICS_KINDS
+
+R = TypeVar("R", bound=Struct)
 
 
 class _Metadata(Struct):
@@ -137,6 +142,12 @@ class _Head(Struct, rename="camel"):
     api_version: str | None = ""
     kind: str | None = ""
     metadata: _Metadata | None = None
+
+    @property
+    def is_genuine(self) -> bool:
+        """It is of the group that the kind's name is known for."""
+        version = self.api_version or ""
+        return version.startswith("metrics.k8s.io/") if self.kind in METRICS_KINDS else version in ("v1", "")
 
 
 _HEADS: msgspec.json.Decoder[list[_Head]] = msgspec.json.Decoder(list[_Head])
@@ -165,14 +176,24 @@ class Manifests:
         """The same manifests, and one of a pod that is new, or takes another's place."""
         return Manifests(self._texts, {**self._added, ("Pod", key): manifest})
 
+    def records(self, kind: str, record: type[R]) -> Iterator[tuple[str, R]]:
+        """The objects of a kind by `namespace/name`, or by name for nodes and their metrics. Raises `InputError`."""
+        for (known, name), raw in self._index.items():
+            if known == kind and (known, name) not in self._added:
+                yield name, decode(raw, record)
+        for (known, name), manifest in self._added.items():
+            if known == kind:
+                yield name, decode(msgspec.json.encode(manifest), record)
+
     @cached_property
     def _index(self) -> Mapping[tuple[str, str], Raw]:
         found: dict[tuple[str, str], Raw] = {}
         for text in self._texts:
             for head, raw in zip(_HEADS.decode(text), _RAWS.decode(text), strict=True):
-                if head.kind in MANIFEST_KINDS and head.api_version in ("v1", "", None) and head.metadata is not None:
+                if head.kind in MANIFEST_KINDS and head.metadata is not None and head.is_genuine:
                     name = head.metadata.name or ""
-                    key = f"{head.metadata.namespace or 'default'}/{name}" if head.kind == "Pod" else name
+                    is_pods = head.kind in ("Pod", "PodMetrics")
+                    key = f"{head.metadata.namespace or 'default'}/{name}" if is_pods else name
                     found[head.kind, key] = raw  # a list that was read again has the last word
         return found
 
@@ -257,8 +278,6 @@ def _by_namespace(limit_ranges: Sequence[LimitRange]) -> dict[str, list[LimitRan
 
 
 # A cluster at one moment, and the same cluster with something changed.
-
-R = TypeVar("R", bound=Struct)
 
 
 class Snapshot(Contents, frozen=True, kw_only=True, dict=True):

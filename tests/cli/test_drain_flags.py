@@ -22,8 +22,8 @@ def bare(spec: Manifest | None = None) -> Manifest:
 @pytest.mark.parametrize(
     ("spec", "given", "told"),
     [
-        ({}, (), f"with {FORCE}: can be drained, 1 pod finds another node, 1 pod deleted, nobody makes them anew"),
-        (DATA, (), f"with {FORCE} {EMPTYDIR}: can be drained, 1 pod finds another node, 1 pod deleted"),
+        ({}, (), f"with {FORCE}: can be drained, 1 evicted pod fits on other nodes, 1 pod deleted and not"),
+        (DATA, (), f"with {FORCE} {EMPTYDIR}: can be drained, 1 evicted pod fits on other nodes, 1 pod deleted"),
         (DATA, (FORCE,), f"with {FORCE} {EMPTYDIR}: can be drained"),
         (DATA, (FORCE, EMPTYDIR), ""),
     ],

@@ -22,7 +22,7 @@ def prepared(cluster: Cluster) -> tuple[Framework, Pod, CycleState, bool]:
     runner = framework(cluster.objects)
     pod = runner.snapshot.pods[runner.snapshot.pods.rows[TARGET]]
     state = CycleState()
-    _, status, _, _ = runner.run_pre_filter(state, pod)
+    status = runner.run_pre_filter(state, pod).status
     return runner, pod, state, status.is_success
 
 

@@ -29,7 +29,7 @@ def fates(one: DrainResult) -> dict[str, DrainOutcome]:
     return {leaves.pod.partition("/")[2]: leaves.fate for leaves in one.pods}
 
 
-def owned(kind: str) -> dict[str, object]:
+def owned(kind: str) -> dict[str, Any]:
     return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": "it", "uid": "it", "controller": True}]}
 
 
@@ -216,11 +216,11 @@ def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     assert [leaves.budget for leaves in one.pods] == ["shop/web, shop/all"]
 
 
-def test_a_pod_without_labels_is_in_no_budget() -> None:
+def test_an_empty_selector_covers_a_pod_without_labels() -> None:
     bare = pod("bare", namespace="shop", on="node-1", metadata=owned("ReplicaSet"))
     everything = pdb({"disruptionsAllowed": 0}, minAvailable=1, selector={})
     (one,) = drained([*nodes(), *deployment("web", "1", ["node-1"]), bare, everything], "node-1")
-    assert fates(one) == {"web-0": DrainOutcome.BUDGET, "bare": DrainOutcome.EVICTED}
+    assert fates(one) == {"web-0": DrainOutcome.BUDGET, "bare": DrainOutcome.BUDGET}
 
 
 def test_a_pod_that_had_not_started_has_once_it_was_evicted() -> None:
@@ -239,3 +239,40 @@ def test_how_many_a_budget_needs_follows_the_replicas() -> None:
     wanted = parse_changes([{"scale": "deploy/web=3"}, {"drain": "node-1"}], lambda path: [])
     (one,) = simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace="shop").drained
     assert (one.held["shop/web"].needed, one.held["shop/web"].healthy) == (3, 3)
+
+
+def owned_by(**fields: str) -> dict[str, Any]:
+    """As `owned`, by another DaemonSet than the one that is there."""
+    return {"ownerReferences": [{**owned("DaemonSet")["ownerReferences"][0], **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("what", "force", "fate"),
+    [
+        ({"annotations": {"kubernetes.io/config.mirror": "1"}}, False, DrainOutcome.OF_KUBELET),
+        (owned("DaemonSet"), False, DrainOutcome.OF_DAEMON_SET),
+        (owned_by(name="gone"), False, DrainOutcome.NEEDS_FORCE),
+        (owned_by(name="gone"), True, DrainOutcome.DELETED),
+        (owned_by(apiVersion="apps.kruise.io/v1alpha1"), False, DrainOutcome.EVICTED),
+    ],
+    ids=["mirror", "DaemonSet", "DaemonSet that is gone", "with --force", "DaemonSet of another API group"],
+)
+def test_the_filters_of_kubectl_in_order(what: dict[str, Any], force: bool, fate: DrainOutcome) -> None:
+    known: Manifest = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "it", "namespace": "shop"}}
+    one = pod("odd", namespace="shop", on="node-1", metadata=what)
+    assert fates(drained([*nodes(), known, one], "node-1", force=force)[0]) == {"odd": fate}
+
+
+def test_nodes_that_are_drained_together_are_cordoned_first() -> None:
+    web = deployment("web", "1", ["node-1", "node-2"])
+    first, second = drained([*nodes(("8", "8")), *web], "node-1", "node-2", comes_back=False)
+    assert [one.is_done for one in (first, second)] == [False, False]
+
+
+def test_pods_that_are_not_ready_go_under_always_allow() -> None:
+    made, replica_set, first = deployment("web", "1", ["node-1"])
+    held = pdb({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 1}, minAvailable=1)
+    objects = [*nodes(), made, replica_set, ready(first, "False"), held]
+    assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.BUDGET}
+    at(held, "spec")["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
+    assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.EVICTED}

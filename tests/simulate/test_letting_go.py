@@ -56,21 +56,21 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
             [
                 "scale shop/deploy/web to 4 (verified)",
                 "kubectl scale deploy/web -n shop --replicas=4",
-                "let budget shop/web spare one more pod (minAvailable 2) (verified)",
+                "lower minAvailable of PDB shop/web from 3 to 2 (verified)",
                 """kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":2}}'""",
             ],
         ),
         (
             {"maxUnavailable": 0},
             [
-                "let budget shop/web spare one more pod (maxUnavailable 1) (verified)",
+                "raise maxUnavailable of PDB shop/web from 0 to 1 (verified)",
                 """kubectl patch pdb web -n shop --type merge -p '{"spec":{"maxUnavailable":1}}'""",
             ],
         ),
         (
             {"minAvailable": "100%"},
             [
-                "let budget shop/web spare one more pod (maxUnavailable 1) (verified)",
+                "replace minAvailable 100% of PDB shop/web with maxUnavailable 1 (verified)",
                 """kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'""",
             ],
         ),
@@ -86,14 +86,14 @@ def test_pods_that_are_not_ready_count() -> None:
     found = told([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
     assert found[::2] == [
         "scale shop/deploy/web to 5 (verified)",
-        "let budget shop/web spare one more pod (minAvailable 1) (verified)",
+        "lower minAvailable of PDB shop/web from 3 to 1 (verified)",
     ]
 
 
 def test_a_budget_that_asks_for_more_spares_nobody() -> None:
     behind = pdb(minAvailable=0) | {"status": {"disruptionsAllowed": 0, "currentHealthy": 3, "desiredHealthy": 3}}
     found = told([*nodes(), *deployment("web", "1", HERE), behind])
-    assert not [line for line in found if "spare" in line]
+    assert not [line for line in found if "PDB" in line]
 
 
 def test_more_replicas_that_find_no_node_are_no_fix() -> None:
@@ -104,16 +104,16 @@ def test_more_replicas_that_find_no_node_are_no_fix() -> None:
 def test_every_budget_has_to_let_go() -> None:
     both = [*deployment("web", "1", HERE), *deployment("api", "1", HERE)]
     found = told([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
-    seen = "let budget shop/api spare one more pod (maxUnavailable 1) (verified: all 2 nodes can be drained)"
+    seen = "raise maxUnavailable of PDB shop/api from 0 to 1 (verified: all 2 nodes can be drained)"
     assert [line for line in found if not line.startswith("kubectl")] == [
         f"scale shop/deploy/web to 4, {seen}",
-        f"let budget shop/web spare one more pod (minAvailable 2), {seen}",
+        f"lower minAvailable of PDB shop/web from 3 to 2, {seen}",
     ]
 
 
 def test_a_pod_with_two_budgets_is_never_evicted() -> None:
     two = [*deployment("web", "1", HERE), pdb(maxUnavailable=1), pdb("also", maxUnavailable=2)]
     assert told([*nodes(), *two])[:2] == [
-        "delete budget shop/web, beside which the pod has another (verified)",
+        "delete PDB shop/web, since another PDB covers the same pod (verified)",
         "kubectl delete pdb web -n shop",
     ]

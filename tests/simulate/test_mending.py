@@ -83,8 +83,8 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     )
     lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
     assert lines[:3] == [
-        "✗ node-1: 1 pod would find no other node",
-        "✗ shop/web-0: finds no other node, insufficient cpu, short by 2, more than the whole node has",
+        "✗ node-1: 1 pod fits no other node",
+        "✗ shop/web-0: fits no other node, insufficient cpu, short by 2, more than the whole node has",
         "fix  request at most 2 cpu (verified)",
     ]
     assert not [line for line in lines if "uncordon" in line]
@@ -101,7 +101,7 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     lines = [line.plain for line in drains_lines(simulation, width=80, each=True)]
     assert lines[0] == f"0 of {count} nodes can be drained today"
     if count > 8:
-        assert lines[1:] == [f"✗ {count} nodes: budget shop/web: n-0, n-1, n-2 and {count - 3} more"]
+        assert lines[1:] == [f"✗ {count} nodes: PDB shop/web: n-0, n-1, n-2 and {count - 3} more"]
     assert len(lines) <= MOST_LINES
 
 

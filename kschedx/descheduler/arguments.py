@@ -1,0 +1,253 @@
+"""The plugins of descheduler 0.36 with their args.
+
+Upstream: pkg/descheduler/setupplugins.go, pkg/framework/plugins/*/types.go and defaults.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, Struct, field
+
+from kschedx.kube.duration import Duration
+from kschedx.kube.scalars import Int32, Int64
+from kschedx.kube.selectors import LabelSelector
+
+Uint = Annotated[int, Meta(ge=0)]
+Thresholds = dict[str, float]
+"""Resource to percentage."""
+
+
+class Namespaces(Struct, frozen=True, kw_only=True):
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+class OwnerKinds(Struct, frozen=True, kw_only=True):
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+class _Args(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+class PodArgs(_Args, frozen=True, kw_only=True, rename="camel"):
+    """Of a plugin that can be told which pods concern it."""
+
+    namespaces: Namespaces | None = None
+    label_selector: LabelSelector | None = None
+
+
+class PriorityThreshold(Struct, frozen=True, kw_only=True):
+    value: Int32 | None = None
+    name: str = ""
+
+
+class ProtectedStorageClass(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class PodsWithPVCConfig(Struct, frozen=True, kw_only=True, rename="camel"):
+    protected_storage_classes: tuple[ProtectedStorageClass, ...] = ()
+
+
+class PodProtectionsConfig(Struct, frozen=True, kw_only=True):
+    pods_with_pvc: PodsWithPVCConfig | None = field(default=None, name="PodsWithPVC")
+
+
+class PodProtections(Struct, frozen=True, kw_only=True, rename="camel"):
+    extra_enabled: tuple[str, ...] = ()
+    default_disabled: tuple[str, ...] = ()
+    config: PodProtectionsConfig | None = None
+
+
+class Protection(StrEnum):
+    """What the DefaultEvictor can keep from being evicted."""
+
+    LOCAL_STORAGE = "PodsWithLocalStorage"
+    SYSTEM_CRITICAL = "SystemCriticalPods"
+    FAILED_BARE = "FailedBarePods"
+    DAEMON_SET = "DaemonSetPods"
+    PVC = "PodsWithPVC"
+    WITHOUT_PDB = "PodsWithoutPDB"
+    RESOURCE_CLAIMS = "PodsWithResourceClaims"
+
+
+DEFAULT_PROTECTIONS = (
+    Protection.LOCAL_STORAGE,
+    Protection.SYSTEM_CRITICAL,
+    Protection.FAILED_BARE,
+    Protection.DAEMON_SET,
+)
+EXTRA_PROTECTIONS = (Protection.PVC, Protection.WITHOUT_PDB, Protection.RESOURCE_CLAIMS)
+
+
+class DefaultEvictorArgs(_Args, frozen=True, kw_only=True, rename="camel"):
+    node_selector: str = ""
+    label_selector: LabelSelector | None = None
+    namespace_label_selector: LabelSelector | None = None
+    priority_threshold: PriorityThreshold | None = None
+    node_fit: bool = False
+    min_replicas: Uint = 0
+    min_pod_age: Duration | None = None
+    no_eviction_policy: str = ""
+    pod_protections: PodProtections = PodProtections()
+    evict_local_storage_pods: bool = False
+    evict_daemon_set_pods: bool = False
+    evict_system_critical_pods: bool = False
+    ignore_pvc_pods: bool = False
+    ignore_pods_without_pdb: bool = field(default=False, name="ignorePodsWithoutPDB")
+    evict_failed_bare_pods: bool = False
+
+    @property
+    def uses_deprecated(self) -> bool:
+        """Any of the flags that `podProtections` replaces is set."""
+        return (
+            self.evict_local_storage_pods
+            or self.evict_daemon_set_pods
+            or self.evict_system_critical_pods
+            or self.ignore_pvc_pods
+            or self.evict_failed_bare_pods
+            or self.ignore_pods_without_pdb
+        )
+
+    @property
+    def protections(self) -> frozenset[Protection]:
+        """Those in effect; the deprecated flags count only where `podProtections` names nothing."""
+        given = self.pod_protections
+        if given.default_disabled or given.extra_enabled:
+            kept = [one for one in DEFAULT_PROTECTIONS if one not in given.default_disabled]
+            return frozenset((*kept, *map(Protection, given.extra_enabled)))
+        flags = {
+            Protection.LOCAL_STORAGE: not self.evict_local_storage_pods,
+            Protection.DAEMON_SET: not self.evict_daemon_set_pods,
+            Protection.SYSTEM_CRITICAL: not self.evict_system_critical_pods,
+            Protection.FAILED_BARE: not self.evict_failed_bare_pods,
+            Protection.PVC: self.ignore_pvc_pods,
+            Protection.WITHOUT_PDB: self.ignore_pods_without_pdb,
+        }
+        return frozenset(one for one, is_on in flags.items() if is_on)
+
+
+class RemoveDuplicatesArgs(_Args, frozen=True, kw_only=True, rename="camel"):
+    namespaces: Namespaces | None = None
+    exclude_owner_kinds: tuple[str, ...] = ()
+
+
+class PrometheusQuery(Struct, frozen=True, kw_only=True):
+    query: str = ""
+
+
+class MetricsUtilization(Struct, frozen=True, kw_only=True, rename="camel"):
+    metrics_server: bool = False
+    source: str = ""
+    prometheus: PrometheusQuery | None = None
+
+
+class EvictionLimits(Struct, frozen=True, kw_only=True):
+    node: Uint | None = None
+
+
+class LowNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
+    use_deviation_thresholds: bool = False
+    thresholds: Thresholds = {}
+    target_thresholds: Thresholds = {}
+    number_of_nodes: Int64 = 0
+    metrics_utilization: MetricsUtilization | None = None
+    evictable_namespaces: Namespaces | None = None
+    eviction_limits: EvictionLimits | None = None
+
+
+class HighNodeUtilizationArgs(_Args, frozen=True, kw_only=True, rename="camel"):
+    thresholds: Thresholds = {}
+    number_of_nodes: Int64 = 0
+    eviction_modes: tuple[str, ...] = ()
+    evictable_namespaces: Namespaces | None = None
+
+
+class PodConditionFilter(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    min_time_since_last_transition_seconds: Uint | None = None
+
+
+class PodLifeTimeArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+    owner_kinds: OwnerKinds | None = None
+    max_pod_life_time_seconds: Uint | None = None
+    states: tuple[str, ...] = ()
+    conditions: tuple[PodConditionFilter, ...] = ()
+    exit_codes: tuple[Int32, ...] = ()
+    including_init_containers: bool = False
+    including_ephemeral_containers: bool = False
+
+
+class RemoveFailedPodsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+    exclude_owner_kinds: tuple[str, ...] = ()
+    min_pod_lifetime_seconds: Uint = 3600
+    reasons: tuple[str, ...] = ()
+    exit_codes: tuple[Int32, ...] = ()
+    including_init_containers: bool = False
+
+
+class TooManyRestartsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+    pod_restart_threshold: Int32 = 0
+    including_init_containers: bool = False
+    states: tuple[str, ...] = ()
+
+
+class InterPodAntiAffinityArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+    pass
+
+
+class NodeAffinityArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+    node_affinity_type: tuple[str, ...] = ()
+
+
+class NodeTaintsArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+    include_prefer_no_schedule: bool = False
+    excluded_taints: tuple[str, ...] = ()
+    included_taints: tuple[str, ...] | None = None
+    """None includes every taint, an empty list none."""
+
+
+class TopologySpreadArgs(PodArgs, frozen=True, kw_only=True, rename="camel"):
+    constraints: tuple[str, ...] = ()
+    topology_balance_node_fit: bool = True
+
+
+Args: TypeAlias = (
+    DefaultEvictorArgs
+    | RemoveDuplicatesArgs
+    | LowNodeUtilizationArgs
+    | HighNodeUtilizationArgs
+    | PodLifeTimeArgs
+    | RemoveFailedPodsArgs
+    | TooManyRestartsArgs
+    | InterPodAntiAffinityArgs
+    | NodeAffinityArgs
+    | NodeTaintsArgs
+    | TopologySpreadArgs
+)
+
+DEFAULT_EVICTOR = "DefaultEvictor"
+DESCHEDULE: Mapping[str, type[Args]] = {
+    "PodLifeTime": PodLifeTimeArgs,
+    "RemoveFailedPods": RemoveFailedPodsArgs,
+    "RemovePodsHavingTooManyRestarts": TooManyRestartsArgs,
+    "RemovePodsViolatingInterPodAntiAffinity": InterPodAntiAffinityArgs,
+    "RemovePodsViolatingNodeAffinity": NodeAffinityArgs,
+    "RemovePodsViolatingNodeTaints": NodeTaintsArgs,
+}
+BALANCE: Mapping[str, type[Args]] = {
+    "RemoveDuplicates": RemoveDuplicatesArgs,
+    "LowNodeUtilization": LowNodeUtilizationArgs,
+    "HighNodeUtilization": HighNodeUtilizationArgs,
+    "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
+}
+REGISTRY: Mapping[str, type[Args]] = {DEFAULT_EVICTOR: DefaultEvictorArgs, **DESCHEDULE, **BALANCE}
+"""Every plugin of descheduler 0.36 with its args."""

@@ -1,0 +1,561 @@
+"""The cluster as the descheduler sees it during one run: an evicted pod is gone at once, and its room is free.
+
+Upstream: pkg/descheduler/pod, pkg/descheduler/node (NodeFit), pkg/utils, and pkg/registry/core/pod/storage/eviction.go
+of Kubernetes for the budgets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, Place
+from kschedx.kube.names import CPU, MEMORY, PODS
+from kschedx.kube.quantity import ResourceList, Written
+from kschedx.kube.resources import Exact, RequestOptions, exact_request, nano_units
+from kschedx.kube.scalars import nanoseconds
+from kschedx.kube.selectors import RequiredNodeAffinity, Selector, compile_selector, required_node_affinity
+from kschedx.kube.storage import PersistentVolumeClaim
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
+from kschedx.kube.types import (
+    Labels,
+    Node,
+    OwnerReference,
+    PodAffinityTerm,
+    PodDisruptionBudget,
+    PodSpec,
+    PodStatus,
+    Taint,
+)
+from kschedx.snapshot.snapshot import Snapshot
+
+AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
+"""How it counts requests."""
+FINISHED = ("Succeeded", "Failed")
+NANO, MILLI = 10**9, 10**6
+"""Nano-units in a unit and in a thousandth."""
+
+
+# --- facts about pods that scheduling does not read
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    reason: str = ""
+
+
+class Terminated(Struct, frozen=True, kw_only=True, rename="camel"):
+    reason: str = ""
+    exit_code: int = 0
+
+
+class ContainerState(Struct, frozen=True, kw_only=True):
+    waiting: Waiting | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+
+
+class ConditionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str = ""
+
+
+class _Metadata(Struct, frozen=True, kw_only=True):
+    annotations: Labels = {}
+
+
+class _Spec(Struct, frozen=True, kw_only=True):
+    priority: int | None = None
+
+
+class _Status(Struct, frozen=True, kw_only=True, rename="camel"):
+    reason: str = ""
+    qos_class: str = ""
+    conditions: tuple[ConditionFacts, ...] = ()
+    container_statuses: tuple[ContainerFacts, ...] = ()
+    init_container_statuses: tuple[ContainerFacts, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerFacts, ...] = ()
+
+
+class _PodDetails(Struct, frozen=True, kw_only=True):
+    metadata: _Metadata = _Metadata()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
+    """A pod with all that the descheduler reads of it."""
+
+    key: str
+    """`namespace/name`."""
+    name: str
+    namespace: str
+    uid: str
+    node: str
+    """The name of its node, which need not be there; empty for none."""
+    labels: Labels
+    annotations: Labels
+    owners: tuple[OwnerReference, ...]
+    spec: PodSpec
+    template: int
+    """A number that pods share whose specs are equal."""
+    priority: int | None
+    phase: str
+    created: int | None
+    """Nanoseconds since 1970."""
+    started: int | None
+    is_terminating: bool
+    status: _Status
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in FINISHED
+
+    @property
+    def is_running(self) -> bool:
+        """Neither finished nor pending nor terminating, so that budgets count it."""
+        return not (self.is_finished or self.phase == "Pending" or self.is_terminating)
+
+    @property
+    def is_ready(self) -> bool:
+        return any(one.type == "Ready" and one.status == "True" for one in self.status.conditions)
+
+    @property
+    def is_daemon(self) -> bool:
+        return any(owner.kind == "DaemonSet" for owner in self.owners)
+
+    @property
+    def qos(self) -> str:
+        """Its QoS class, worked out where the status does not say it."""
+        return self.status.qos_class or _qos(self.spec)
+
+
+def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
+    """Every pod of a snapshot, in its order. Raises `InputError` where the snapshot has not kept their manifests."""
+    pods = snapshot.pods
+    if snapshot.manifests is None:
+        hint = "kschedx.load(..., whole=True) keeps them"
+        raise InputError("the descheduler reads more of pods than this snapshot has kept", hint=hint)
+    details = dict(snapshot.manifests.records("Pod", _PodDetails))
+    nothing = _PodDetails()
+    times = _Times()
+    templates = pods.specs.codes.tolist()
+    found = []
+    for row in range(len(pods)):
+        key = pods.key(row)
+        more = details.get(key, nothing)
+        found.append(
+            PodFacts(
+                key=key,
+                name=pods.names[row],
+                namespace=pods.namespaces[row],
+                uid=pods.uids[row],
+                node=pods.node_names[row],
+                labels=pods.labels[row],
+                annotations=more.metadata.annotations,
+                owners=pods.owners[row],
+                spec=pods.specs[row],
+                template=templates[row],
+                priority=more.spec.priority,
+                phase=pods.phases[row],
+                created=times.of(pods.creation_timestamps[row], key, "metadata.creationTimestamp"),
+                started=times.of(pods.start_times[row], key, "status.startTime"),
+                is_terminating=bool(pods.deletion_timestamps[row]),
+                status=more.status,
+            )
+        )
+    return tuple(found)
+
+
+class _Times:
+    """Times as nanoseconds, each text read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, text: str | None, key: str, field: str) -> int | None:
+        if not text:
+            return None
+        if text not in self._known:
+            try:
+                self._known[text] = nanoseconds(text)
+            except InputError as error:
+                raise error.at(Place(object=f"Pod {key}", field=field)) from None
+        return self._known[text]
+
+
+def _qos(spec: PodSpec) -> str:
+    """Upstream: pkg/utils/qos.go, which knows no resources of the pod itself."""
+    requests: Exact = {}
+    limits: Exact = {}
+    limits_all = True
+    for container in (*spec.containers, *spec.init_containers):
+        for total, given in ((requests, container.resources.requests), (limits, container.resources.limits)):
+            for name in (CPU, MEMORY):
+                if name in given and nano_units(given[name]) > 0:
+                    total[name] = total.get(name, 0) + nano_units(given[name])
+        own = container.resources.limits
+        limits_all &= all(name in own and nano_units(own[name]) > 0 for name in (CPU, MEMORY))
+    if not requests and not limits:
+        return "BestEffort"
+    if limits_all and len(requests) == len(limits) and all(limits.get(name) == one for name, one in requests.items()):
+        return "Guaranteed"
+    return "Burstable"
+
+
+# --- metrics
+
+
+class _ContainerMetrics(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    usage: ResourceList = {}
+
+
+class PodMetrics(Struct, frozen=True, kw_only=True):
+    containers: tuple[_ContainerMetrics, ...] = ()
+
+
+class NodeMetrics(Struct, frozen=True, kw_only=True):
+    usage: ResourceList = {}
+
+
+class Metrics(Struct, frozen=True, kw_only=True):
+    """The objects of `metrics.k8s.io`, by name of the node and by `namespace/name` of the pod."""
+
+    nodes: Mapping[str, NodeMetrics]
+    pods: Mapping[str, PodMetrics]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Metrics:
+        manifests = snapshot.manifests
+        if manifests is None:
+            return cls(nodes={}, pods={})
+        return cls(
+            nodes=dict(manifests.records("NodeMetrics", NodeMetrics)),
+            pods=dict(manifests.records("PodMetrics", PodMetrics)),
+        )
+
+
+# --- the cluster
+
+
+class _Budget:
+    """A PodDisruptionBudget during one run."""
+
+    def __init__(self, budget: PodDisruptionBudget, selector: Selector) -> None:
+        self.name = f"{budget.metadata.namespace}/{budget.metadata.name}"
+        self._selector = selector
+        status = budget.status
+        self._allowed = status.disruptions_allowed or 0
+        self._is_current = status.observed_generation >= budget.metadata.generation
+        self._is_healthy = (status.current_healthy or 0) >= (status.desired_healthy or 0) > 0
+        self._frees_unready = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+
+    def covers(self, pod: PodFacts) -> bool:
+        return self._selector.matches(pod.labels)
+
+    def allows(self, pod: PodFacts) -> str:
+        """Let the pod go and count it; otherwise the API server's text."""
+        if not pod.is_ready and (self._frees_unready or self._is_healthy):
+            return ""
+        if self._is_current and self._allowed < 0:
+            name = self.name.partition("/")[2]
+            return f'poddisruptionbudget.policy "{name}" is forbidden: pod disruption budget is negative'
+        if not self._is_current or self._allowed == 0:
+            violates = "Cannot evict pod as it would violate the pod's disruption budget."
+            return f'error when evicting pod (ignoring) "{pod.name}": {violates}'
+        self._allowed -= 1
+        return ""
+
+
+MORE_THAN_ONE_BUDGET = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+)
+
+
+class Cluster:
+    """Nodes, pods and budgets while one run evicts."""
+
+    def __init__(self, snapshot: Snapshot, pods: Sequence[PodFacts], *, counts_budgets: bool) -> None:
+        """`counts_budgets`: the API server refuses what a budget forbids."""
+        self.nodes: tuple[Node, ...] = tuple(snapshot.cluster.nodes)
+        self.node: Mapping[str, Node] = {node.name: node for node in self.nodes}
+        self.pods = pods
+        self.namespaces: Mapping[str, Labels] = snapshot.namespaces
+        self.claims: Mapping[str, PersistentVolumeClaim] = snapshot.storage.claims
+        self.freed: list[str] = []
+        """The nodes of the evicted pods, in order."""
+        self._on_node: dict[str, dict[str, PodFacts]] = defaultdict(dict)
+        self._replicas: Counter[str] = Counter()
+        for pod in pods:
+            if pod.node:
+                self._on_node[pod.node][pod.key] = pod
+            self._replicas.update({owner.uid for owner in pod.owners})
+        self._budgets: dict[str, list[_Budget]] = defaultdict(list)
+        for budget in snapshot.disruption_budgets:
+            try:
+                selector = compile_selector(budget.spec.selector)
+            except InputError:
+                continue  # it covers nothing
+            self._budgets[budget.metadata.namespace].append(_Budget(budget, selector))
+        self._counts_budgets = counts_budgets
+        self._requests: dict[int, Exact] = {}
+        self._room: dict[str, _Room] = {}
+        self._static = _StaticFit()
+
+    def on(self, node: str) -> list[PodFacts]:
+        """The pods on a node, finished ones too."""
+        return list(self._on_node[node].values()) if node in self._on_node else []
+
+    def unfinished_on(self, node: str) -> list[PodFacts]:
+        return [pod for pod in self._on_node[node].values() if not pod.is_finished] if node in self._on_node else []
+
+    def replicas(self, uid: str) -> int:
+        """How many pods there are with this owner, whatever their phase."""
+        return self._replicas[uid]
+
+    def request(self, pod: PodFacts) -> Exact:
+        found = self._requests.get(pod.template)
+        if found is None:
+            found = self._requests[pod.template] = exact_request(pod.spec, PodStatus(), AS_THE_DESCHEDULER)
+        return found
+
+    def budgets(self, pod: PodFacts) -> list[str]:
+        """Names of the budgets that cover a pod."""
+        return [one.name for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
+
+    def evict(self, pod: PodFacts) -> str:
+        """The API server's eviction; its text where it refuses."""
+        if self._counts_budgets and pod.is_running and pod.labels:
+            covering = [one for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
+            if len(covering) > 1:
+                return MORE_THAN_ONE_BUDGET
+            if covering and (refusal := covering[0].allows(pod)):
+                return refusal
+        self.freed.append(pod.node)
+        del self._on_node[pod.node][pod.key]
+        self._replicas.subtract({owner.uid for owner in pod.owners})
+        if pod.node in self._room and not pod.is_finished:
+            self._room[pod.node].free(self.request(pod))
+        return ""
+
+    # --- NodeFit
+
+    def fits(self, pod: PodFacts, node: Node) -> bool:
+        """NodeFit: a part of kube-scheduler's filters, in which nothing is reserved for pods that were evicted."""
+        return (
+            not node.spec.unschedulable
+            and self._static.allows(pod, node)
+            and not self._conflicts(pod, node)
+            and (pod.node == node.name or self._room_of(node).has(self.request(pod)))
+        )
+
+    def _conflicts(self, pod: PodFacts, node: Node) -> bool:
+        """The pod's own required anti-affinity against the pods on this very node."""
+        terms = anti_affinity_terms(pod.spec)
+        if not terms:
+            return False
+        there = self.unfinished_on(node.name)
+        for term in terms:
+            try:
+                selector = self._static.selector(term)
+            except InputError:
+                return True
+            if term.topology_key not in node.metadata.labels:
+                continue
+            namespaces = term.namespaces or (pod.namespace,)
+            for other in there:
+                if other.namespace in namespaces and other.name != pod.name and selector.matches(other.labels):
+                    return True
+        return False
+
+    def _room_of(self, node: Node) -> _Room:
+        room = self._room.get(node.name)
+        if room is None:
+            requests = [self.request(pod) for pod in self.unfinished_on(node.name)]
+            room = self._room[node.name] = _Room(node.status.allocatable, requests)
+        return room
+
+    def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
+        return self._static.affinity(pod)
+
+    def matches(self, pod: PodFacts, node: Node) -> bool:
+        """Its nodeSelector and required node affinity."""
+        return self._static.matches(pod, node)
+
+    def tolerates(self, pod: PodFacts, node: Node) -> bool:
+        """The node's taints that keep pods away."""
+        return self._static.tolerates(pod, node)
+
+    def selector(self, term: PodAffinityTerm) -> Selector:
+        """Raises `InputError`."""
+        return self._static.selector(term)
+
+
+def anti_affinity_terms(spec: PodSpec) -> Sequence[PodAffinityTerm]:
+    """Of the required anti-affinity."""
+    if spec.affinity is None or spec.affinity.pod_anti_affinity is None:
+        return ()
+    return spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+
+
+class Fit:
+    """Whether pods fit on any of some nodes. A run only frees room, so what fitted once fits again."""
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
+        self._cluster = cluster
+        self._nodes = {node.name: node for node in nodes}
+        self._fitting: dict[int, list[str]] = {}
+        """Template to nodes that fit, at most two."""
+        self._left: dict[int, tuple[int, list[str]]] = {}
+        """Template to the number of evictions, and the nodes that were not yet looked at then."""
+
+    def any(self, pod: PodFacts) -> bool:
+        """Its own node counts too, without a look at its room."""
+        own = self._nodes.get(pod.node)
+        return (own is not None and self._cluster.fits(pod, own)) or self.other(pod)
+
+    def other(self, pod: PodFacts) -> bool:
+        """Any but its own node."""
+        if anti_affinity_terms(pod.spec):  # which no two pods share: a pod of the same name does not count
+            return any(name != pod.node and self._cluster.fits(pod, node) for name, node in self._nodes.items())
+        fitting = self._fitting.setdefault(pod.template, [])
+        if any(name != pod.node for name in fitting):
+            return True
+        freed = self._cluster.freed
+        seen, left = self._left.get(pod.template, (len(freed), list(self._nodes)))
+        left = [*left, *(name for name in freed[seen:] if name in self._nodes)]
+        skipped = []
+        for at, name in enumerate(left):
+            if name == pod.node or name in fitting:
+                skipped.append(name)
+            elif self._cluster.fits(pod, self._nodes[name]):
+                fitting.append(name)
+                self._left[pod.template] = (len(freed), [*skipped, *left[at + 1 :]])
+                return True
+        self._left[pod.template] = (len(freed), skipped)
+        return False
+
+
+class _Room:
+    """What is left on a node."""
+
+    def __init__(self, allocatable: ResourceList, requests: Iterable[Exact]) -> None:
+        self._allocatable = allocatable
+        self._requested: Exact = defaultdict(int)
+        self._pods = 0
+        for request in requests:
+            self._pods += 1
+            for name, nano in request.items():
+                self._requested[name] += nano
+        self._most_pods = whole(allocatable.get(PODS, 0))
+        self._offered = {name: _milli_of(name, written) for name, written in allocatable.items()}
+
+    def free(self, request: Exact) -> None:
+        self._pods -= 1
+        for name, nano in request.items():
+            self._requested[name] -= nano
+
+    def has(self, request: Exact) -> bool:
+        """Room for the request and one more pod; in thousandths, as upstream compares."""
+        if self._most_pods - self._pods <= 0:
+            return False
+        for name, nano in request.items():
+            requested = self._requested.get(name, 0)
+            taken = up(requested, MILLI) if name == CPU else up(requested, NANO) * 1000
+            left = self._offered[name] - taken if name in self._offered else (-taken if name in (CPU, MEMORY) else 0)
+            if up(nano, MILLI) > left:
+                return False
+        return True
+
+
+def _milli_of(name: str, written: Written) -> int:
+    """Allocatable in thousandths; all but cpu in whole units before."""
+    nano = nano_units(written)
+    return up(nano, MILLI) if name == CPU else up(nano, NANO) * 1000
+
+
+def up(nano: int, unit: int) -> int:
+    """An amount in larger units, rounded away from zero."""
+    return -(-nano // unit) if nano >= 0 else nano // unit
+
+
+def whole(written: Written) -> int:
+    return up(nano_units(written), NANO)
+
+
+class _StaticFit:
+    """What of NodeFit does not change during a run; each rule runs once for equal templates and equal nodes."""
+
+    def __init__(self) -> None:
+        self._affinities: dict[int, RequiredNodeAffinity] = {}
+        self._matching: dict[tuple[int, str], bool] = {}
+        self._tolerations: dict[int, Tolerations] = {}
+        self._tolerated: dict[tuple[int, tuple[Taint, ...]], bool] = {}
+        self._selectors: dict[int, tuple[PodAffinityTerm, Selector]] = {}
+
+    def allows(self, pod: PodFacts, node: Node) -> bool:
+        return self.matches(pod, node) and self.tolerates(pod, node)
+
+    def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
+        found = self._affinities.get(pod.template)
+        if found is None:
+            node_affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+            required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
+            found = self._affinities[pod.template] = required_node_affinity(pod.spec.node_selector, required)
+        return found
+
+    def matches(self, pod: PodFacts, node: Node) -> bool:
+        affinity = self.affinity(pod)
+        if affinity.label_selector is None and affinity.node_selector is None:
+            return True
+        key = (pod.template, node.name)
+        if key not in self._matching:
+            self._matching[key] = affinity.matches(node.metadata.labels, node.name)
+        return self._matching[key]
+
+    def tolerates(self, pod: PodFacts, node: Node) -> bool:
+        taints = node.spec.taints
+        if not taints:
+            return True
+        key = (pod.template, taints)
+        if key not in self._tolerated:
+            tolerations = self._tolerations.get(pod.template)
+            if tolerations is None:
+                tolerations = self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
+            self._tolerated[key] = tolerations.uncovered(taints, DO_NOT_SCHEDULE) is None
+        return self._tolerated[key]
+
+    def selector(self, term: PodAffinityTerm) -> Selector:
+        known = self._selectors.get(id(term))
+        if known is None:
+            known = self._selectors[id(term)] = (term, compile_selector(term.label_selector))
+        return known[1]
+
+
+def is_node_ready(node: Node) -> bool:
+    """Its condition Ready, if there is one, is True."""
+    return all(one.status == "True" for one in node.status.conditions if one.type == "Ready")
+
+
+def nodes_for(cluster: Cluster, selector: Selector) -> tuple[Node, ...]:
+    """Ready nodes that a selector selects."""
+    return tuple(node for node in cluster.nodes if selector.matches(node.metadata.labels) and is_node_ready(node))
+
+
+def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
+    found: dict[str, list[PodFacts]] = {}
+    for pod in pods:
+        found.setdefault(pod.namespace, []).append(pod)
+    return found
+
+
+def matching(pods: Iterable[PodFacts], selector: Selector) -> Iterator[PodFacts]:
+    return (pod for pod in pods if selector.matches(pod.labels))

@@ -1,0 +1,328 @@
+"""The DefaultEvictor, which says what must not be evicted, and the evictions with their limits.
+
+Upstream: pkg/framework/plugins/defaultevictor, pkg/descheduler/evictions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
+from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, nodes_for
+from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, quoted
+from kschedx.errors import InputError
+from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
+from kschedx.kube.types import Node
+
+EVICT = "descheduler.alpha.kubernetes.io/evict"
+"""The annotation that makes a pod evictable whatever else is true of it."""
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+CONFIG_SOURCE = "kubernetes.io/config.source"
+
+FITS_NOWHERE = (
+    "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
+)
+NAMESPACE_DIFFERS = "pod namespace do not match the namespaceLabelSelector filter in the policy parameter"
+SEVERAL_OWNERS = "pod has multiple owner references which is not supported for minReplicas check"
+NODES_UNKNOWN = "unable to list ready nodes"
+
+Say = Callable[[PodFacts, str], None]
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    """What the evictor says of a pod before anything is evicted."""
+
+    filter: bool
+    checks: str
+    """The descheduler's text; empty where it has none."""
+    pre_eviction: bool
+    message: str
+
+    @property
+    def is_evictable(self) -> bool:
+        return self.filter and self.pre_eviction
+
+
+class DefaultEvictor:
+    """The DefaultEvictor of one profile."""
+
+    def __init__(self, profile: Profile, cluster: Cluster, now: int, say: Say) -> None:
+        """`now` is in nanoseconds since 1970; `say` takes what the evictor says of pods while plugins run."""
+        self.args: DefaultEvictorArgs = profile.evictor
+        self._threshold = profile.priority_threshold
+        self._cluster = cluster
+        self._now = now
+        self._say = say
+        self._protections = self.args.protections
+        self._labels = compile_selector(self.args.label_selector) if self.args.label_selector else EVERYTHING
+        namespace_selector = self.args.namespace_label_selector
+        self._namespaces = compile_selector(namespace_selector) if namespace_selector else EVERYTHING
+        self._before: dict[str, tuple[str, ...]] = {}
+        """Pod to the checks that it fails and that no eviction changes."""
+        try:
+            nodes: Sequence[Node] | None = nodes_for(cluster, parse_label_query(self.args.node_selector))
+        except InputError:
+            nodes = None
+        self._fit = None if nodes is None else Fit(cluster, nodes)
+
+    def filter(self, pod: PodFacts) -> bool:
+        """The first look."""
+        return self._filter(pod, self._say)[0]
+
+    def pre_eviction(self, pod: PodFacts) -> bool:
+        """The second look: whether the pod fits another node, and its namespace is a chosen one."""
+        fault = self._second_fault(pod)
+        if fault:
+            self._say(pod, fault)
+        return not fault
+
+    def both(self, pod: PodFacts) -> bool:
+        return self.filter(pod) and self.pre_eviction(pod)
+
+    def verdict(self, pod: PodFacts) -> Verdict:
+        """Both looks, nothing said."""
+        said: list[str] = []
+        is_evictable, checks = self._filter(pod, lambda _, message: said.append(message))
+        fault = self._second_fault(pod)
+        if fault:
+            said.append(fault)
+        message = said[-1] if said else ""
+        return Verdict(filter=is_evictable, checks=checks, pre_eviction=not fault, message=message)
+
+    def _filter(self, pod: PodFacts, say: Say) -> tuple[bool, str]:
+        if EVICT in pod.annotations:
+            return True, ""
+        if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in pod.annotations:
+            return False, ""
+        failed = self._before.get(pod.key)
+        if failed is None:
+            failed = self._before[pod.key] = tuple(self._failed(pod))
+        replicas = self._replicas_fault(pod, say)
+        if replicas:
+            age = AGE_STARTS
+            failed = (
+                *(one for one in failed if not one.startswith(age)),
+                replicas,
+                *(one for one in failed if one.startswith(age)),
+            )
+        return not failed, aggregate(failed) if failed else ""
+
+    def _replicas_fault(self, pod: PodFacts, say: Say) -> str:
+        least = self.args.min_replicas
+        if least <= 1 or not pod.owners:
+            return ""
+        if len(pod.owners) > 1:
+            say(pod, SEVERAL_OWNERS)
+            return ""
+        there = self._cluster.replicas(pod.owners[0].uid)
+        return f"owner has {there} replicas which is less than minReplicas of {least}" if there < least else ""
+
+    def _failed(self, pod: PodFacts) -> Iterator[str]:
+        """All but minReplicas, in the order in which the descheduler tells them."""
+        if MIRROR in pod.annotations:
+            yield "pod is a mirror pod"
+        if pod.annotations.get(CONFIG_SOURCE, "api") != "api":
+            yield "pod is a static pod"
+        if pod.is_terminating:
+            yield "pod is terminating"
+        protected = self._protections
+        if Protection.SYSTEM_CRITICAL in protected:
+            if pod.priority is not None and pod.priority >= SYSTEM_CRITICAL:
+                yield "pod has system critical priority and is protected against eviction"
+            if pod.priority is not None and pod.priority >= self._threshold:
+                yield "pod has higher priority than specified priority class threshold"
+        if not pod.owners:
+            if Protection.FAILED_BARE in protected:
+                yield "pod does not have any ownerRefs"
+            elif pod.phase != "Failed":
+                yield "pod does not have any ownerRefs and is not in failed phase"
+        if Protection.LOCAL_STORAGE in protected and any(
+            volume.host_path is not None or volume.empty_dir is not None for volume in pod.spec.volumes
+        ):
+            yield "pod has local storage and is protected against eviction"
+        if Protection.DAEMON_SET in protected and pod.is_daemon:
+            yield "daemonset pods are protected against eviction"
+        if Protection.PVC in protected:
+            yield from self._claim_fault(pod)
+        if Protection.WITHOUT_PDB in protected and not self._cluster.budgets(pod):
+            yield "pod does not have a PodDisruptionBudget and is protected against eviction"
+        if Protection.RESOURCE_CLAIMS in protected and pod.spec.resource_claims:
+            yield "pod has ResourceClaims and descheduler is configured to protect ResourceClaims pods"
+        if not self._labels.matches(pod.labels):
+            yield "pod labels do not match the labelSelector filter in the policy parameter"
+        age = self.args.min_pod_age
+        if age is not None and (pod.started is None or self._now - pod.started < age):
+            yield f"{AGE_STARTS}: &Duration{{Duration:{age},}} seconds"
+
+    def _claim_fault(self, pod: PodFacts) -> Iterator[str]:
+        """Of a pod with PersistentVolumeClaims; where storage classes are named, of claims of those alone."""
+        names = [one.persistent_volume_claim.claim_name for one in pod.spec.volumes if one.persistent_volume_claim]
+        config = self.args.pod_protections.config
+        classes = config.pods_with_pvc.protected_storage_classes if config and config.pods_with_pvc else ()
+        if not classes:
+            if names:
+                yield "pod with PVC is protected against eviction"
+            return
+        protected = {one.name for one in classes}
+        used: dict[str, None] = {}
+        for name in names:
+            claim = self._cluster.claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                missing = f"persistentvolumeclaim {quoted(name)} not found"
+                yield f"failed to get persistent volume claim {quoted(pod.namespace)}/{quoted(name)}: {missing}"
+                return
+            if not claim.spec.storage_class_name:
+                yield f"failed to resolve storage class for pod {quoted(pod.namespace)}/{quoted(name)}"
+                return
+            used[claim.spec.storage_class_name] = None
+        for name in used:
+            if name in protected:
+                yield f"pod using protected storage class {quoted(name)}"
+                return
+
+    def _second_fault(self, pod: PodFacts) -> str:
+        if self.args.node_fit:
+            if self._fit is None:
+                return NODES_UNKNOWN
+            if not self._fit.other(pod):
+                return FITS_NOWHERE
+        if self._namespaces.empty:
+            return ""
+        labels = self._cluster.namespaces.get(pod.namespace)
+        return NAMESPACE_DIFFERS if labels is None or not self._namespaces.matches(labels) else ""
+
+
+AGE_STARTS = "pod age is not older than MinPodAge"
+
+
+# --- evictions
+
+
+class Outcome(StrEnum):
+    """What became of an eviction that a plugin asked for."""
+
+    EVICTED = "evicted"
+    TOTAL_LIMIT = "maximum number of evicted pods per a descheduling cycle reached"
+    NODE_LIMIT = "maximum number of evicted pods per node reached"
+    NAMESPACE_LIMIT = "maximum number of evicted pods per namespace reached"
+    REFUSED = "refused"
+    """By the API server."""
+
+
+class Eviction(Struct, frozen=True, kw_only=True):
+    """An eviction that a plugin asked for."""
+
+    pod: PodFacts
+    profile: str
+    plugin: str
+    because: str
+    """Why the plugin wants the pod to go, in our words."""
+    outcome: Outcome
+    error: str = ""
+    """The descheduler's text where the pod was not evicted."""
+
+
+class Evictions:
+    """The evictions of one run, held against the limits of the policy; only successes count."""
+
+    def __init__(self, policy: Policy, cluster: Cluster) -> None:
+        self._policy = policy
+        self._cluster = cluster
+        self.asked: list[Eviction] = []
+        self.per_node: Counter[str] = Counter()
+        self._per_namespace: Counter[str] = Counter()
+        self.total = 0
+
+    def evict(self, pod: PodFacts, profile: str, plugin: str, because: str) -> Outcome:
+        outcome, error = self._tried(pod)
+        self.asked.append(
+            Eviction(pod=pod, profile=profile, plugin=plugin, because=because, outcome=outcome, error=error)
+        )
+        return outcome
+
+    def _tried(self, pod: PodFacts) -> tuple[Outcome, str]:
+        policy = self._policy
+        if not pod.uid:
+            return Outcome.REFUSED, f"pod {pod.key} is missing UID"
+        for outcome, most, count in (
+            (Outcome.TOTAL_LIMIT, policy.most, self.total),
+            (Outcome.NODE_LIMIT, policy.most_per_node, self.per_node[pod.node]),
+            (Outcome.NAMESPACE_LIMIT, policy.most_per_namespace, self._per_namespace[pod.namespace]),
+        ):
+            if most is not None and count >= most:
+                return outcome, outcome.value
+        if refusal := self._cluster.evict(pod):
+            return Outcome.REFUSED, refusal
+        self.per_node[pod.node] += 1
+        self._per_namespace[pod.namespace] += 1
+        self.total += 1
+        return Outcome.EVICTED, ""
+
+    @property
+    def evicted(self) -> list[Eviction]:
+        return [one for one in self.asked if one.outcome is Outcome.EVICTED]
+
+    @property
+    def refused(self) -> list[Eviction]:
+        return [one for one in self.asked if one.outcome is not Outcome.EVICTED]
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """What the descheduler says of a pod that it passes over."""
+
+    profile: str
+    plugin: str
+    pod: str
+    message: str
+
+
+class Handle:
+    """What a plugin may ask of the run; one for each plugin of a profile."""
+
+    def __init__(
+        self,
+        *,
+        profile: str,
+        plugin: str,
+        cluster: Cluster,
+        evictor: DefaultEvictor,
+        evictions: Evictions,
+        nodes: Sequence[Node],
+        now: int,
+        say: Say,
+    ) -> None:
+        """`nodes` are those of the run, in order; `now` is in nanoseconds since 1970."""
+        self.profile = profile
+        self.plugin = plugin
+        self.cluster = cluster
+        self.evictor = evictor
+        self.nodes = nodes
+        self.now = now
+        self.say = say
+        self._evictions = evictions
+
+    def evict(self, pod: PodFacts, because: str) -> Outcome:
+        return self._evictions.evict(pod, self.profile, self.plugin, because)
+
+    def evict_each(self, pods: Iterable[tuple[PodFacts, str]]) -> bool:
+        """The pods of one node with the reasons, until a limit ends the node; False where the plugin ends."""
+        for pod, because in pods:
+            outcome = self.evict(pod, because)
+            if outcome is Outcome.TOTAL_LIMIT:
+                return False
+            if outcome is Outcome.NODE_LIMIT:
+                return True
+        return True
+
+
+def in_namespaces(namespaces: Namespaces | None, pod: PodFacts) -> bool:
+    if namespaces is None:
+        return True
+    if namespaces.include and pod.namespace not in namespaces.include:
+        return False
+    return pod.namespace not in namespaces.exclude

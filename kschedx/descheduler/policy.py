@@ -1,0 +1,601 @@
+"""A DeschedulerPolicy `descheduler/v1alpha2`: reading, validation, defaults, and the texts with which it is refused.
+
+The descheduler ignores unknown fields outside of the plugins' args, and refuses those within. Upstream:
+pkg/descheduler/policyconfig.go, pkg/api/v1alpha2, pkg/framework/plugins/*/types.go and validation.go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct, inspect
+
+from kschedx.descheduler.arguments import (
+    BALANCE,
+    DEFAULT_EVICTOR,
+    DEFAULT_PROTECTIONS,
+    DESCHEDULE,
+    EXTRA_PROTECTIONS,
+    REGISTRY,
+    Args,
+    DefaultEvictorArgs,
+    HighNodeUtilizationArgs,
+    InterPodAntiAffinityArgs,
+    LowNodeUtilizationArgs,
+    Namespaces,
+    NodeAffinityArgs,
+    NodeTaintsArgs,
+    PodArgs,
+    PodConditionFilter,
+    PodLifeTimeArgs,
+    Protection,
+    RemoveDuplicatesArgs,
+    RemoveFailedPodsArgs,
+    Thresholds,
+    TooManyRestartsArgs,
+    TopologySpreadArgs,
+    Uint,
+)
+from kschedx.errors import ConfigError, InputError, join_fields, nearest
+from kschedx.framework.config.decoding import decode
+from kschedx.kube.scalars import Int64
+from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
+from kschedx.kube.types import PriorityClass
+
+API_VERSION = "descheduler/v1alpha2"
+KIND = "DeschedulerPolicy"
+SYSTEM_CRITICAL = 2_000_000_000
+"""Priority from which a pod is system critical."""
+METRIC_RESOURCE = "MetricResource"
+"""The only resource of thresholds when Prometheus measures."""
+KUBERNETES_METRICS, PROMETHEUS = "KubernetesMetrics", "Prometheus"
+REQUIRED, PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+
+T = TypeVar("T")
+
+
+class PolicyError(ConfigError):
+    """A policy that the descheduler refuses, in its words; nothing runs."""
+
+
+# --- the policy as written
+
+
+class _PluginSet(Struct, frozen=True, kw_only=True):
+    enabled: tuple[str, ...] = ()
+    disabled: tuple[str, ...] = ()
+
+
+class _Plugins(Struct, frozen=True, kw_only=True):
+    presort: _PluginSet = _PluginSet()
+    sort: _PluginSet = _PluginSet()
+    deschedule: _PluginSet = _PluginSet()
+    balance: _PluginSet = _PluginSet()
+    filter: _PluginSet = _PluginSet()
+    preevictionfilter: _PluginSet = _PluginSet()
+
+
+class _PluginConfig(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    args: object = None
+
+
+class _Profile(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    plugin_config: tuple[_PluginConfig, ...] = ()
+    plugins: _Plugins = _Plugins()
+
+
+class _Reference(Struct, frozen=True, kw_only=True):
+    namespace: str = ""
+    name: str = ""
+
+
+class _AuthToken(Struct, frozen=True, kw_only=True, rename="camel"):
+    secret_reference: _Reference | None = None
+
+
+class _Prometheus(Struct, frozen=True, kw_only=True, rename="camel"):
+    url: str = ""
+    auth_token: _AuthToken | None = None
+
+
+class _MetricsProvider(Struct, frozen=True, kw_only=True):
+    source: str = ""
+    prometheus: _Prometheus | None = None
+
+
+class _MetricsCollector(Struct, frozen=True, kw_only=True):
+    enabled: bool = False
+
+
+class _Policy(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    profiles: tuple[_Profile, ...] = ()
+    node_selector: str | None = None
+    max_no_of_pods_to_evict_per_node: Uint | None = None
+    max_no_of_pods_to_evict_per_namespace: Uint | None = None
+    max_no_of_pods_to_evict_total: Uint | None = None
+    eviction_failure_event_notification: bool | None = None
+    metrics_collector: _MetricsCollector | None = None
+    metrics_providers: tuple[_MetricsProvider, ...] = ()
+    grace_period_seconds: Int64 | None = None
+
+
+# --- the policy as it is run
+
+
+class Plugin(Struct, frozen=True, kw_only=True):
+    """A plugin that is enabled, with its args."""
+
+    name: str
+    args: Args
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    name: str
+    deschedule: tuple[Plugin, ...]
+    balance: tuple[Plugin, ...]
+    evictor: DefaultEvictorArgs
+    priority_threshold: int
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    profiles: tuple[Profile, ...] = ()
+    node_selector: Selector = EVERYTHING
+    most_per_node: int | None = None
+    most_per_namespace: int | None = None
+    most: int | None = None
+    """maxNoOfPodsToEvictTotal."""
+    grace_period_seconds: int | None = None
+    has_metrics: bool = False
+    """The descheduler collects the metrics of `metrics.k8s.io`."""
+    has_prometheus: bool = False
+    ignored: tuple[str, ...] = ()
+    """Fields that the descheduler does not know and passes over, with a hint."""
+
+
+def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityClass], *, source: str = "") -> Policy:
+    """The policy as the descheduler runs it. Raises `PolicyError` with the descheduler's text.
+
+    `classes` are the cluster's PriorityClasses; `source` is what the policy was read from.
+    """
+    ignored: list[str] = []
+    read, configs = _decoded(written, source, ignored)
+    if faults := [*_faults(read, configs), *_metrics_faults(read)]:
+        raise PolicyError(aggregate(faults))
+    thresholds = [
+        _priority_threshold(_args_of(DEFAULT_EVICTOR, config, DefaultEvictorArgs), classes) for config in configs
+    ]
+    selector = _node_selector(read.node_selector)
+    return Policy(
+        profiles=tuple(map(_profile, read.profiles, configs, thresholds)),
+        node_selector=selector,
+        most_per_node=read.max_no_of_pods_to_evict_per_node,
+        most_per_namespace=read.max_no_of_pods_to_evict_per_namespace,
+        most=read.max_no_of_pods_to_evict_total,
+        grace_period_seconds=read.grace_period_seconds,
+        has_metrics=(read.metrics_collector is not None and read.metrics_collector.enabled)
+        or any(one.source == KUBERNETES_METRICS for one in read.metrics_providers),
+        has_prometheus=any(one.source == PROMETHEUS for one in read.metrics_providers),
+        ignored=tuple(ignored),
+    )
+
+
+def aggregate(faults: Iterable[str]) -> str:
+    """Errors as Go's NewAggregate prints them: one by itself, several in brackets, equal ones once."""
+    each = list(dict.fromkeys(faults))
+    return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
+
+
+# --- reading
+
+_Configs: TypeAlias = "list[tuple[str, Args | None]]"
+"""The plugins of a profile's pluginConfig with their args; None for a plugin that is not registered."""
+
+
+def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> tuple[_Policy, list[_Configs]]:
+    version, kind = written.get("apiVersion") or "", written.get("kind") or KIND
+    if (version != API_VERSION and version) or kind != KIND:
+        named = f'no kind "{kind}" is registered for version "{version or API_VERSION}"'
+        raise _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
+    if not version:
+        # without a version the file is read as the internal type, whose fields have other names
+        ignored.append(f'apiVersion is missing, so that nothing of the policy counts (write "{API_VERSION}")')
+        return _Policy(), []
+    try:
+        known = _known(written, inspect.type_info(_Policy), "", ignored)
+        policy = decode(known, _Policy, "")
+        configs = [
+            [
+                (config.name, _args(config, f"profiles[{at}].pluginConfig[{number}].args"))
+                for number, config in enumerate(profile.plugin_config)
+            ]
+            for at, profile in enumerate(policy.profiles)
+        ]
+    except ConfigError as error:
+        raise _unreadable(error.message, source, error.hint, error.place.field) from None
+    return policy, configs
+
+
+def _args(config: _PluginConfig, path: str) -> Args | None:
+    kind = REGISTRY.get(config.name)
+    if kind is None:
+        return None
+    return decode({} if config.args is None else config.args, kind, path)
+
+
+def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyError:
+    failed = f"failed decoding descheduler's policy config {quoted(source or 'policy.yaml')}"
+    return PolicyError(f"{failed}: {path}: {message}" if path else f"{failed}: {message}", hint=hint)
+
+
+def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> object:
+    """The value without fields that the descheduler does not know; `ignored` takes their paths. Names are case
+    sensitive."""
+    match kind:
+        case inspect.UnionType(types=types):
+            some = next(one for one in types if not isinstance(one, inspect.NoneType))
+            return _known(value, some, path, ignored)
+        case inspect.StructType(fields=fields) if isinstance(value, Mapping):
+            known = {one.encode_name: one.type for one in fields}
+            ignored += [_ignored(join_fields(path, str(key)), str(key), known) for key in value if key not in known]
+            return {
+                key: _known(item, known[key], join_fields(path, key), ignored)
+                for key, item in value.items()
+                if key in known
+            }
+        case inspect.VarTupleType(item_type=item) if isinstance(value, Sequence) and not isinstance(value, str):
+            # a null in a list is Go's zero value
+            zero: object = {} if isinstance(item, inspect.StructType) else ""
+            return [
+                _known(zero if one is None else one, item, f"{path}[{at}]", ignored) for at, one in enumerate(value)
+            ]
+        case _:
+            return value
+
+
+def _ignored(path: str, key: str, known: Iterable[str]) -> str:
+    names = list(known)
+    hint = nearest(key, names) or nearest(key.lower(), names)
+    return f"{path}: unknown field, ignored by the descheduler" + (f" ({hint})" if hint else "")
+
+
+def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
+    """The first entry of a plugin counts."""
+    for plugin, args in configs:
+        if plugin == name:
+            assert isinstance(args, kind)
+            return args
+    return None
+
+
+# --- validation
+
+
+def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[str]:
+    for profile, entries in zip(policy.profiles, configs, strict=True):
+        for name, args in entries:
+            if args is None:
+                yield f"in profile {profile.name}: plugin {name} in pluginConfig not registered"
+            elif found := list(_args_faults(args)):
+                yield f"in profile {profile.name}: {aggregate(found)}"
+
+
+def _metrics_faults(policy: _Policy) -> Iterator[str]:
+    providers: dict[str, _MetricsProvider] = {}
+    for one in policy.metrics_providers:
+        if one.source in providers:
+            yield f"metric provider {quoted(one.source)} is already configured, each source can be configured only once"
+        else:
+            providers[one.source] = one
+    if KUBERNETES_METRICS in providers and policy.metrics_collector is not None and policy.metrics_collector.enabled:
+        yield "it is not allowed to combine metrics provider when metrics collector is enabled"
+    if PROMETHEUS not in providers:
+        return
+    prometheus = providers[PROMETHEUS].prometheus
+    if prometheus is None:
+        yield "prometheus configuration is required when prometheus source is enabled"
+        return
+    if not prometheus.url:
+        yield "prometheus URL is required when prometheus is enabled"
+    elif fault := _url_fault(prometheus.url):
+        yield f"error parsing prometheus URL: parse {quoted(prometheus.url)}: {fault}"
+    if prometheus.auth_token is not None:
+        secret = prometheus.auth_token.secret_reference
+        if secret is None:
+            yield "prometheus authToken secret is expected to be set when authToken field is"
+        elif not secret.name or not secret.namespace:
+            yield "prometheus authToken secret reference does not set both namespace and name"
+
+
+def _url_fault(url: str) -> str:
+    """What Go's url.Parse most often refuses."""
+    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in url):
+        return "net/url: invalid control character in URL"
+    if url.startswith(":"):
+        return "missing protocol scheme"
+    scheme, colon, rest = url.partition(":")
+    if colon and "/" not in scheme and not rest.startswith("/") and not scheme[:1].isalpha():
+        return "first path segment in URL cannot contain colon"
+    host = rest.removeprefix("//").partition("/")[0] if rest.startswith("//") else ""
+    port = host.rpartition("@")[2].rpartition(":")[2] if ":" in host and not host.endswith("]") else ""
+    if port and not port.isdigit():
+        return f"invalid port {quoted(':' + port)} after host"
+    escape = re.search(r"%(?![0-9a-fA-F]{2}).{0,2}", url)
+    return f"invalid URL escape {quoted(escape[0])}" if escape else ""
+
+
+def _args_faults(args: Args) -> Iterator[str]:
+    match args:
+        case DefaultEvictorArgs():
+            yield from _evictor_faults(args)
+        case LowNodeUtilizationArgs():
+            yield from _first(_low_utilization_faults(args))
+        case HighNodeUtilizationArgs():
+            yield from _first(_high_utilization_faults(args))
+        case NodeAffinityArgs():
+            if not args.node_affinity_type:
+                yield "nodeAffinityType needs to be set"
+            yield from _pod_faults(args)
+        case PodLifeTimeArgs():
+            yield from _life_time_faults(args)
+        case TooManyRestartsArgs():
+            yield from _pod_faults(args)
+            if args.pod_restart_threshold < 1:
+                yield "invalid PodsHavingTooManyRestarts threshold"
+            if not _RESTART_STATES.issuperset(args.states):
+                yield f"states must be one of [{' '.join(sorted(_RESTART_STATES))}]"
+        case NodeTaintsArgs():
+            yield from _pod_faults(args)
+            if args.excluded_taints and args.included_taints:
+                yield "either includedTaints or excludedTaints can be set, but not both"
+        case TopologySpreadArgs():
+            yield from _pod_faults(args)
+            for one in args.constraints:
+                if one not in ("DoNotSchedule", "ScheduleAnyway"):
+                    yield f"constraint {one} is not one of map[DoNotSchedule:{{}} ScheduleAnyway:{{}}]"
+        case RemoveDuplicatesArgs():
+            yield from _namespace_faults(args.namespaces)
+        case RemoveFailedPodsArgs() | InterPodAntiAffinityArgs():
+            yield from _pod_faults(args)
+
+
+def _first(faults: Iterator[str]) -> Iterator[str]:
+    """Of plugins that tell only the first fault."""
+    for fault in faults:
+        yield fault
+        return
+
+
+def _namespace_faults(namespaces: Namespaces | None) -> Iterator[str]:
+    if namespaces is not None and namespaces.include and namespaces.exclude:
+        yield "only one of Include/Exclude namespaces can be set"
+
+
+def _selector_faults(selector: LabelSelector | None) -> Iterator[str]:
+    if selector is not None:
+        try:
+            compile_selector(selector)
+        except InputError as error:
+            yield f"failed to get label selectors from strategy's params: {in_words(error)}"
+
+
+def _pod_faults(args: PodArgs) -> Iterator[str]:
+    yield from _namespace_faults(args.namespaces)
+    yield from _selector_faults(args.label_selector)
+
+
+_RESTART_STATES = frozenset({"Running", "CrashLoopBackOff"})
+_LIFE_TIME_STATES = frozenset({
+    *("Running", "Pending", "Succeeded", "Failed", "Unknown"),
+    *("NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError"),
+    *("PodInitializing", "ContainerCreating", "ImagePullBackOff", "CrashLoopBackOff", "CreateContainerConfigError"),
+    *("ErrImagePull", "CreateContainerError", "InvalidImageName"),
+    *("OOMKilled", "Error", "Completed", "DeadlineExceeded", "Evicted", "ContainerCannotRun", "StartError"),
+})  # fmt: skip
+"""Phases, reasons of pods, and reasons of containers that wait or have terminated."""
+
+
+def _life_time_faults(args: PodLifeTimeArgs) -> Iterator[str]:
+    yield from _namespace_faults(args.namespaces)
+    if args.owner_kinds is not None and args.owner_kinds.include and args.owner_kinds.exclude:
+        yield "only one of Include/Exclude ownerKinds can be set"
+    yield from _selector_faults(args.label_selector)
+    if not _LIFE_TIME_STATES.issuperset(args.states):
+        yield f"states must be one of [{' '.join(sorted(_LIFE_TIME_STATES))}]"
+    for at, one in enumerate(args.conditions):
+        if one == PodConditionFilter():
+            fields = "type, status, reason, or minTimeSinceLastTransitionSeconds"
+            yield f"conditions[{at}]: at least one of {fields} must be set"
+    if args.max_pod_life_time_seconds is None and not (args.states or args.conditions or args.exit_codes):
+        fields = "maxPodLifeTimeSeconds, states, conditions, or exitCodes"
+        yield f"at least one filtering criterion must be specified ({fields})"
+
+
+def _evictor_faults(args: DefaultEvictorArgs) -> Iterator[str]:
+    threshold, given = args.priority_threshold, args.pod_protections
+    if threshold is not None and threshold.value is not None and threshold.name:
+        yield "priority threshold misconfigured, only one of priorityThreshold fields can be set"
+    if args.no_eviction_policy not in ("", "Preferred", "Mandatory"):
+        yield 'noEvictionPolicy accepts only ["Preferred" "Mandatory"] values'
+    if not (given.extra_enabled or given.default_disabled):
+        return
+    if args.uses_deprecated:
+        yield "cannot use Deprecated fields alongside PodProtections.ExtraEnabled or PodProtections.DefaultDisabled"
+    for name in given.extra_enabled:
+        if name not in EXTRA_PROTECTIONS:
+            known = " ".join(EXTRA_PROTECTIONS)
+            yield f"invalid pod protection policy in ExtraEnabled: {quoted(name)}. Valid options are: [{known}]"
+    for name in given.default_disabled:
+        if name not in DEFAULT_PROTECTIONS:
+            known = " ".join(DEFAULT_PROTECTIONS)
+            yield f"invalid pod protection policy in DefaultDisabled: {quoted(name)}. Valid options are: [{known}]"
+    if len(set(given.default_disabled)) < len(given.default_disabled):
+        yield "PodProtections.DefaultDisabled contains duplicate entries"
+    if len(set(given.extra_enabled)) < len(given.extra_enabled):
+        yield "PodProtections.ExtraEnabled contains duplicate entries"
+    if Protection.PVC in given.extra_enabled and given.config is not None and given.config.pods_with_pvc is not None:
+        for at, one in enumerate(given.config.pods_with_pvc.protected_storage_classes):
+            if not one.name:
+                yield f"PodProtections.Config.PodsWithPVC.ProtectedStorageClasses[{at}] name cannot be empty"
+
+
+def _high_utilization_faults(args: HighNodeUtilizationArgs) -> Iterator[str]:
+    yield from _inclusion_faults(args.evictable_namespaces)
+    yield from _threshold_faults(args.thresholds)
+    for mode in args.eviction_modes:
+        if mode != ONLY_THRESHOLDING:
+            yield f"invalid eviction mode {mode}"
+
+
+def _low_utilization_faults(args: LowNodeUtilizationArgs) -> Iterator[str]:
+    low, high = args.thresholds, args.target_thresholds
+    yield from _inclusion_faults(args.evictable_namespaces)
+    yield from (f"thresholds config is not valid: {fault}" for fault in _threshold_faults(low))
+    yield from (f"targetThresholds config is not valid: {fault}" for fault in _threshold_faults(high))
+    if len(low) != len(high):
+        yield "thresholds and targetThresholds configured different resources"
+    for name, percent in low.items():
+        if name not in high:
+            yield "thresholds and targetThresholds configured different resources"
+        elif percent > high[name] and not args.use_deviation_thresholds:
+            yield f"thresholds' {name} percentage is greater than targetThresholds'"
+    metrics = args.metrics_utilization
+    if metrics is None:
+        return
+    if metrics.source == KUBERNETES_METRICS and metrics.metrics_server:
+        yield f'it is not allowed to set both "{KUBERNETES_METRICS}" source and metricsServer'
+    if metrics.source == KUBERNETES_METRICS and metrics.prometheus is not None:
+        yield f'prometheus configuration is not allowed to set when source is set to "{KUBERNETES_METRICS}"'
+    if metrics.source == PROMETHEUS and (metrics.prometheus is None or not metrics.prometheus.query):
+        yield f'prometheus query is required when metrics source is set to "{PROMETHEUS}"'
+
+
+ONLY_THRESHOLDING = "OnlyThresholdingResources"
+
+
+def _inclusion_faults(namespaces: Namespaces | None) -> Iterator[str]:
+    if namespaces is not None and namespaces.include:
+        yield "only Exclude namespaces can be set, inclusion is not supported"
+
+
+def _threshold_faults(thresholds: Thresholds) -> Iterator[str]:
+    if not thresholds:
+        yield "no resource threshold is configured"
+    for name, percent in thresholds.items():
+        if not 0 <= percent <= 100:
+            yield f"{name} threshold not in [0, 100] range"
+
+
+# --- defaults, and what is found when the profiles are built
+
+
+def _priority_threshold(args: DefaultEvictorArgs | None, classes: Mapping[str, PriorityClass]) -> int:
+    threshold = args.priority_threshold if args is not None else None
+    if threshold is None:
+        return SYSTEM_CRITICAL
+    if threshold.value is not None:
+        priority = threshold.value
+    elif not threshold.name:
+        priority = SYSTEM_CRITICAL
+    elif threshold.name in classes:
+        priority = classes[threshold.name].value
+    else:
+        missing = f"priorityclasses.scheduling.k8s.io {quoted(threshold.name)} not found"
+        raise PolicyError(f"unable to get priority value from the priority class: {missing}")
+    if priority > SYSTEM_CRITICAL:
+        raise PolicyError(f"priority threshold can't be greater than {SYSTEM_CRITICAL}")
+    return priority
+
+
+_NOT_BUILT = "failed to create new descheduler: "
+
+
+def _node_selector(text: str | None) -> Selector:
+    try:
+        return parse_label_query(text or "")
+    except InputError as error:
+        raise PolicyError(_NOT_BUILT + in_words(error)) from None
+
+
+def _profile(profile: _Profile, configs: _Configs, threshold: int) -> Profile:
+    """Raises `PolicyError` for the first thing for which the descheduler cannot build the profile."""
+    plugins = profile.plugins
+    deschedule, balance = plugins.deschedule.enabled, plugins.balance.enabled
+    filters, pre_evictions = _with_default(plugins.filter.enabled), _with_default(plugins.preevictionfilter.enabled)
+    failed = f"{_NOT_BUILT}unable to create {quoted(profile.name)} profile: "
+    for point, names, known in (
+        ("deschedule", deschedule, DESCHEDULE),
+        ("balance", balance, BALANCE),
+        ("filter", filters, (DEFAULT_EVICTOR,)),
+        ("preEvictionFilter", pre_evictions, (DEFAULT_EVICTOR,)),
+    ):
+        if others := sorted({name for name in names if name not in known}):
+            shown = " ".join(f"{name}:{{}}" for name in others)
+            configures = f"profile {quoted(profile.name)} configures {point} extension point"
+            raise PolicyError(f"{failed}{configures} of non-existing plugins: map[{shown}]")
+    given: dict[str, Args] = {DEFAULT_EVICTOR: DefaultEvictorArgs()}
+    seen: set[str] = set()
+    for name, args in configs:
+        if name not in seen and args is not None:
+            seen.add(name)
+            given[name] = args
+    for name in dict.fromkeys((*deschedule, *balance, *filters, *pre_evictions)):
+        if name not in given:
+            raise PolicyError(f"{failed}unable to build {name} plugin: unable to find {quoted(name)} plugin config")
+        if fault := _build_fault(given[name]):
+            cause = f"unable to initialize {quoted(name)} plugin: {fault}"
+            raise PolicyError(f"{failed}unable to build {name} plugin: {cause}")
+    evictor = given[DEFAULT_EVICTOR]
+    assert isinstance(evictor, DefaultEvictorArgs)
+    return Profile(
+        name=profile.name,
+        deschedule=tuple(Plugin(name=name, args=given[name]) for name in deschedule),
+        balance=tuple(Plugin(name=name, args=given[name]) for name in balance),
+        evictor=evictor,
+        priority_threshold=threshold,
+    )
+
+
+def _with_default(enabled: Sequence[str]) -> tuple[str, ...]:
+    return (*enabled,) if DEFAULT_EVICTOR in enabled else (DEFAULT_EVICTOR, *enabled)
+
+
+def _build_fault(args: Args) -> str:
+    """What a plugin refuses when it is made of args that are valid; empty for nothing."""
+    try:
+        if isinstance(args, DefaultEvictorArgs):
+            compile_selector(args.label_selector)
+            selector = args.namespace_label_selector
+            if selector is not None and (selector.match_labels or selector.match_expressions):
+                try:
+                    compile_selector(selector)
+                except InputError as error:
+                    return f"unable to convert namespaceLabelSelector to label selector: {in_words(error)}"
+    except InputError as error:
+        return in_words(error)
+    metrics = args.metrics_utilization if isinstance(args, LowNodeUtilizationArgs) else None
+    if isinstance(args, LowNodeUtilizationArgs) and metrics is not None and metrics.source == PROMETHEUS:
+        for name, given in (("thresholds", args.thresholds), ("targetThresholds", args.target_thresholds)):
+            if list(given) != [METRIC_RESOURCE]:
+                expected = f'are expected to specify a single instance of "{METRIC_RESOURCE}" resource'
+                return f"{name} {expected}, got [{' '.join(given)}] instead"
+    return ""
+
+
+def quoted(text: str) -> str:
+    """Go's %q."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def in_words(error: InputError) -> str:
+    """The error's own text with its field, without the place of its source."""
+    return f"{error.place.field}: {error.message}" if error.place.field else error.message

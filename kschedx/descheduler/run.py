@@ -1,0 +1,170 @@
+"""One loop of the descheduler over a cluster.
+
+Upstream: pkg/descheduler/descheduler.go, pkg/framework/profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+
+from kschedx.descheduler.arguments import (
+    DefaultEvictorArgs,
+    HighNodeUtilizationArgs,
+    InterPodAntiAffinityArgs,
+    LowNodeUtilizationArgs,
+    NodeAffinityArgs,
+    NodeTaintsArgs,
+    PodLifeTimeArgs,
+    RemoveDuplicatesArgs,
+    RemoveFailedPodsArgs,
+    TooManyRestartsArgs,
+    TopologySpreadArgs,
+)
+from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, nodes_for
+from kschedx.descheduler.evictor import DefaultEvictor, Eviction, Evictions, Handle, Said, Verdict
+from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_many_restarts
+from kschedx.descheduler.policy import Plugin, Policy
+from kschedx.descheduler.spreading import remove_duplicates, topology_spread
+from kschedx.descheduler.utilization import (
+    Classification,
+    UsageError,
+    high_node_utilization,
+    low_node_utilization,
+)
+from kschedx.descheduler.violations import inter_pod_anti_affinity, node_affinity, node_taints
+from kschedx.kube.types import Node
+
+SKIPPED = "Skipping descheduling cycle: requires >=2 nodes"
+
+
+class PluginError(Struct, frozen=True, kw_only=True):
+    """A plugin that ended with an error; the others ran all the same."""
+
+    profile: str
+    plugin: str
+    error: str
+
+
+class Loop(Struct, frozen=True, kw_only=True):
+    """What one loop did."""
+
+    evictions: tuple[Eviction, ...] = ()
+    """All that plugins asked for, in order, the refused ones too."""
+    per_node: Mapping[str, int] = {}
+    total: int = 0
+    verdicts: Mapping[str, Mapping[str, Verdict]] = {}
+    """Pod to profile to what the evictor says before anything is evicted."""
+    classifications: tuple[Classification, ...] = ()
+    said: tuple[Said, ...] = ()
+    errors: tuple[PluginError, ...] = ()
+    skipped: str = ""
+
+    @property
+    def evicted(self) -> tuple[Eviction, ...]:
+        return tuple(one for one in self.evictions if not one.error)
+
+    @property
+    def refused(self) -> tuple[Eviction, ...]:
+        return tuple(one for one in self.evictions if one.error)
+
+
+def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int) -> Loop:
+    """Run every plugin of every profile once; `cluster` is changed by it. `now` is in nanoseconds since 1970."""
+    loop = _Run(cluster, policy, metrics, now)
+    verdicts: dict[str, dict[str, Verdict]] = {
+        pod.key: {name: evictor.verdict(pod) for name, evictor in loop.evictors} for pod in cluster.pods
+    }
+    nodes = nodes_for(cluster, policy.node_selector)
+    if len(nodes) < 2:
+        return Loop(verdicts=verdicts, skipped=SKIPPED)
+    loop.run(nodes)
+    return Loop(
+        evictions=tuple(loop.evictions.asked),
+        per_node=dict(loop.evictions.per_node),
+        total=loop.evictions.total,
+        verdicts=verdicts,
+        classifications=tuple(loop.classifications),
+        said=tuple(dict.fromkeys(loop.said)),
+        errors=tuple(loop.errors),
+    )
+
+
+class _Run:
+    def __init__(self, cluster: Cluster, policy: Policy, metrics: Metrics, now: int) -> None:
+        self._cluster = cluster
+        self._policy = policy
+        self._metrics = metrics
+        self._now = now
+        self.evictions = Evictions(policy, cluster)
+        self.evictors = [
+            (profile.name, DefaultEvictor(profile, cluster, now, self._say)) for profile in policy.profiles
+        ]
+        self.classifications: list[Classification] = []
+        self.said: list[Said] = []
+        self.errors: list[PluginError] = []
+        self._running = ("", "")
+        """Profile and plugin."""
+
+    def _say(self, pod: PodFacts, message: str) -> None:
+        profile, plugin = self._running
+        self.said.append(Said(profile=profile, plugin=plugin, pod=pod.key, message=message))
+
+    def _sequence(self) -> Iterator[tuple[str, DefaultEvictor, Plugin]]:
+        """First the deschedule plugins of all profiles, then the balance plugins of all."""
+        profiles = list(zip(self._policy.profiles, self.evictors, strict=True))
+        for profile, (_, evictor) in profiles:
+            for plugin in profile.deschedule:
+                yield profile.name, evictor, plugin
+        for profile, (_, evictor) in profiles:
+            for plugin in profile.balance:
+                yield profile.name, evictor, plugin
+
+    def run(self, nodes: Sequence[Node]) -> None:
+        for profile, evictor, plugin in self._sequence():
+            self._running = (profile, plugin.name)
+            handle = Handle(
+                profile=profile,
+                plugin=plugin.name,
+                cluster=self._cluster,
+                evictor=evictor,
+                evictions=self.evictions,
+                nodes=nodes,
+                now=self._now,
+                say=self._say,
+            )
+            try:
+                self._run_plugin(handle, plugin)
+            except UsageError as error:
+                self.classifications.append(Classification(profile=profile, plugin=plugin.name))
+                self.errors.append(PluginError(profile=profile, plugin=plugin.name, error=str(error)))
+
+    def _run_plugin(self, handle: Handle, plugin: Plugin) -> None:
+        args = plugin.args
+        match args:
+            case PodLifeTimeArgs():
+                pod_life_time(handle, args)
+            case RemoveFailedPodsArgs():
+                remove_failed_pods(handle, args)
+            case TooManyRestartsArgs():
+                too_many_restarts(handle, args)
+            case InterPodAntiAffinityArgs():
+                inter_pod_anti_affinity(handle, args)
+            case NodeAffinityArgs():
+                node_affinity(handle, args)
+            case NodeTaintsArgs():
+                node_taints(handle, args)
+            case RemoveDuplicatesArgs():
+                remove_duplicates(handle, args)
+            case TopologySpreadArgs():
+                topology_spread(handle, args)
+            case LowNodeUtilizationArgs():
+                self.classifications.append(low_node_utilization(handle, args, self._policy, self._metrics))
+            case HighNodeUtilizationArgs():
+                self.classifications.append(high_node_utilization(handle, args))
+            case DefaultEvictorArgs():
+                raise AssertionError("the DefaultEvictor is no plugin that evicts")
+            case _:
+                assert_never(args)

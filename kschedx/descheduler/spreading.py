@@ -1,0 +1,313 @@
+"""Plugins that evict pods of one workload, or of one spread constraint, where there are too many of them.
+
+Upstream: pkg/framework/plugins/removeduplicates and removepodsviolatingtopologyspreadconstraint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from kschedx.descheduler.arguments import RemoveDuplicatesArgs, TopologySpreadArgs
+from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, by_namespace
+from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
+from kschedx.descheduler.lifetime import concerned
+from kschedx.errors import InputError
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
+from kschedx.kube.types import Node, Toleration, TopologySpreadConstraint
+
+# --- RemoveDuplicates
+
+
+class _Owner(Struct, frozen=True, kw_only=True):
+    """An owner of pods with the same images."""
+
+    namespace: str
+    kind: str
+    name: str
+    images: str
+
+
+_Duplicates: TypeAlias = "dict[_Owner, dict[str, list[PodFacts]]]"
+"""Owner to node to the duplicates on it: all but the first pod listed."""
+
+
+def remove_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> None:
+    """Evict what a node has more than the average of its kind; the pods listed last go."""
+    duplicates, count = _find_duplicates(handle, args)
+    for owner, on_node in duplicates.items():
+        targets = _target_nodes(handle.cluster, handle.nodes, [pod for pods in on_node.values() for pod in pods])
+        if targets < 2:
+            continue
+        most = math.ceil(count[owner] / targets)
+        for node, pods in on_node.items():
+            if len(pods) + 1 <= most:
+                continue
+            because = f"{node} runs {len(pods) + 1} pods of {owner.kind} {owner.name}, {most} on average"
+            if not handle.evict_each([(pod, because) for pod in pods[most - 1 :]]):
+                return
+
+
+def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Duplicates, Mapping[_Owner, int]]:
+    duplicates: _Duplicates = {}
+    count: dict[_Owner, int] = {}
+    for node in handle.nodes:
+        seen: set[tuple[str, ...]] = set()
+        pods = [
+            pod
+            for pod in handle.cluster.unfinished_on(node.name)
+            if in_namespaces(args.namespaces, pod) and handle.evictor.both(pod)
+        ]
+        for pod in pods:
+            if not pod.owners or any(owner.kind in args.exclude_owner_kinds for owner in pod.owners):
+                continue
+            images = sorted(container.image for container in pod.spec.containers)
+            owners = [
+                _Owner(namespace=pod.namespace, kind=owner.kind, name=owner.name, images="#".join(images))
+                for owner in pod.owners
+            ]
+            for owner in owners:
+                count[owner] = count.get(owner, 0) + 1
+            keys = tuple(sorted(f"{one.namespace}/{one.kind}/{one.name}/{image}" for one in owners for image in images))
+            if keys in seen:
+                for owner in owners:
+                    duplicates.setdefault(owner, {}).setdefault(node.name, []).append(pod)
+            seen.add(keys)
+    return duplicates, count
+
+
+def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFacts]) -> int:
+    """How many nodes these pods tolerate and select, be they full; of a pod that has one such node, none counts."""
+    targets: set[str] = set()
+    for pod in {pod.template: pod for pod in pods}.values():
+        matching = [node.name for node in nodes if cluster.tolerates(pod, node) and cluster.matches(pod, node)]
+        if len(matching) > 1:
+            targets.update(matching)
+    return len(targets)
+
+
+# --- RemovePodsViolatingTopologySpreadConstraint
+
+
+class _Constraint(Struct, frozen=True, kw_only=True):
+    """A spread constraint as the descheduler reads it; `identity` is equal for constraints that are counted once."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    honors_affinity: bool
+    honors_taints: bool
+    pod: PodFacts
+    """The first with it, whose affinity and tolerations count where they are honored."""
+    identity: tuple[object, ...]
+
+
+class _Domain(Struct, kw_only=True):
+    value: str
+    pods: list[PodFacts]
+
+
+def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
+    """Evict from the largest domains of every spread constraint until no two differ by more than its maxSkew."""
+    is_concerned = concerned(args)
+    nodes = {node.name: node for node in handle.nodes}
+
+    def is_listed(pod: PodFacts) -> bool:
+        return is_concerned(pod) and handle.evictor.filter(pod)
+
+    listed = [pod for name in nodes for pod in handle.cluster.unfinished_on(name) if is_listed(pod)]
+    kinds = args.constraints or ("DoNotSchedule",)
+    due: dict[str, tuple[PodFacts, str]] = {}
+    for pods in by_namespace(listed).values():
+        for constraint in _constraints(handle.cluster, pods, kinds):
+            domains, total = _domains(handle.cluster, constraint, nodes, pods)
+            if _is_balanced(domains, constraint):
+                continue
+            because = f"{constraint.topology_key} is skewed by more than {constraint.max_skew}: " + ", ".join(
+                f"{one.value} {len(one.pods)}" for one in sorted(domains, key=lambda one: -len(one.pods))
+            )
+            for pod in _moved(handle, args, constraint, domains, total):
+                due.setdefault(pod.key, (pod, because))
+    ended: set[str] = set()
+    for pod, because in due.values():
+        if pod.node in ended or not is_listed(pod) or not handle.evictor.pre_eviction(pod):
+            continue
+        outcome = handle.evict(pod, because)
+        if outcome is Outcome.TOTAL_LIMIT:
+            return
+        if outcome is Outcome.NODE_LIMIT:
+            ended.add(pod.node)
+
+
+def _constraints(cluster: Cluster, pods: Sequence[PodFacts], kinds: Sequence[str]) -> list[_Constraint]:
+    """Those of some pods of a namespace, each once."""
+    found: dict[tuple[object, ...], _Constraint] = {}
+    seen: set[tuple[int, tuple[str | None, ...]]] = set()
+    for pod in pods:
+        if not pod.spec.topology_spread_constraints:
+            continue
+        keys = {key for one in pod.spec.topology_spread_constraints for key in one.match_label_keys}
+        alike = (pod.template, tuple(pod.labels.get(key) for key in sorted(keys)))
+        if alike in seen:
+            continue
+        seen.add(alike)
+        for written in pod.spec.topology_spread_constraints:
+            if written.when_unsatisfiable not in kinds:
+                continue
+            try:
+                constraint = _constraint(cluster, written, pod)
+            except InputError:
+                continue
+            found.setdefault(constraint.identity, constraint)
+    return list(found.values())
+
+
+def _constraint(cluster: Cluster, written: TopologySpreadConstraint, pod: PodFacts) -> _Constraint:
+    """Raises `InputError` for a selector that is none."""
+    selector = compile_selector(written.label_selector)
+    own = sorted(key for key in written.match_label_keys if key in pod.labels)
+    if own and selector.selectable:
+        more = tuple(Requirement(key=key, operator=Operator.EQUALS, values=(pod.labels[key],)) for key in own)
+        selector = Selector(requirements=(*more, *selector.requirements))
+    honors_affinity = (written.node_affinity_policy or "Honor") == "Honor"
+    honors_taints = (written.node_taints_policy or "Ignore") == "Honor"
+    identity = (
+        written.max_skew,
+        written.topology_key,
+        selector.selectable,
+        _by_key(selector.requirements),
+        written.node_affinity_policy or "Honor",
+        written.node_taints_policy or "Ignore",
+        _affinity_identity(cluster, pod) if honors_affinity else None,
+        tuple(map(_toleration_identity, pod.spec.tolerations)) if honors_taints else None,
+    )
+    return _Constraint(
+        max_skew=written.max_skew,
+        topology_key=written.topology_key,
+        selector=selector,
+        honors_affinity=honors_affinity,
+        honors_taints=honors_taints,
+        pod=pod,
+        identity=identity,
+    )
+
+
+def _by_key(requirements: Sequence[Requirement]) -> tuple[Requirement, ...]:
+    return tuple(sorted(requirements, key=lambda one: one.key))
+
+
+def _affinity_identity(cluster: Cluster, pod: PodFacts) -> tuple[object, ...]:
+    affinity = cluster.affinity(pod)
+    labels, terms = affinity.label_selector, affinity.node_selector
+    return (
+        None if labels is None else _by_key(labels.requirements),
+        None if terms is None else tuple((_by_key(one.expressions), one.fields) for one in terms.terms),
+    )
+
+
+def _toleration_identity(one: Toleration) -> tuple[object, ...]:
+    return (one.key, one.operator, one.value, one.effect, one.toleration_seconds)
+
+
+def _is_eligible(cluster: Cluster, constraint: _Constraint, node: Node) -> bool:
+    """The constraint's policies admit the node."""
+    if constraint.honors_affinity and not cluster.matches(constraint.pod, node):
+        return False
+    return not constraint.honors_taints or cluster.tolerates(constraint.pod, node)
+
+
+def _domains(
+    cluster: Cluster, constraint: _Constraint, nodes: Mapping[str, Node], pods: Sequence[PodFacts]
+) -> tuple[list[_Domain], int]:
+    """The domains of the eligible nodes, and of the nodes of the pods; and the number of pods."""
+    found: dict[str, list[PodFacts]] = {}
+    for node in nodes.values():
+        value = node.metadata.labels.get(constraint.topology_key)
+        if value is not None and _is_eligible(cluster, constraint, node):
+            found[value] = []
+    total = 0
+    for pod in pods:
+        if pod.is_terminating or not constraint.selector.matches(pod.labels):
+            continue
+        value = nodes[pod.node].metadata.labels.get(constraint.topology_key)
+        if value is not None:
+            found.setdefault(value, []).append(pod)
+            total += 1
+    return [_Domain(value=value, pods=pods) for value, pods in found.items()], total
+
+
+def _is_balanced(domains: Sequence[_Domain], constraint: _Constraint) -> bool:
+    sizes = [len(one.pods) for one in domains]
+    return not sizes or max(sizes) - min(sizes) <= constraint.max_skew
+
+
+def _moved(
+    handle: Handle, args: TopologySpreadArgs, constraint: _Constraint, domains: list[_Domain], total: int
+) -> list[PodFacts]:
+    """The pods that would move from larger domains to smaller ones, less those that fit nowhere there.
+
+    Changes the order of the domains and of the pods in them.
+    """
+    average = total / len(domains)
+    for domain in domains:
+        sort_slice(domain.pods, _comes_first)
+    sort_slice(domains, lambda one, other: len(one.pods) < len(other.pods))
+    small = {domain.value for domain in domains if len(domain.pods) < average}
+    below = [
+        node
+        for node in handle.nodes
+        if node.metadata.labels.get(constraint.topology_key) in small and _is_eligible(handle.cluster, constraint, node)
+    ]
+    fit = Fit(handle.cluster, below)
+    fits: dict[str, bool] = {}
+
+    def has_a_place(pod: PodFacts) -> bool:
+        if pod.key not in fits:
+            fits[pod.key] = fit.other(pod)
+        return fits[pod.key]
+
+    moved = []
+    low, high = 0, len(domains) - 1
+    while low < high:
+        if len(domains[high].pods) <= average:
+            high -= 1
+        skew = len(domains[high].pods) - len(domains[low].pods)
+        if skew <= constraint.max_skew:
+            low += 1
+            continue
+        above = math.ceil(len(domains[high].pods) - average)
+        missing = math.ceil(average - len(domains[low].pods))
+        number = min(above, missing, math.ceil((skew - constraint.max_skew) / 2))
+        if number <= 0:
+            low += 1
+            continue
+        pods = domains[high].pods
+        pods.sort(key=has_a_place)
+        going = pods[-number:]
+        for pod in going:
+            if args.topology_balance_node_fit and not has_a_place(pod):
+                handle.say(pod, "ignoring pod for eviction as it does not fit on any other node")
+            else:
+                moved.append(pod)
+        del pods[-number:]
+        domains[low].pods.extend(going)
+    return moved
+
+
+def _comes_first(one: PodFacts, other: PodFacts) -> bool:
+    """Those with a nodeSelector or node affinity first, then by rising priority; the last ones are evicted first."""
+    mine, its = _is_bound(one), _is_bound(other)
+    if mine != its:
+        return mine
+    if one.priority is not None and other.priority is not None:
+        return one.priority <= other.priority
+    return one.priority is None and other.priority is not None
+
+
+def _is_bound(pod: PodFacts) -> bool:
+    affinity = pod.spec.affinity
+    return bool(pod.spec.node_selector) or (affinity is not None and affinity.node_affinity is not None)

@@ -1,0 +1,420 @@
+"""LowNodeUtilization and HighNodeUtilization: what nodes use, how they are classified, and who goes.
+
+Amounts are exact, in nano-units. Upstream: pkg/framework/plugins/nodeutilization.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, Namespaces, Thresholds
+from kschedx.descheduler.cluster import MILLI, NANO, Metrics, PodFacts, up
+from kschedx.descheduler.evictor import Handle, Outcome
+from kschedx.descheduler.policy import (
+    KUBERNETES_METRICS,
+    METRIC_RESOURCE,
+    ONLY_THRESHOLDING,
+    PROMETHEUS,
+    Policy,
+    quoted,
+)
+from kschedx.descheduler.violations import sort_by_priority
+from kschedx.kube.go_sort import sort_slice
+from kschedx.kube.names import CPU, MEMORY, PODS
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.resources import Exact, nano_units
+from kschedx.kube.tolerations import Tolerations
+from kschedx.kube.types import Node
+
+_BASIC = (CPU, MEMORY, PODS)
+
+
+class Category(StrEnum):
+    UNDERUTILIZED = "underutilized"
+    OVERUTILIZED = "overutilized"
+    """Of HighNodeUtilization: it can take pods."""
+    APPROPRIATE = "appropriate"
+
+
+class Classified(Struct, frozen=True, kw_only=True):
+    """A node as one run of a plugin sees it."""
+
+    node: Node
+    category: Category
+    usage: Exact
+    percent: Mapping[str, float]
+    """Of the resources that are compared."""
+
+
+class Classification(Struct, frozen=True, kw_only=True):
+    """One run of LowNodeUtilization or HighNodeUtilization."""
+
+    profile: str
+    plugin: str
+    nodes: tuple[Classified, ...] = ()
+    thresholds: Mapping[Category, Thresholds] | None = None
+    """Those that `useDeviationThresholds` arrived at."""
+    verdict: str = ""
+    """Why nothing is evicted; empty where it went on to evict."""
+
+
+NONE_UNDERUTILIZED = "No node is underutilized, nothing to do here, you might tune your thresholds further"
+TOO_FEW = "Number of nodes underutilized is less or equal than NumberOfNodes, nothing to do here"
+ALL_UNDERUTILIZED = "All nodes are underutilized, nothing to do here"
+NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
+NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
+
+
+class UsageError(Exception):
+    """The plugin ends with this text."""
+
+
+# --- usage
+
+
+class _Usage:
+    """What nodes use and what a pod's eviction frees: requests of unfinished pods, or measured."""
+
+    def __init__(self, handle: Handle, resources: Sequence[str], metrics: Metrics | None) -> None:
+        """Raises `UsageError` where a node was not measured."""
+        self._handle = handle
+        self._resources = resources
+        self._metrics = metrics
+        self.pods: dict[str, list[PodFacts]] = {}
+        self.nodes: dict[str, Exact] = {}
+        for node in handle.nodes:
+            pods = self.pods[node.name] = handle.cluster.unfinished_on(node.name)
+            requested = self._requested(pods) if metrics is None else self._measured(node.name, metrics)
+            requested[PODS] = len(pods) * NANO
+            for name in resources:
+                if name not in requested:
+                    missing = f"unable to find {quoted(name)} resource for collected {quoted(node.name)} node metric"
+                    raise UsageError(f"error getting node usage: {missing}")
+            self.nodes[node.name] = {name: requested[name] for name in resources}
+
+    def _requested(self, pods: Sequence[PodFacts]) -> Exact:
+        total: Exact = dict.fromkeys(self._resources, 0)
+        for pod in pods:
+            for name, nano in self._handle.cluster.request(pod).items():
+                if name in total:
+                    total[name] += nano
+        return total
+
+    def _measured(self, node: str, metrics: Metrics) -> Exact:
+        if node not in metrics.nodes:
+            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} in the collected metrics")
+        usage = metrics.nodes[node].usage
+        return {name: nano_units(usage.get(name, 0)) for name in (CPU, MEMORY)}
+
+    def of_pod(self, pod: PodFacts) -> Exact | None:
+        """None where it was not measured: the pod is passed over."""
+        if self._metrics is None:
+            request = self._handle.cluster.request(pod)
+            return {name: request.get(name, 0) for name in self._resources}
+        measured = self._metrics.pods.get(pod.key)
+        if measured is None:
+            return None
+        total: Exact = dict.fromkeys(self._resources, 0)
+        for container in measured.containers:
+            for name in self._resources:
+                if name == PODS:
+                    continue
+                if name not in container.usage:
+                    return None
+                total[name] += nano_units(container.usage[name])
+        return total
+
+
+def _capacity(node: Node) -> ResourceList:
+    """Allocatable, and 100 of what Prometheus measures as a share."""
+    return {**(node.status.allocatable or node.status.capacity), METRIC_RESOURCE: 100}
+
+
+def _percentages(usage: Mapping[str, Exact], nodes: Sequence[Node]) -> dict[str, dict[str, float]]:
+    """Node to resource to percentage of allocatable, of the resources that the node has."""
+    found = {}
+    for node in nodes:
+        capacity = _capacity(node)
+        percents = {}
+        for name, nano in usage[node.name].items():
+            if name in capacity:
+                unit = MILLI if name == CPU else NANO
+                whole = up(nano_units(capacity[name]), unit)
+                percents[name] = float(up(nano, unit)) / float(whole) * 100 if whole > 0 else 0.0
+        found[node.name] = percents
+    return found
+
+
+def _is_below(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
+    """Not above the threshold in any resource."""
+    return all(percents.get(name, 0.0) <= threshold for name, threshold in thresholds.items())
+
+
+def _is_above(percents: Mapping[str, float], thresholds: Thresholds) -> bool:
+    return any(percents.get(name, 0.0) > threshold for name, threshold in thresholds.items())
+
+
+def _capped(node: Node, thresholds: Thresholds, resources: Sequence[str]) -> Exact:
+    """What a node may use: its capacity, up to the threshold of a resource that has one."""
+    capacity = _capacity(node)
+    capped: Exact = {}
+    for name in resources:
+        if name not in capacity:
+            capped[name] = 0
+        elif name not in thresholds:
+            capped[name] = nano_units(capacity[name])
+        else:
+            unit = MILLI if name == CPU else NANO
+            capped[name] = int(thresholds[name] * 0.01 * float(up(nano_units(capacity[name]), unit))) * unit
+    return capped
+
+
+def _weight(usage: Exact) -> int:
+    """By which nodes are sorted: cpu in thousandths, bytes, pods and all else added up."""
+    return sum(up(nano, MILLI if name == CPU else NANO) for name, nano in usage.items())
+
+
+def rounded(percent: float) -> int:
+    """To the nearest whole number, halves away from zero."""
+    return math.floor(percent + 0.5) if percent >= 0 else -math.floor(-percent + 0.5)
+
+
+# --- LowNodeUtilization
+
+
+def low_node_utilization(
+    handle: Handle, args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics
+) -> Classification:
+    """Evict from overutilized nodes until they are at their target, or the underutilized ones are full.
+
+    Raises `UsageError`.
+    """
+    measured = _source(args, policy, metrics)
+    resources = list(dict.fromkeys((*_BASIC, *args.thresholds)))
+    usage = _Usage(handle, resources, measured)
+    low, high = args.thresholds, args.target_thresholds
+    thresholds = None
+    if args.use_deviation_thresholds:
+        compared = {name: {key: used[key] for key in args.thresholds} for name, used in usage.nodes.items()}
+        percents = _percentages(compared, handle.nodes)
+        average = _averages(percents.values())
+        low = {name: _clamped(mean - low.get(name, 0.0)) for name, mean in average.items()}
+        high = {name: _clamped(mean + high.get(name, 0.0)) for name, mean in average.items()}
+        thresholds = {Category.UNDERUTILIZED: low, Category.OVERUTILIZED: high}
+    else:
+        percents = _percentages(usage.nodes, handle.nodes)
+
+    def category(node: Node) -> Category:
+        if not node.spec.unschedulable and _is_below(percents[node.name], low):
+            return Category.UNDERUTILIZED
+        return Category.OVERUTILIZED if _is_above(percents[node.name], high) else Category.APPROPRIATE
+
+    nodes = tuple(
+        Classified(node=node, category=category(node), usage=dict(usage.nodes[node.name]), percent=percents[node.name])
+        for node in handle.nodes
+    )
+    takers = [one.node for one in nodes if one.category is Category.UNDERUTILIZED]
+    sources = [one.node for one in nodes if one.category is Category.OVERUTILIZED]
+    verdict = _verdict(takers, args.number_of_nodes, len(nodes)) or ("" if sources else NONE_OVERUTILIZED)
+    if not verdict:
+        sort_slice(sources, lambda one, other: _weight(usage.nodes[one.name]) > _weight(usage.nodes[other.name]))
+        limit = args.eviction_limits.node if args.eviction_limits is not None else None
+        targets = {node.name: _capped(node, high, resources) for node in (*sources, *takers)}
+
+        def goes_on(node: Node, available: Exact) -> bool:
+            used = usage.nodes[node.name]
+            return any(targets[node.name][name] < nano for name, nano in used.items()) and min(available.values()) > 0
+
+        def because(node: Node) -> str:
+            above = [
+                f"{name} {rounded(percents[node.name][name])}%"
+                for name, most in high.items()
+                if percents[node.name].get(name, 0.0) > most
+            ]
+            return f"{node.name} is overutilized: {', '.join(above)}"
+
+        _evict_from(
+            handle,
+            sources,
+            takers,
+            targets,
+            usage,
+            goes_on,
+            handle.evictor.filter,
+            args.evictable_namespaces,
+            limit,
+            because,
+        )
+    return Classification(
+        profile=handle.profile, plugin=handle.plugin, nodes=nodes, thresholds=thresholds, verdict=verdict
+    )
+
+
+def _source(args: LowNodeUtilizationArgs, policy: Policy, metrics: Metrics) -> Metrics | None:
+    """What measures the usage; None for requests. Raises `UsageError`."""
+    wanted = args.metrics_utilization
+    if wanted is None:
+        return None
+    failed = "error initializing usage client: "
+    if wanted.metrics_server or wanted.source == KUBERNETES_METRICS:
+        if not policy.has_metrics:
+            raise UsageError(f"{failed}metrics client not initialized")
+        return metrics
+    if wanted.source == PROMETHEUS:
+        raise UsageError(f"{failed}prometheus client not initialized")
+    raise UsageError(failed + ("unrecognized metrics source" if wanted.source else "metrics source is empty"))
+
+
+def _averages(percents: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Of each resource, over the nodes that have it."""
+    total: dict[str, float] = {}
+    count: dict[str, int] = {}
+    for one in percents:
+        for name, percent in one.items():
+            total[name] = total.get(name, 0.0) + percent
+            count[name] = count.get(name, 0) + 1
+    return {name: total[name] / count[name] for name in total}
+
+
+def _clamped(percent: float) -> float:
+    return min(max(percent, 0.0), 100.0)
+
+
+def _verdict(underutilized: Sequence[Node], number_of_nodes: int, count: int) -> str:
+    if not underutilized:
+        return NONE_UNDERUTILIZED
+    if len(underutilized) <= number_of_nodes:
+        return TOO_FEW
+    return ALL_UNDERUTILIZED if len(underutilized) == count else ""
+
+
+# --- HighNodeUtilization
+
+
+def high_node_utilization(handle: Handle, args: HighNodeUtilizationArgs) -> Classification:
+    """Evict everything from underutilized nodes, as long as the others have room."""
+    resources = list(dict.fromkeys((*_BASIC, *args.thresholds)))
+    usage = _Usage(handle, resources, None)
+    percents = _percentages(usage.nodes, handle.nodes)
+    found = []
+    for node in handle.nodes:
+        if _is_below(percents[node.name], args.thresholds):
+            category = Category.UNDERUTILIZED
+        elif not node.spec.unschedulable:
+            category = Category.OVERUTILIZED
+        else:
+            continue
+        used = dict(usage.nodes[node.name])
+        found.append(Classified(node=node, category=category, usage=used, percent=percents[node.name]))
+    sources = [one.node for one in found if one.category is Category.UNDERUTILIZED]
+    takers = [one.node for one in found if one.category is Category.OVERUTILIZED]
+    verdict = _verdict(sources, args.number_of_nodes, len(handle.nodes)) or ("" if takers else NONE_TAKES)
+    if not verdict:
+        sort_slice(sources, lambda one, other: _weight(usage.nodes[one.name]) < _weight(usage.nodes[other.name]))
+        full: Thresholds = dict.fromkeys(args.thresholds, 100.0)
+        targets = {node.name: _capped(node, full, resources) for node in takers}
+        only = ONLY_THRESHOLDING in args.eviction_modes
+
+        def is_removable(pod: PodFacts) -> bool:
+            return handle.evictor.filter(pod) and (not only or _requests_any(pod, args.thresholds))
+
+        def because(node: Node) -> str:
+            used = [f"{name} {rounded(percents[node.name].get(name, 0.0))}%" for name in args.thresholds]
+            return f"{node.name} is underutilized: {', '.join(used)}"
+
+        _evict_from(
+            handle,
+            sources,
+            takers,
+            targets,
+            usage,
+            lambda _, available: min(available.values()) > 0,
+            is_removable,
+            args.evictable_namespaces,
+            None,
+            because,
+        )
+    return Classification(profile=handle.profile, plugin=handle.plugin, nodes=tuple(found), verdict=verdict)
+
+
+def _requests_any(pod: PodFacts, resources: Thresholds) -> bool:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return any(name in container.resources.requests for name in resources for container in containers)
+
+
+# --- evictions
+
+
+def _evict_from(
+    handle: Handle,
+    sources: Sequence[Node],
+    takers: Sequence[Node],
+    targets: Mapping[str, Exact],
+    usage: _Usage,
+    goes_on: Callable[[Node, Exact], bool],
+    is_removable: Callable[[PodFacts], bool],
+    namespaces: Namespaces | None,
+    limit: int | None,
+    because: Callable[[Node], str],
+) -> None:
+    """Node by node. `targets` is what a node may use; `goes_on` is asked before each pod with what all takers together
+    have left."""
+    available: Exact = {}
+    for node in takers:
+        for name, nano in usage.nodes[node.name].items():
+            available[name] = available.get(name, 0) + targets[node.name][name] - nano
+    tolerate = _Toleration(takers)
+    for node in sources:
+        pods = [pod for pod in usage.pods[node.name] if is_removable(pod)]
+        sort_by_priority(pods)
+        if not pods or not goes_on(node, available):
+            continue
+        evicted = 0
+        why = because(node)
+        for pod in pods:
+            if limit is not None and evicted >= limit:
+                break
+            if not tolerate.any(pod) or (namespaces is not None and pod.namespace in namespaces.exclude):
+                continue
+            if not handle.evictor.pre_eviction(pod):
+                continue
+            used = usage.of_pod(pod)
+            if used is None:
+                continue
+            outcome = handle.evict(pod, why)
+            if outcome is Outcome.TOTAL_LIMIT:
+                return
+            if outcome is Outcome.NODE_LIMIT:
+                break
+            if outcome is not Outcome.EVICTED:
+                continue
+            evicted += 1
+            for name in available:
+                freed = NANO if name == PODS else used[name]
+                usage.nodes[node.name][name] -= freed
+                available[name] -= freed
+            if not goes_on(node, available):
+                break
+
+
+class _Toleration:
+    """Whether pods tolerate all taints of one of some nodes, PreferNoSchedule included."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._taints = list(dict.fromkeys(node.spec.taints for node in nodes))
+        self._known: dict[int, bool] = {}
+
+    def any(self, pod: PodFacts) -> bool:
+        """It must have at least as many tolerations as the node has taints, too."""
+        found = self._known.get(pod.template)
+        if found is None:
+            own = pod.spec.tolerations
+            tolerations = Tolerations(own, comparison=True)
+            found = self._known[pod.template] = any(
+                len(own) >= len(taints) and all(map(tolerations.cover, taints)) for taints in self._taints
+            )
+        return found
