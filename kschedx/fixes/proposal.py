@@ -301,10 +301,16 @@ class Proposal(Struct, frozen=True, kw_only=True):
         drivers = {_key(one): by for step in self.steps for one, by in step.makers()}
         for one in self.objects:
             driver = drivers.get(_key(one), "")
-            for change in _changes(_existing(one, snapshot), one):
+            for change in _changes(_existing(one, snapshot), one, is_prebound=self._names_claim(one)):
                 yield replace(change, by=driver) if driver else change
         if status := tuple(pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
+
+    def _names_claim(self, one: ClusterObject) -> bool:
+        """Whether a volume that comes names this claim, which binds it without you."""
+        references = (volume.spec.claim_ref for volume in self._of(PersistentVolume))
+        key = (one.metadata.namespace, one.metadata.name)
+        return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
 
 
 def apply_step(step: Step, proposal: Proposal, ground: Ground) -> Proposal:
@@ -330,12 +336,14 @@ def _moved(pod: Pod, node: str) -> Pod:
     )
 
 
-def _changes(before: ClusterObject | None, after: ClusterObject) -> Iterator[Change]:
+def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound: bool) -> Iterator[Change]:
     kind, namespace, name = _key(after)
     api_version = API_VERSIONS[_kind(after)]
     target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
     if isinstance(after, PersistentVolumeClaim) and BIND_COMPLETED in after.metadata.annotations:
-        yield from _bound_claim(before if isinstance(before, PersistentVolumeClaim) else None, after, target)
+        yield from _bound_claim(
+            before if isinstance(before, PersistentVolumeClaim) else None, after, target, is_prebound=is_prebound
+        )
         return
     if isinstance(before, PersistentVolume) and isinstance(after, PersistentVolume) and _is_released(before, after):
         yield Change(target=target, patch=({"op": "remove", "path": "/spec/claimRef"},))
@@ -363,7 +371,7 @@ def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
 
 
 def _bound_claim(
-    before: PersistentVolumeClaim | None, after: PersistentVolumeClaim, target: Target
+    before: PersistentVolumeClaim | None, after: PersistentVolumeClaim, target: Target, *, is_prebound: bool
 ) -> Iterator[Change]:
     """What you send for a claim that is bound in the end, and what the volume controller writes then: a claim that is
     created with the mark of a binding is Lost for good."""
@@ -375,7 +383,7 @@ def _bound_claim(
             patch = (
                 add_operation("/spec/volumeName", name) if has_spec else add_operation("/spec", {"volumeName": name})
             )
-            yield Change(target=target, patch=(patch,))
+            yield Change(target=target, patch=(patch,), by=CONTROLLER_MANAGER if is_prebound else "")
         if not before.metadata.annotations:
             bound = add_operation("/metadata/annotations", {BIND_COMPLETED: "yes"})
         yield Change(target=target, patch=(bound,), by=CONTROLLER_MANAGER)

@@ -232,7 +232,7 @@ class AddNode(Step, frozen=True, kw_only=True):
             return f"{added} like {self.like}"
         told = [added, *self._where()]
         if offers := [*self._offers(), *self._devices()]:
-            told.append(f"with {'' if number == 1 else 'each '}{joined(offers)}")
+            told.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
         return " ".join(told) + self._daemons()
 
     def _where(self) -> Iterator[str]:
