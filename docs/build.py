@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREEN = re.compile(r"^```kschedx\n(?:exit=(\d+) )?(.+?)\n```$", re.MULTILINE)
-COLUMNS = 96
+COLUMNS = 92
 
 
 @functools.cache
@@ -143,7 +143,7 @@ def reasons() -> Iterator[tuple[str, str]]:
     index = ["# Reasons", "", "`kschedx reason ID` prints the same text.", "", "| reason | meaning |", "| --- | --- |"]
     for name in REASON_IDS:
         words = REASONS[name]
-        index.append(f"| [{name}]({name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
+        index.append(f"| [{name}](reasons/{name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
         guide = GUIDES.get(name)
         lines = [f"# {name}", "", _escaped(words.means), "", "## When it arises", "", _escaped(words.arises), ""]
         if guide and guide.confirm:
@@ -154,7 +154,7 @@ def reasons() -> Iterator[tuple[str, str]]:
         if guide and guide.links:
             lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in guide.links), ""]
         yield f"reasons/{name}.md", "\n".join(lines)
-    yield "reasons/index.md", "\n".join([*index, ""])
+    yield "reasons.md", "\n".join([*index, ""])
 
 
 # Plugins, profiles, documents, permissions.

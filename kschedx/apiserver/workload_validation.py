@@ -21,6 +21,8 @@ from kschedx.kube.types import PersistentVolumeClaimSpec
 from kschedx.kube.workloads import MAKING_PODS
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+_COUNTS = ("replicas", "parallelism", "completions")
+"""Numbers of pods in the spec of a workload."""
 _PATCH = "of a patch, what it comes to: kubectl kustomize FOLDER | kschedx why -"
 
 
@@ -30,6 +32,10 @@ def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:
     kind, spec = str(manifest.get("kind")), _map(manifest.get("spec"))
     if not is_stored(manifest) and (kind in MAKING_PODS or kind == "PersistentVolumeClaim"):
         yield from _metadata(manifest)
+        for field in _COUNTS:
+            count = spec.get(field)
+            if isinstance(count, int) and count < 0:
+                yield invalid(f"spec.{field}", str(count), "must be greater than or equal to 0")
     if (manifest.get("apiVersion"), kind) == ("v1", "ReplicationController"):
         yield from _selects_own_pods(_map(spec.get("selector")), spec)
     if manifest.get("apiVersion") != "apps/v1" or manifest.get("kind") not in SELECTING:

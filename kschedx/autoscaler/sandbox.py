@@ -19,12 +19,13 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.kube.types import Node, Pod
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
+from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-OF_OTHERS = frozenset({"PodTopologySpread", "InterPodAffinity"})
+OF_OTHERS = plugins_with(Trait.ABOUT_OTHER_NODES)
 """Filter plugins for which other nodes count."""
 
 PRE_FILTER_FAILED = "PreFilter failed"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from shlex import quote
 
 from kschedx.findings import RequirementMatch
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantity
 
 
@@ -38,7 +38,7 @@ def amount_text(resource: str, amount: int) -> str:
 
 def delete_pod(key: str) -> str:
     namespace, _, name = key.partition("/")
-    return f"kubectl delete pod {quote(name)} -n {quote(namespace)}"
+    return shell_command("kubectl delete pod {} -n {}", name, namespace)
 
 
 def count(number: int, noun: str) -> str:

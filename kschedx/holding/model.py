@@ -280,6 +280,11 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     """With the first of the nodes that tie the group lacks room, with the last, as told here, it has it."""
 
     @property
+    def is_short(self) -> bool:
+        """Too few members are there, or too few of them have room together."""
+        return self.pods < self.min_count or self.lacks_room
+
+    @property
     def lacks_room(self) -> bool:
         """All that are needed are there, and so many do not find a node together."""
         return (

@@ -1,9 +1,13 @@
-"""Text from outside as it may be shown: without what a terminal or an editor obeys or hides, and without secrets."""
+"""Text from outside, made harmless: what a terminal or a shell obeys, what an editor hides, and secrets in URLs."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
 from urllib.parse import unquote
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -44,6 +48,61 @@ def _yaml_escape(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
+
+def visible(text: str) -> str:
+    """The text in one line; a character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`."""
+    if text.isprintable():  # which nothing that is hidden is
+        return text
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    if not is_hidden(character):
+        return character
+    code = ord(character)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+# --- commands
+
+_WORD = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.:/=]*[A-Za-z0-9])?)?")
+"""Names, kinds, label keys and values, taints: what Kubernetes accepts begins and ends with a letter or digit."""
+
+
+def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequence[object]) -> str:
+    """A command to copy into a shell: each `{}` of the template stands for one of `data`, quoted.
+
+    A text is a name from the cluster, a mapping or sequence is written as JSON. Where a name is none that Kubernetes
+    accepts, a comment takes the command's place.
+    """
+    unusable = next((one for one in data if isinstance(one, str) and not _WORD.fullmatch(one)), None)
+    if unusable is not None:
+        return shell_comment(f'no command: "{unusable}" is no name that Kubernetes accepts')
+    return template.format(*(quote(_written(one)) for one in data))
+
+
+def shell_comment(text: str) -> str:
+    """A line that a shell ignores, whatever the text holds."""
+    return f"# {visible(text)}"
+
+
+def _written(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str:
+    match datum:
+        case Path():
+            return f"./{datum}" if str(datum).startswith("-") else str(datum)
+        case str():
+            return datum
+        case Mapping():
+            return json.dumps(datum, separators=(",", ":"))
+        case _:
+            return json.dumps(datum)
+
+
+# --- URLs
 
 _MASK = "***"
 _HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")

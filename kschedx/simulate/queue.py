@@ -30,13 +30,13 @@ from kschedx.framework.status import Candidate
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod
+from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.pods import PodTable, members_of
 from kschedx.snapshot.snapshot import Missing
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
-SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
 
 
 class QueuedGang(Struct, frozen=True):

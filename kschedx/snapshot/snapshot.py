@@ -227,6 +227,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
+    pod_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
     failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
     """(kind, namespace, name) of a pods' owner to what its controller's newest event says of a pod that it could not
     make."""

@@ -393,8 +393,8 @@ def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:
     path, manifest = cluster(tmp_path, small, gpu), tmp_path / "web.json"
     manifest.write_text(json.dumps(wanted))
     screen = kschedx("why", str(manifest), "-s", path).out
-    assert "add 2 nodes like n (verified for all 2)" in screen
-    assert "lower requests.cpu of container web from 4 to 2 (verified for 1 of 2: fits n)" in screen
+    assert "add 2 nodes like n · for all 2" in screen
+    assert "lower requests.cpu of container web from 4 to 2" in screen
     document = json.loads(kschedx("why", str(manifest), "-s", path, "-o", "json").out)
     assert document["fixes"][0]["replicas"] == {"title": "add 2 nodes like n", "pods": 2, "of": 2}
 

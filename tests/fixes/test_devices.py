@@ -59,8 +59,8 @@ def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
 
 def test_fewer_devices_where_some_are_free() -> None:
     wanted = claim("mine", request(count=3))
-    assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="lower") == [
-        "lower the count of request r in resource claim default/mine to 2"
+    assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="request") == [
+        "request 2 devices in request r of claim default/mine"
     ]
 
 
@@ -100,4 +100,4 @@ def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
     snapshot = kschedx.Snapshot.from_objects([*nodes, device_class(), *slices, mine, wanting])
     told = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
     assert told["label a team=a"] is FixCertainty.VERIFIED
-    assert told.get("drop team=a from nodeSelector") is not FixCertainty.VERIFIED
+    assert told.get("stop requiring team=a") is not FixCertainty.VERIFIED

@@ -29,17 +29,17 @@ def running(name: str, on: str, cpu: str, *, priority: int = 0) -> Manifest:
 @pytest.mark.parametrize(
     ("taint", "first"),
     [
-        ("node.kubernetes.io/not-ready:NoSchedule", "get n ready"),
-        ("node.kubernetes.io/unreachable:NoSchedule", "bring n back"),
+        ("node.kubernetes.io/not-ready:NoSchedule", "repair n: it is NotReady"),
+        ("node.kubernetes.io/unreachable:NoSchedule", "repair n: it is unreachable"),
         ("node.kubernetes.io/disk-pressure:NoSchedule", "free disk space on n"),
         (
             "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
-            "get cloud-controller-manager to finish setting up n",
+            "repair cloud-controller-manager, so that it initializes n",
         ),
-        ("karpenter.sh/unregistered:NoExecute", "get Karpenter to finish setting up n"),
+        ("karpenter.sh/unregistered:NoExecute", "repair Karpenter, so that it initializes n"),
         (
             "node.cilium.io/agent-not-ready:NoExecute",
-            "get the agent of node.cilium.io ready on n, which then removes its taint",
+            "repair the agent of node.cilium.io on n, which then removes its taint",
         ),
         ("dedicated=web:NoSchedule", "tolerate dedicated=web:NoSchedule"),
     ],
@@ -64,7 +64,7 @@ def test_a_taint_of_the_only_worker(taint: str, first: str) -> None:
 )
 def test_a_node_that_is_kept_for_others(taint: str) -> None:
     nodes = [node("n", taints=[taint], allocatable={**SMALL, "example.com/gpu": "1"}), FULL]
-    assert told(*nodes, pod("me")) == ["add a node with room for a pod"]
+    assert told(*nodes, pod("me")) == ["add a node with room for one pod"]
 
 
 def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
@@ -98,7 +98,7 @@ def test_what_preemption_does_by_itself_comes_first() -> None:
     nodes = [node(name, allocatable=SMALL) for name in "ab"]
     low = [running(f"low-{name}", name, "2", priority=-1) for name in "ab"]
     assert told(*nodes, *low, wanting(cpu="1"))[:2] == [
-        "wait for preemption, which evicts default/low-a (priority -1) on a, or pods on 1 other node",
+        "wait for preemption: it evicts default/low-a (priority -1) from a, or pods on 1 other node",
         "add a node like a",
     ]
 
@@ -114,7 +114,7 @@ def test_preemption_against_a_budget_says_so() -> None:
     low = {**running("low", "n", "2", priority=-1)}
     low["metadata"] = {**at(low, "metadata"), "labels": {"app": "low"}}
     assert told(node("n", allocatable=SMALL), budget, low, wanting(cpu="1"))[0] == (
-        "wait for preemption, which evicts default/low (priority -1) on n although a PodDisruptionBudget protects it"
+        "wait for preemption: it evicts default/low (priority -1) from n despite its PodDisruptionBudget"
     )
 
 
@@ -122,9 +122,7 @@ def test_hardware_whose_driver_does_not_run() -> None:
     nodes = [node("cpu-1"), node("gpu-1", labels={"nvidia.com/gpu.present": "true"})]
     wanted = {"resources": {"requests": {"nvidia.com/gpu": "2"}, "limits": {"nvidia.com/gpu": "2"}}}
     titles = told(*nodes, pod("me", containers=[{"name": "main", **wanted}]))
-    assert (
-        titles[0] == "get the device plugin for nvidia.com/gpu running on gpu-1, which has nvidia.com/gpu.present=true"
-    )
+    assert titles[0] == "run the device plugin for nvidia.com/gpu on gpu-1 (nvidia.com/gpu.present=true)"
 
 
 def test_huge_pages_that_nobody_has_set_aside() -> None:
@@ -134,7 +132,7 @@ def test_huge_pages_that_nobody_has_set_aside() -> None:
 
 
 def test_a_label_that_nobody_has_put_on_any_node() -> None:
-    assert told(node("n"), pod("me", nodeSelector={"team": "a"})) == ["label n team=a", "drop team=a from nodeSelector"]
+    assert told(node("n"), pod("me", nodeSelector={"team": "a"})) == ["label n team=a", "stop requiring team=a"]
     others = node("o", labels={"team": "a"}, allocatable={"cpu": "1", "pods": "0"})
     assert told(node("n"), others, pod("me", nodeSelector={"team": "a"}))[0] == "add a node with label team=a"
 
@@ -164,7 +162,7 @@ def test_a_label_that_states_a_fact_is_not_set_by_hand(key: str) -> None:
         "scheduling": {"nodeSelector": {"example.com/sandbox": "true"}},
     }
     titles = told(node("n"), runtime, pod("me", nodeSelector={key: "x"}))
-    assert titles[0] == f"drop {key}=x from nodeSelector"
+    assert titles[0] == f"stop requiring {key}=x"
     assert not [title for title in titles if title.startswith("label")]
 
 
@@ -235,7 +233,7 @@ def test_a_pod_whose_turn_a_controller_decides() -> None:
     objects = [node("n", labels={"pool": "general"}), gated]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert [(fix.title, fix.certainty.value) for fix in explanation.fixes] == [
-        ("select pool=general instead of pool=generall, wait until Kueue admits the pod", "partial")
+        ("select pool=general instead of pool=generall, then wait for Kueue to admit the pod", "partial")
     ]
     assert [one["path"] for change in explanation.fixes[0].changes for one in change.patch] == ["/spec/nodeSelector"], (
         "nobody jumps the queue"
@@ -246,7 +244,7 @@ def test_a_node_that_the_pod_names_and_that_is_not_enough() -> None:
     named = {"kubernetes.io/hostname": "n", "kubernetes.io/arch": "arm64"}
     there = node("n", labels={"kubernetes.io/hostname": "n", "kubernetes.io/arch": "amd64"})
     assert told(there, pod("me", nodeSelector=named)) == [
-        "drop kubernetes.io/hostname=n from nodeSelector, add a node with label kubernetes.io/arch=arm64"
+        "stop requiring kubernetes.io/hostname=n, add a node with label kubernetes.io/arch=arm64"
     ]
 
 
@@ -254,11 +252,11 @@ def test_a_label_that_is_misspelled() -> None:
     nodes = [node("n", labels={"pool": "general"}), node("o", labels={"pool": "gpu"}), FULL]
     assert told(*nodes, pod("me", nodeSelector={"pool": "generall"})) == [
         "select pool=general instead of pool=generall",
-        "drop pool=generall from nodeSelector",
+        "stop requiring pool=generall",
     ], "the same is told once, and nobody labels a node with a misspelling"
     zone = "topology.kubernetes.io/zone"
     there = node("n", labels={zone: "eu-1a"})
-    assert told(there, pod("me", nodeSelector={zone: "eu-1b"}))[0] == f"drop {zone}=eu-1b from nodeSelector"
+    assert told(there, pod("me", nodeSelector={zone: "eu-1b"}))[0] == f"stop requiring {zone}=eu-1b"
 
 
 def beside(app: str, *, key: str = "app") -> Manifest:
@@ -272,8 +270,8 @@ def beside(app: str, *, key: str = "app") -> Manifest:
     [
         ("default", beside("rediss"), "select app=redis instead of app=rediss in podAffinity term 1"),
         ("default", beside("redis", key="App"), "select app=redis instead of App=redis in podAffinity term 1"),
-        ("data", beside("redis"), "add namespaces: [data] to podAffinity term 1"),
-        ("default", beside("cache"), "prefer podAffinity term 1 (app=cache) instead of requiring it"),
+        ("data", beside("redis"), "add namespaces: [data] to podAffinity term 1 (app=redis)"),
+        ("default", beside("cache"), "make podAffinity term 1 (app=cache) preferred instead of required"),
     ],
 )
 def test_the_pods_that_were_probably_meant(namespace: str, asking: Manifest, first: str) -> None:
@@ -317,7 +315,7 @@ def test_a_pod_of_a_daemon_set_on_a_full_node(namespace: str, chosen: str, polic
     full = [node("n", allocatable=SMALL), running("one", "n", "2")]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([*full, *classes, agent]), f"{namespace}/me").fixes
     assert fixes[0].title == (
-        f"set priorityClassName: {chosen}, wait for preemption, which evicts default/one (priority 0) on n"
+        f"set priorityClassName: {chosen}, wait for preemption: it evicts default/one (priority 0) from n"
     )
     assert [change.by for change in fixes[0].changes] == ["", "kube-scheduler"]
 
@@ -329,7 +327,7 @@ def test_the_control_plane_under_its_old_name() -> None:
     tolerating = {"key": old, "operator": "Exists", "effect": "NoSchedule"}
     first, *others = told(*nodes, pod("me", nodeSelector={old: ""}, tolerations=[tolerating]))
     assert first == f"tolerate {CONTROL_PLANE}, select {label}= instead of {old}="
-    assert others[0] == f"drop {old}= from nodeSelector"
+    assert others[0] == f"stop requiring {old}="
 
 
 def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:

@@ -33,7 +33,7 @@ def test_a_larger_machine_where_the_volume_is() -> None:
     objects = [machine, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=here)]
     busy = pod("busy", on="a", priority=9)
     wanted = using("me", "data", containers=[{"name": "main", "resources": {"requests": {"cpu": "2"}}}])
-    assert told(*objects, busy, wanted) == ["give a room for 2 pods instead of 1 and 2 CPU instead of 1"]
+    assert told(*objects, busy, wanted) == ["enlarge a to 2 pods instead of 1 and 2 CPU instead of 1"]
     (change,) = followers(*objects, busy, wanted)
     assert change.by == "kubelet"
     assert {one["path"]: one["value"] for one in change.patch} == {
@@ -47,7 +47,7 @@ def test_volumes_that_are_apart() -> None:
     volumes = [volume(f"pv-{one}", holder=one, reach=in_term(ZONE, one)) for one in ("a", "b")]
     claims = [volume_claim(one, volume=f"pv-{one}") for one in ("a", "b")]
     objects = [node("n", labels={ZONE: "a"}, allocatable=LARGE), waits, *volumes, *claims, using("me", "a", "b")]
-    assert told(*objects) == ["delete and recreate claim default/b, which loses the data of volume pv-b"]
+    assert told(*objects) == ["delete and recreate claim default/b; the data on volume pv-b is lost"]
     assert not told(*objects, using("other", "b", on="n")), "nobody takes another pod's data"
 
 
@@ -80,7 +80,7 @@ def test_a_value_that_no_label_can_have() -> None:
     terms = [{"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["not a label"]}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     assert told(node("a", allocatable=LARGE), pod("me", affinity=affinity)) == [
-        "drop disk not in (not a label) from the node affinity"
+        "stop requiring disk not in (not a label)"
     ]
 
 
@@ -99,6 +99,6 @@ def test_a_node_that_is_gone_with_its_disk() -> None:
     local = storage_class(provisioner="topolvm.io")
     objects = [machine, local, volume_claim("data", volume="pv"), volume("pv", holder="data", reach=there)]
     assert told(*objects, using("me", "data")) == [
-        "bring node gone back, or add one of that name with room for a pod",
-        "delete and recreate claim default/data, which loses the data of volume pv",
+        "restore node gone, or add a node with that host name with room for one pod",
+        "delete and recreate claim default/data; the data on volume pv is lost",
     ]

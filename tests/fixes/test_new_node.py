@@ -106,7 +106,7 @@ def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
     there = node("n", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([there, me]), "default/me").fixes
     assert [fix.title for fix in fixes if fix.certainty == "verified"] == [
-        "drop disk=hdd from the node affinity, add a node with label disk=ssd and at least 40 CPU free"
+        "stop requiring disk=hdd, add a node with label disk=ssd and at least 40 CPU free"
     ]
 
 

@@ -71,14 +71,14 @@ def test_a_pod_that_is_being_deleted_is_waited_for() -> None:
     old = going(wanting("old", "2", on="n"))
     explanation = explained(node("n", allocatable=SMALL), old, wanting("me", "2"))
     first = explanation.fixes[0]
-    assert first.title == "wait until default/old on n is gone: it is being deleted"
+    assert first.title == "wait until default/old on n has terminated"
     assert [(change.delete, change.by) for change in first.changes] == [(True, "kubelet")]
     assert not first.apply
 
 
 def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
     holder = going(pod("holder", on="n", volumes=DATA))
-    assert told(*exclusive(), holder) == ["wait until default/holder is gone: it is being deleted"]
+    assert told(*exclusive(), holder) == ["wait until default/holder has terminated"]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,15 @@ def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
         (
             "StatefulSet",
             "apps/v1",
-            "scale StatefulSet default/web to 0, which deletes default/holder",
+            "scale StatefulSet default/web to 0, which removes default/holder",
             "kubectl scale statefulset.apps web -n default --replicas=0",
         ),
-        ("Job", "batch/v1", "delete Job default/web with default/holder", "kubectl delete job.batch web -n default"),
+        (
+            "Job",
+            "batch/v1",
+            "delete Job default/web with its pod default/holder",
+            "kubectl delete job.batch web -n default",
+        ),
     ],
 )
 def test_what_would_make_the_holder_again_is_stopped(kind: str, api_version: str, title: str, command: str) -> None:
@@ -109,7 +114,7 @@ def test_a_holder_that_nothing_makes_again() -> None:
     critical = pod("holder", on="n", priority=2_000_000_000, volumes=DATA)
     explanation = explained(*exclusive(), critical)
     assert not explanation.fixes
-    assert explanation.no_fix == "one pod at a time may have the claim default/data, and default/holder has it"
+    assert explanation.no_fix == "one pod at a time may use the claim default/data, and default/holder uses it"
 
 
 @pytest.mark.parametrize("priority", [0, 9])

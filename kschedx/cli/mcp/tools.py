@@ -149,8 +149,14 @@ _POD = {
     "namespace": {**TEXT, "description": "of the target"},
 }
 _SCHEDULER = {
-    "profile": {**TEXT, "description": "a profile that comes with kschedx, such as binpack; by default the release's"},
-    "kube_version": {**TEXT, "description": "the release to emulate, such as 1.35; by default the cluster's"},
+    "profile": {
+        **TEXT,
+        "description": "a profile that comes with kschedx, such as binpack; the default is the version's",
+    },
+    "kube_version": {
+        **TEXT,
+        "description": "the Kubernetes version to emulate, such as 1.35; the default is the cluster's",
+    },
 }
 
 
@@ -246,7 +252,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="why_pending",
         title="Why pods are pending",
-        description="Every pod that waits for a node, grouped by what keeps it waiting.",
+        description="Explain all pending pods, grouped by cause.",
         properties={"namespace": {**TEXT, "description": "only pods of it"}, **_SCHEDULER},
         document="ExplanationList",
         command=_why_pending,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from kschedx.fixes.changes import Change, Json, Target, add_operation
 from kschedx.fixes.phrases import count, delete_pod, listed
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Ground, Group, Proposal, Step
+from kschedx.kube.escaping import shell_command
 
 SHOWN_VICTIMS = 3
 
@@ -43,8 +43,9 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         old = " and ".join(one.pod for one in self.victims)
-        setting = "strategy Recreate" if self.is_single else "maxSurge: 0"
-        return f"set {setting} in Deployment {self.deployment}, so that {old} goes first"
+        if self.is_single:
+            return f"set strategy Recreate on Deployment {self.deployment}, so that {old} goes first"
+        return f"set maxSurge: 0 on Deployment {self.deployment}, so that an old pod such as {old} goes first"
 
     def changes(self, namespace: str) -> Iterator[Change]:
         rolling: Json = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
@@ -85,15 +86,15 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
         if not self.by_preemption:
             return f"delete {joined} on {self.node}"
         elsewhere = f", or pods on {count(self.or_elsewhere, 'other node')}" if self.or_elsewhere else ""
-        return f"wait for preemption, which evicts {joined} on {self.node}{self._protected}{elsewhere}"
+        return f"wait for preemption: it evicts {joined} from {self.node}{self._protected}{elsewhere}"
 
     @property
     def _protected(self) -> str:
         if not self.protected:
             return ""
         if len(self.victims) == 1:
-            return " although a PodDisruptionBudget protects it"
-        return f" although PodDisruptionBudgets protect {self.protected} of them"
+            return " despite its PodDisruptionBudget"
+        return f" despite PodDisruptionBudgets of {self.protected} of them"
 
     def commands(self) -> tuple[str, ...]:
         return () if self.by_preemption else tuple(delete_pod(one.pod) for one in self.victims)
@@ -131,17 +132,17 @@ class MovePods(Step, frozen=True, kw_only=True):
     def commands(self) -> tuple[str, ...]:
         evictions = (delete_pod(one.victim.pod) for one in self.moves)
         return (
-            f"kubectl cordon {quote(self.node)}",
+            shell_command("kubectl cordon {}", self.node),
             *evictions,
             *map(self._wait, (one.victim for one in self.moves if one.victim.controller.startswith("StatefulSet "))),
-            f"kubectl uncordon {quote(self.node)}",
+            shell_command("kubectl uncordon {}", self.node),
         )
 
     @staticmethod
     def _wait(victim: Victim) -> str:
         """A StatefulSet creates its pod again, under the same name, only once the old one is gone."""
         namespace, _, name = victim.pod.partition("/")
-        return f"kubectl wait pod {quote(name)} -n {quote(namespace)} --for=condition=PodScheduled"
+        return shell_command("kubectl wait pod {} -n {} --for=condition=PodScheduled", name, namespace)
 
     def changes(self, namespace: str) -> Iterator[Change]:
         node = Target(api_version="v1", kind="Node", namespace="", name=self.node)
@@ -171,14 +172,13 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         pods = listed([one.pod for one in self.victims], SHOWN_VICTIMS)
-        they = "it is" if len(self.victims) == 1 else "they are"
         if self.lost_node:
             return (
-                f"force-delete {pods}: {they} being deleted on {self.lost_node}, whose kubelet does not answer "
-                "(or, once the machine is off, taint the node out-of-service)"
+                f"force-delete {pods}: the kubelet of {self.lost_node} does not answer "
+                "(or taint the node out-of-service once its machine is off)"
             )
         where = f" on {self.node}" if self.node else ""
-        return f"wait until {pods}{where} {'is' if len(self.victims) == 1 else 'are'} gone: {they} being deleted"
+        return f"wait until {pods}{where} {'has' if len(self.victims) == 1 else 'have'} terminated"
 
     def commands(self) -> tuple[str, ...]:
         if not self.lost_node:
@@ -205,12 +205,13 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         named, pods = f"{self.kind} {self.namespace}/{self.name}", " and ".join(one.pod for one in self.victims)
-        return f"delete {named} with {pods}" if self.is_deleted else f"scale {named} to 0, which deletes {pods}"
+        return f"delete {named} with its pod {pods}" if self.is_deleted else f"scale {named} to 0, which removes {pods}"
 
     def commands(self) -> tuple[str, ...]:
-        kind = ".".join(filter(None, (self.kind.lower(), self.api_version.rpartition("/")[0])))
-        target = f"{kind} {quote(self.name)} -n {quote(self.namespace)}"
-        return (f"kubectl delete {target}" if self.is_deleted else f"kubectl scale {target} --replicas=0",)
+        group = self.api_version.rpartition("/")[0]
+        named = "{}.{} {} -n {}" if group else "{} {} -n {}"
+        template = f"kubectl delete {named}" if self.is_deleted else f"kubectl scale {named} --replicas=0"
+        return (shell_command(template, self.kind.lower(), *filter(None, (group,)), self.name, self.namespace),)
 
     def changes(self, namespace: str) -> Iterator[Change]:
         target = Target(api_version=self.api_version, kind=self.kind, namespace=self.namespace, name=self.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from shlex import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, count, joined, listed, resource_name
 from kschedx.fixes.proposal import Cost, Ground, Group, Proposal, ResourceAmount, Step
 from kschedx.kube.devices import ResourceSlice
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
 from kschedx.kube.storage import CSINode
 from kschedx.kube.types import Node, Taint
@@ -56,7 +56,7 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
         return _without_taints(opened, lambda taint: taint.key == CORDON_TAINT)
 
     def commands(self) -> tuple[str, ...]:
-        return (f"kubectl uncordon {quote(self.node)}",)
+        return (shell_command("kubectl uncordon {}", self.node),)
 
 
 class RemoveTaints(NodeStep, frozen=True, kw_only=True):
@@ -70,7 +70,9 @@ class RemoveTaints(NodeStep, frozen=True, kw_only=True):
         return _without_taints(node, lambda taint: taint in self.taints)
 
     def commands(self) -> tuple[str, ...]:
-        return (f"kubectl taint node {quote(self.node)} {' '.join(quote(f'{one}-') for one in self.taints)}",)
+        taints = [" {}={}:{}-" if one.value else " {}:{}-" for one in self.taints]
+        parts = [part for one in self.taints for part in (one.key, one.value, one.effect) if part]
+        return (shell_command(f"kubectl taint node {{}}{''.join(taints)}", self.node, *parts),)
 
 
 class LabelNode(NodeStep, frozen=True, kw_only=True):
@@ -92,8 +94,8 @@ class LabelNode(NodeStep, frozen=True, kw_only=True):
         return replace(node, metadata=replace(node.metadata, labels={**node.metadata.labels, **dict(self.labels)}))
 
     def commands(self) -> tuple[str, ...]:
-        labels = " ".join(quote(f"{key}={value}") for key, value in self.labels)
-        return (f"kubectl label node {quote(self.node)} {labels}{' --overwrite' if self.is_overwritten else ''}",)
+        template = "kubectl label node {}" + " {}={}" * len(self.labels) + " --overwrite" * self.is_overwritten
+        return (shell_command(template, self.node, *(word for label in self.labels for word in label)),)
 
 
 class NodeFault(Struct, frozen=True, kw_only=True):
@@ -104,12 +106,12 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     """The component that removes it."""
 
     def title(self, node: str) -> str:
-        """`free memory on node-4`, `get Karpenter to finish setting up node-4`."""
+        """`free memory on node-4`, `repair node-4: it is NotReady`."""
         match self.taint.key:
             case "node.kubernetes.io/not-ready":
-                return f"get {node} ready"
+                return f"repair {node}: it is NotReady"
             case "node.kubernetes.io/unreachable":
-                return f"bring {node} back"
+                return f"repair {node}: it is unreachable"
             case "node.kubernetes.io/disk-pressure":
                 return f"free disk space on {node}"
             case "node.kubernetes.io/memory-pressure":
@@ -117,13 +119,13 @@ class NodeFault(Struct, frozen=True, kw_only=True):
             case "node.kubernetes.io/pid-pressure":
                 return f"free process IDs on {node}"
             case "node.kubernetes.io/network-unavailable":
-                return f"set up the network of {node}"
+                return f"repair the network of {node}"
             case "node.cloudprovider.kubernetes.io/shutdown":
-                return f"start the machine of {node}"
+                return f"start {node}: it is shut down"
             case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
-                return f"get {self.by} to finish setting up {node}"
+                return f"repair {self.by}, so that it initializes {node}"
             case _:
-                return f"get the agent of {self.by} ready on {node}, which then removes its taint"
+                return f"repair the agent of {self.by} on {node}, which then removes its taint"
 
 
 class RepairNode(NodeStep, frozen=True, kw_only=True):
@@ -155,7 +157,7 @@ class NodeAmount(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """`4 CPU instead of 2`, `room for 11 pods instead of 10`."""
         if self.resource == "pods":
-            return f"room for {count(self.after, 'pod')} instead of {self.before}"
+            return f"{count(self.after, 'pod')} instead of {self.before}"
         before, after = format_quantities((self.before, self.after), Unit.of(self.resource))
         return f"{after} {resource_name(self.resource)} instead of {before}"
 
@@ -168,7 +170,7 @@ class EnlargeNode(NodeStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"give {self.node} {' and '.join(map(str, self.amounts))}"
+        return f"enlarge {self.node} to {' and '.join(map(str, self.amounts))}"
 
     def edit(self, node: Node) -> Node:
         return _with_allocatable(node, self.amounts)
@@ -187,7 +189,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         if self.label:
-            return f"get the device plugin for {self.resource} running on {self.node}, which has {self.label}"
+            return f"run the device plugin for {self.resource} on {self.node} ({self.label})"
         size = format_quantity(self.amounts[0].after, Unit.of(self.resource))
         return f"reserve {size} of the memory of {self.node} as {self.resource}"
 
@@ -227,7 +229,7 @@ class AddNode(Step, frozen=True, kw_only=True):
         added = "add a node" if number == 1 else f"add {number:,} nodes"
         host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
         if host != self.node.name and not self.like:
-            added = f"bring node {host} back, or add one of that name"
+            added = f"restore node {host}, or add a node with that host name"
         if self.like and not self.slices:
             return f"{added} like {self.like}"
         told = [added, *self._where()]
@@ -258,7 +260,7 @@ class AddNode(Step, frozen=True, kw_only=True):
         if self.more_pods_than:
             yield f"room for more than {count(self.more_pods_than, 'pod')}"
         elif not (free or self.slices or len(self.node.metadata.labels.keys() - {HOSTNAME})):
-            yield "room for a pod"
+            yield "room for one pod"
 
     def _devices(self) -> Iterator[str]:
         if number := sum(len(one.spec.devices) for one in self.slices):

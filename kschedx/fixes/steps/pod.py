@@ -39,7 +39,7 @@ class AwaitController(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"wait until {self.controller} admits the pod"
+        return f"then wait for {self.controller} to admit the pod"
 
     @property
     def lifts_gates(self) -> bool:
@@ -100,8 +100,7 @@ class DropRequirements(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        where = "nodeSelector" if self.source == "nodeSelector" else "the node affinity"
-        return f"drop {' and '.join(map(requirement_text, self.requirements))} from {where}"
+        return f"stop requiring {' and '.join(map(requirement_text, self.requirements))}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         if self.source == "nodeSelector":
@@ -118,7 +117,7 @@ class DropNodeNames(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return "drop the node names from the node affinity"
+        return "remove the node names from the node affinity"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return without_node_names(pod)
@@ -129,7 +128,7 @@ class DropNodeName(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"drop spec.nodeName {self.wanted}"
+        return f"remove spec.nodeName {self.wanted}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_spec(pod, replace(pod.spec, node_name=""))
@@ -145,7 +144,9 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"use host port {self.instead} instead of {self.port}" if self.instead else f"drop host port {self.port}"
+        return (
+            f"use host port {self.instead} instead of {self.port}" if self.instead else f"remove host port {self.port}"
+        )
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_host_port(pod, edit.HostPort(port=self.port, protocol=self.protocol), self.instead)
@@ -165,7 +166,7 @@ class HonorInSpread(PodStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         policy = "nodeTaintsPolicy" if self.taints else "nodeAffinityPolicy"
-        return f"set {policy}: Honor in the spread over {self.topology_key}"
+        return f"set {policy}: Honor in the spread constraint over {self.topology_key}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         policy = {"node_taints_policy" if self.taints else "node_affinity_policy": "Honor"}
@@ -212,7 +213,7 @@ class SpreadAnyway(PodStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"set whenUnsatisfiable: ScheduleAnyway in the spread over {self.topology_key}"
+        return f"set whenUnsatisfiable: ScheduleAnyway in the spread constraint over {self.topology_key}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.with_constraint(
@@ -233,7 +234,7 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         kind = "podAntiAffinity" if self.anti else "podAffinity"
-        return f"prefer {kind} term {self.number} ({self.selector or 'every pod'}) instead of requiring it"
+        return f"make {kind} term {self.number} ({self.selector or 'every pod'}) preferred instead of required"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.preferring(pod, self.rule, anti=self.anti)
@@ -257,7 +258,8 @@ class SelectPodsInstead(PodStep, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         if not self.label:
-            return f"add namespaces: [{', '.join(self.meant.namespaces)}] to podAffinity term {self.number}"
+            where = ", ".join(self.meant.namespaces)
+            return f"add namespaces: [{where}] to podAffinity term {self.number} ({self.selector})"
         before = self.rule.label_selector.match_labels if self.rule.label_selector else None
         after = self.meant.label_selector.match_labels if self.meant.label_selector else None
         labels = ",".join(f"{key}={value}" for key, value in (after or {}).items() if (before or {}).get(key) != value)

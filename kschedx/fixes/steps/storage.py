@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from shlex import quote
 
 from msgspec.structs import replace
 
 from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.phrases import count
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import ObjectMeta, PodResourceClaimStatus
 
@@ -39,7 +40,7 @@ class CreateClaim(ClaimStep, frozen=True, kw_only=True):
         claim = self.claim
         if self.template_of:
             return f"create claim {claim.key} from the template of StatefulSet {self.template_of}"
-        by = f", as {CONTROLLER_MANAGER} will" if self.is_ephemeral else ""
+        by = f" ({CONTROLLER_MANAGER} does this)" if self.is_ephemeral else ""
         of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
         return f"create claim {claim.key}{of_class}{by}"
 
@@ -52,7 +53,7 @@ class ShrinkClaim(ClaimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"delete and recreate claim {self.claim.key} with a request of {self.size}"
+        return f"lower the request of claim {self.claim.key} to {self.size}"
 
 
 class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
@@ -74,7 +75,7 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        named = f" with storage class {self.storage_class}" if self.storage_class else ""
+        named = f" with class {self.storage_class}" if self.storage_class else ""
         instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
         return f"delete and recreate claim {self.claim.key}{named}{instead}"
 
@@ -96,7 +97,7 @@ class GiveUpVolume(ClaimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"delete and recreate claim {self.claim.key}, which loses the data of volume {self.volume}"
+        return f"delete and recreate claim {self.claim.key}; the data on volume {self.volume} is lost"
 
 
 class CreateStorageClass(Step, frozen=True, kw_only=True):
@@ -142,13 +143,13 @@ class ReleaseVolume(Step, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"release volume {self.volume.name} from deleted claim {self.holder} (its data stays)"
+        return f"release volume {self.volume.name}, whose claim {self.holder} is deleted; its data stays"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return proposal.having(self.volume)
 
     def commands(self) -> tuple[str, ...]:
-        return (f"""kubectl patch pv {quote(self.volume.name)} -p '{{"spec":{{"claimRef":null}}}}'""",)
+        return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
 
 
 class CreateVolume(Step, frozen=True, kw_only=True):
@@ -175,8 +176,8 @@ class CreateVolume(Step, frozen=True, kw_only=True):
         of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
         what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
         if self.provisioner and self.claim is not None:
-            return f"get {self.provisioner} to make the volume for claim {self.claim_key}: {what}"
-        by = f", which {self.provisioner} should make" if self.provisioner else ""
+            return f"repair {self.provisioner}, so that it provisions the volume for claim {self.claim_key}: {what}"
+        by = f" (by {self.provisioner})" if self.provisioner else ""
         return f"create a volume of {what} for claim {self.claim_key}{by}"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
@@ -236,7 +237,7 @@ class AskForFewerDevices(DeviceClaimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"lower the count of request {self.request} in resource claim {self.claim.key} to {self.count}"
+        return f"request {count(self.count, 'device')} in request {self.request} of claim {self.claim.key}"
 
 
 class WidenDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
@@ -251,7 +252,7 @@ class WidenDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
     def title(self) -> str:
         of_request = "capacity" if self.capacity else "selectors"
         what = f"{of_request} of request {self.request}" if self.request else "constraints"
-        return f"drop the {what} from resource claim {self.claim.key}"
+        return f"remove the {what} from claim {self.claim.key}"
 
 
 class RecreateDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
@@ -261,7 +262,7 @@ class RecreateDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        named = f" with device class {self.device_class}" if self.device_class else ""
+        named = f" with class {self.device_class}" if self.device_class else ""
         return f"delete and recreate resource claim {self.claim.key}{named}"
 
 
@@ -275,7 +276,7 @@ class NextAttempt(Step, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         did = (f"{'deletes' if left is None else 'deallocates'} resource claim {key}" for key, left in self.released)
-        return f"wait for the next attempt: {SCHEDULER} {' and '.join(did)}"
+        return f"wait: {SCHEDULER} {' and '.join(did)} and retries"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return replace(proposal, taken_back=dict(self.released))

@@ -55,25 +55,26 @@ def no_fix_text(found: DeadEnd) -> str:
     """Why nothing that was tried helps."""
     match found:
         case GateOfController():
-            return f"{found.controller} lifts the gate {found.gate} when the pod's turn has come"
+            return f"{found.controller} removes the gate {found.gate} once it admits the pod"
         case Contradiction():
             return f"no node can have both {_asked(found.first)} and {_asked(found.second)}"
         case OfController():
-            return f"kube-controller-manager has to make the claim {found.claim} for this pod"
+            return f"kube-controller-manager has to create the claim {found.claim} for this pod"
         case HeldByOther():
-            return f"one pod at a time may have the claim {found.claim}, and {found.holder} has it"
+            return f"one pod at a time may use the claim {found.claim}, and {found.holder} uses it"
         case HeldByPlugin():
-            waits = "; ".join(describe(one).headline for one in found.findings) or "what it waits for is not there"
-            return f"{found.plugin} holds the pod back: {waits}"
+            waits = "; ".join(describe(one).headline for one in found.findings) or "its condition is not met"
+            return f"{found.plugin} keeps the pod pending: {waits}"
         case GroupIncomplete():
-            return f"pod group {found.group} waits for {count(found.missing, 'more pod', 'more pods')}"
+            return f"pod group {found.group} needs {count(found.missing, 'more pod', 'more pods')}"
         case RefusedByExtender():
-            return f"an extender refuses {count(found.nodes, 'node')} that every plugin lets the pod have"
+            return f"an extender rejects {count(found.nodes, 'node')} that every plugin accepts"
         case NotSearched():
-            told = f"the pod has {found.conditions:,} conditions on where it goes"
-            return f"{told}, and above {found.most:,} nothing is tried"
+            return (
+                f"the pod has {found.conditions:,} placement conditions; kschedx tries fixes for at most {found.most:,}"
+            )
         case Untold():
-            return "every change that was tried leaves something that rejects the pod"
+            return "the pod stays unschedulable after every change tried"
         case _:
             assert_never(found)
 
