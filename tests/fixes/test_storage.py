@@ -38,8 +38,10 @@ def titles(*objects: Manifest) -> list[str]:
         (
             [claim("data", storage_class="now"), storage_class("now", waits=False, provisioner=DRIVER)],
             [
-                f"repair {DRIVER}, so that it provisions the volume for claim default/data: "
-                "10Gi ReadWriteOnce of class now"
+                (
+                    f"repair {DRIVER}, so that it provisions the volume for claim default/data: "
+                    "10Gi ReadWriteOnce of class now"
+                )
             ],
         ),
         # no class is named: one that can make volumes
