@@ -11,7 +11,11 @@ from msgspec import Struct
 
 from kschedx.controllers.workloads import Owners, Workload, first_ordinal, ordinal_of, wanted_replicas, workload_of
 from kschedx.errors import nearest
+from kschedx.explain.events import parse, recorded
+from kschedx.explain.notes import AfterChanges, Tried
 from kschedx.explain.setup import Setup
+from kschedx.explain.subject import Subject
+from kschedx.framework.cycle import Cycle
 from kschedx.kube.kueue import QUEUE_LABEL
 from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.types import (
@@ -27,6 +31,7 @@ from kschedx.kube.types import (
 from kschedx.kube.workloads import current_replica_set
 from kschedx.render.words.states import (
     BeingDeleted,
+    Contradicted,
     Finished,
     Lifecycle,
     NamespaceTerminating,
@@ -216,6 +221,30 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     hint = "" if others else nearest(name, known)
     meant = next((one for one in known if f'"{one}"' in hint), "")
     return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+
+
+def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | None:
+    """What the cluster's own kube-scheduler says of a pod of a dump that fits here; None where it agrees, or where time,
+    a chosen profile or a change explains the difference."""
+    pod, snapshot = cycle.pod, subject.snapshot
+    changes = (*setup.notes, *subject.notes)
+    if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
+        return None
+    if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
+        return None
+    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
+        return None  # the cluster as it is now, after the event
+    theirs = recorded(snapshot, pod)
+    if theirs is None or pod.status.nominated_node_name:
+        return None
+    there = parse(theirs.message).nodes
+    if there is not None and there != len(snapshot.cluster.nodes):
+        return None  # nodes came or went
+    since = theirs.last_seen
+    if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
+        return None
+    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
+    return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
 
 
 # --- workloads

@@ -180,6 +180,16 @@ class NoScheduler(Facts, frozen=True, kw_only=True):
         return f'no scheduler is known by its schedulerName "{self.scheduler}"'
 
 
+class Contradicted(Facts, frozen=True, kw_only=True):
+    """kschedx finds a node, and the cluster's own event says that there is none."""
+
+    is_open: ClassVar[bool] = True
+
+    message: str
+    """Of the event or condition."""
+    nodes: tuple[str, ...] = ()
+
+
 class Decision(Facts, frozen=True, kw_only=True):
     """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
 
@@ -197,6 +207,7 @@ Lifecycle: TypeAlias = (
     | WaitingForOrdinal
     | WaitingForKubelet
     | NoScheduler
+    | Contradicted
 )
 """States in which no decision of kube-scheduler answers the question."""
 
@@ -260,6 +271,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "NoScheduler", _OPEN, "{s.subject} is not decided about by kube-scheduler: {s.known}",
         NoScheduler(subject=_POD, scheduler="my-schedulr", profiles=("default-scheduler",)),
+    ),
+    _row(
+        "Contradicted", _OPEN, "{s.subject} is undecided: the cluster's own event contradicts that it fits",
+        Contradicted(subject=_POD, message="0/5 nodes are available: 5 Insufficient cpu."),
     ),
     _decision("OtherScheduler", _OPEN, "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler"),
     _decision("Gated", _NOT, "is gated, held back by scheduling gate example.com/gate"),
