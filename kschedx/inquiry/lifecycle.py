@@ -16,7 +16,7 @@ from kschedx.explain.notes import AfterChanges, Tried
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Cycle
-from kschedx.kube.kueue import QUEUE_LABEL
+from kschedx.kube import kueue
 from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.types import (
     ContainerStatus,
@@ -224,8 +224,8 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
 
 
 def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | None:
-    """What the cluster's own kube-scheduler says of a pod of a dump that fits here; None where it agrees, or where time,
-    a chosen profile or a change explains the difference."""
+    """What the cluster's own kube-scheduler says of a pod of a dump that fits here; None where it agrees, or where
+    time, a chosen profile or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
     changes = (*setup.notes, *subject.notes)
     if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
@@ -265,7 +265,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
         case "StatefulSet":
             return _of_stateful_set(snapshot, workload, manifest)
         case "Job":
-            return _of_job(workload, manifest)
+            return _of_job(snapshot, workload, manifest)
         case "CronJob":
             is_suspended = _converted(manifest, CronJobController).spec.suspend
             return Suspended(subject=subject, kind="CronJob") if is_suspended else None
@@ -384,17 +384,31 @@ def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
 
 
-def _of_job(workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
         if condition.type in ("Complete", "Failed") and condition.status == "True":
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
-        queue = str(_map(manifest, "metadata", "labels").get(QUEUE_LABEL) or "")
-        return Suspended(subject=subject, kind="Job", queue=queue)
+        queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
+        message = _quota_message(snapshot, workload) if queue else ""
+        return Suspended(subject=subject, kind="Job", queue=queue, message=message)
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
     return None
+
+
+def _quota_message(snapshot: Snapshot, workload: Workload) -> str:
+    """What Kueue says of the quota of a Job's Workload."""
+    for one in snapshot.of(kueue.Workload):
+        owners = one.metadata.owner_references
+        if one.metadata.namespace == workload.namespace and any(
+            (owner.kind, owner.name) == (workload.kind, workload.name) for owner in owners
+        ):
+            for condition in one.status.conditions:
+                if condition.type == "QuotaReserved" and condition.status != "True":
+                    return condition.message
+    return ""
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

@@ -102,7 +102,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield message
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
-        case Suspended(kind=kind, queue=queue):
+        case Suspended(kind=kind, queue=queue, message=message):
+            if message:
+                yield message
             if queue:
                 yield "Kueue sets spec.suspend to false when it admits the Workload"
             else:

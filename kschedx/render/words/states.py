@@ -71,10 +71,12 @@ class Suspended(Facts, frozen=True, kw_only=True):
     kind: str
     queue: str = ""
     """The LocalQueue of Kueue, which resumes the workload when it admits it."""
+    message: str = ""
+    """What Kueue says of its quota."""
 
     @property
     def by(self) -> str:
-        return f"Kueue has not admitted it (queue {self.queue})" if self.queue else "spec.suspend is true"
+        return f"it waits for quota in Kueue (queue {self.queue})" if self.queue else "spec.suspend is true"
 
 
 class Paused(Facts, frozen=True, kw_only=True):
