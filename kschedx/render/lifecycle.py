@@ -47,7 +47,7 @@ _MARKS = {
 def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
     lifecycle, then, lead = explanation.lifecycle, "", "; without that "
-    assert lifecycle is not None, "asked for by its state"
+    assert lifecycle is not None, "requested by its state"
     if isinstance(lifecycle, Contradicted):
         lead = "; by what is in the dump "
     if lifecycle.is_open and explanation.is_run:
