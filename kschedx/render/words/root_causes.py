@@ -39,8 +39,8 @@ def root_cause_text(cause: Cause) -> str:
                 f"no ResourceSlice{driver} exists: no driver publishes devices for class {cause.device_class}{others}"
             )
         case PartitionedResource():
-            others = [f"{amount:,} {name} on {count(nodes, 'node')}" for name, amount, nodes in cause.others]
-            return f"the nodes have {listed(others, 4)} instead of {cause.resource}"
+            present = [f"{amount:,} {name} on {count(nodes, 'node')}" for name, amount, nodes in cause.others]
+            return f"the nodes have {listed(present, 4)} instead of {cause.resource}"
         case SelectorMissesPod():
             return (
                 f"the labelSelector of the spread constraint over {cause.topology_key} does not match the pod itself: "
