@@ -93,7 +93,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.shard is not None and not self.is_many:
             raise InputError("--shard is about many pods: --all-pending or -l")
         if self.is_many == bool(self.names or self.files):
-            raise InputError("name a TARGET or a file with -f, or ask for many with --all-pending or -l")
+            raise InputError("name a TARGET or a file with -f, or select pods with --all-pending or -l")
         if "-" in question.snapshot and "-" in self.files:
             raise InputError("standard input cannot be both the target and the snapshot")
         if self.nodes not in (None, "all"):

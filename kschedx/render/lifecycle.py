@@ -46,7 +46,7 @@ _MARKS = {
 def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
     lifecycle, then = explanation.lifecycle, ""
-    assert lifecycle is not None, "asked for by its state"
+    assert lifecycle is not None, "requested by its state"
     if lifecycle.is_open and explanation.is_run:
         then = then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))
     lines = lifecycle_headline(lifecycle, width, then)

@@ -157,7 +157,7 @@ class QueueStep(Struct, frozen=True, kw_only=True):
             return told | {"outcome": "Undecided", "message": self.undecided}
         told |= {"outcome": decision.outcome.value}
         if decision.outcome is Outcome.SCHEDULED:
-            assert self.node is not None, "who is scheduled has a node"
+            assert self.node is not None, "a scheduled pod has a node"
             best = sorted(self.names(each_cluster_row(decision.best)))
             return told | {"bestNodes": best, "node": self.names([self.node])[0]}
         told |= {"message": decision.message}

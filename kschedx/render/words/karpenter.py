@@ -117,7 +117,7 @@ def pool_headline(verdict: PoolVerdict) -> str:
             return _no_type(verdict, rejection)
         case CheapestAreTooFew(most=most, too_few=too_few):
             told = ", ".join(_too_few(verdict, too_few))
-            return f"Karpenter asks for the {most} cheapest instance types only, too few: {told}"
+            return f"Karpenter requests the {most} cheapest instance types only, too few: {told}"
         case _:
             assert_never(rejection)
 
