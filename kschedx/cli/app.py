@@ -13,6 +13,7 @@ import typer
 from kschedx import __version__
 from kschedx.cli import completion as kubectl
 from kschedx.cli import (
+    deschedule,
     diff_profiles,
     doctor,
     drain,
@@ -55,6 +56,7 @@ for _name, _module, _command in (
     ("drain", drain, drain.drain),
     ("fit", fit, fit.fit),
     ("scale-down", scale_down, scale_down.scale_down),
+    ("deschedule", deschedule, deschedule.deschedule),
     ("simulate", simulate, simulate.simulate),
     ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
     ("snapshot", snapshot, snapshot.snapshot),

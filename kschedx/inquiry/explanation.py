@@ -303,6 +303,8 @@ class Explanation(Struct, frozen=True, dict=True):
 
         if any(fix.certainty is FixCertainty.VERIFIED for fix in self.fixes):
             return ""
+        if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
+            return ""
         found = why_no_fix(self.scheduler, self.cycle)
         if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
             return ""  # what was tried is for somebody else to decide
