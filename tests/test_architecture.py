@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.satellites import PROVIDERS, provided
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kschedx"
 
@@ -24,19 +26,20 @@ WORDS = ("render/words", "render/wording.py")
 ORDER = (
     "errors",
     "integrations",
+    "satellites",
     "kube",
     "releases",
     "findings",
     "apiserver",
-    "cel",
     "sources",
     "snapshot",
     "framework",
     "plugin",
     "extenders",
     "plugins",
-    "legacy",
     "export",
+    "cel",
+    "legacy",
     "loading",
     "schedulers",
     "explain",
@@ -240,10 +243,29 @@ def test_imports_point_one_way() -> None:
     assert wrong == AGAINST_THE_ORDER
 
 
+SATELLITES = {
+    "cel": {"autoscaler"},
+    "legacy": {"schemas"},
+}
+"""Parts that the core never imports, and who else does: `satellites` names what each provides."""
+
+
+@pytest.mark.parametrize("satellite", SATELLITES)
+def test_the_core_imports_no_satellite(satellite: str) -> None:
+    importing = {
+        part_of_file(path) for path, imports in IMPORTS.items() for found in imports if found.target == satellite
+    }
+    assert importing - {satellite} == SATELLITES[satellite]
+
+
+def test_what_satellites_provide_is_there() -> None:
+    assert all(provided(name) is not None for name in PROVIDERS)
+
+
 WHICH_SCHEDULER = {
     "has_framework": ("releases/", "schedulers.py"),
     "FrameworkScheduler": ("framework/scheduler.py", "schedulers.py"),
-    "PredicateScheduler": ("legacy/scheduler.py", "schedulers.py"),
+    "PredicateScheduler": ("legacy/scheduler.py", "satellites.py"),
 }
 """What tells one `Scheduler` from another, and who may know; everybody else asks the scheduler."""
 
