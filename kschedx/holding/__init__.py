@@ -12,7 +12,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.model import Attempt, Gate, Holding, Kueue
 from kschedx.holding.pod_groups import pod_group_of
 from kschedx.holding.schedulers import other_scheduler
-from kschedx.kube import kueue
+from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -31,7 +31,7 @@ OWNERS: Mapping[str, tuple[str, str]] = {
 def gates_of_others(pod: Pod) -> Iterator[Gate]:
     """The pod's gates; Kueue's own two are told with its Workload."""
     for gate in pod.spec.scheduling_gates:
-        if gate.name in (kueue.ADMISSION_GATE, kueue.TOPOLOGY_GATE):
+        if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
         owner, look_at = next((told for prefix, told in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
@@ -69,7 +69,7 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
 def _held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | None:
     """Load Kueue's rules only for a cluster that has Workloads, or a pod with a gate of Kueue."""
     gates = {gate.name for gate in pod.spec.scheduling_gates}
-    if not snapshot.of(kueue.Workload) and not gates & {kueue.ADMISSION_GATE, kueue.TOPOLOGY_GATE}:
+    if not snapshot.of(Workload) and not gates & {ADMISSION_GATE, TOPOLOGY_GATE}:
         return None
     from kschedx.holding.kueue import held_by_kueue
 
