@@ -12,6 +12,7 @@ import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREEN = re.compile(r"^```kschedx\n(?:exit=(\d+) )?(.+?)\n```$", re.MULTILINE)
-COLUMNS = 96
+COLUMNS = 92
 
 
 @functools.cache
@@ -143,7 +144,7 @@ def reasons() -> Iterator[tuple[str, str]]:
     index = ["# Reasons", "", "`kschedx reason ID` prints the same text.", "", "| reason | meaning |", "| --- | --- |"]
     for name in REASON_IDS:
         words = REASONS[name]
-        index.append(f"| [{name}]({name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
+        index.append(f"| [{name}](reasons/{name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
         guide = GUIDES.get(name)
         lines = [f"# {name}", "", _escaped(words.means), "", "## When it arises", "", _escaped(words.arises), ""]
         if guide and guide.confirm:
@@ -154,7 +155,7 @@ def reasons() -> Iterator[tuple[str, str]]:
         if guide and guide.links:
             lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in guide.links), ""]
         yield f"reasons/{name}.md", "\n".join(lines)
-    yield "reasons/index.md", "\n".join([*index, ""])
+    yield "reasons.md", "\n".join([*index, ""])
 
 
 # Plugins, profiles, documents, permissions.
@@ -257,3 +258,48 @@ def permissions() -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+# The picture of a screen in README.md. `python docs/build.py` writes it; a test compares.
+
+PICTURED = "why fixtures/zone-full/pod.yaml --snapshot fixtures/zone-full/cluster"
+SVG = """\
+<svg class="screen" viewBox="0 0 {terminal_width} {terminal_height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; \
+font-size: {char_height}px; line-height: {line_height}px; }}
+{styles}
+</style>
+<defs>{lines}</defs>
+<rect width="{terminal_width}" height="{terminal_height}" rx="8" fill="{background}"/>
+<g transform="translate(12, 10)" class="{unique_id}-matrix">{backgrounds}{matrix}</g>
+</svg>
+"""
+
+
+def pictures() -> Iterator[tuple[Path, str]]:
+    """The picture's files with their content, in light and dark colors."""
+    from rich.console import Console
+    from rich.terminal_theme import DEFAULT_TERMINAL_THEME, MONOKAI
+    from rich.text import Text
+
+    out = subprocess.run(
+        [sys.executable, "-m", "kschedx", *shlex.split(PICTURED)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": os.devnull, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    for name, theme in (("light", DEFAULT_TERMINAL_THEME), ("dark", MONOKAI)):
+        console = Console(record=True, width=COLUMNS + 2, file=io.StringIO(), force_terminal=True)
+        console.print(Text.from_ansi(f"$ kschedx {PICTURED}\n{out}"))
+        red, green, blue = theme.background_color
+        template = SVG.replace("{background}", f"rgb({red},{green},{blue})")
+        svg = console.export_svg(title="", theme=theme, code_format=template, unique_id=f"k{name}")
+        yield ROOT / f"docs/pages/assets/screen-{name}.svg", svg
+
+
+if __name__ == "__main__":
+    for path, svg in pictures():
+        path.write_text(svg, encoding="utf-8")

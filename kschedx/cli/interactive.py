@@ -231,7 +231,9 @@ class Why(App[None]):
                 table.add_row(*(text(cells[label]) for label in self._view.labels), key=row.name)
 
     def _tell(self) -> None:
-        """The chosen node's story."""
+        """The chosen node's story. A node that a fix added is gone when the fix is undone."""
+        if not any(row.name == self._chosen for row in self._view.rows):
+            self._chosen = ""
         if self._chosen:
             self.query_one("#story", Static).update(_joined(self._view.story(self._chosen, self._width)))
 

@@ -325,14 +325,14 @@ class Manifests:
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
         hint = ""
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
-            hint = "make its manifests first: kubectl kustomize FOLDER | kschedx why -"
+            hint = "this is a kustomization; render it: kubectl kustomize FOLDER | kschedx why -"
         elif foreign is not None:
-            controller = f"which pods come of {foreign.get('kind')} is known to its controller alone"
-            hint = _RENDERED.get(kind_and_group(foreign), f"{controller}: ask about those that it made")
+            controller = f"only the controller of {foreign.get('kind')} knows its pods"
+            hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
-        return InputError(f"no pod is in it, and nothing that makes one: {listed}", place=place, hint=hint)
+        return InputError(f"no pods or workloads in this file: {listed}", place=place, hint=hint)
 
 
 def named(target: str, written: Sequence[Written], namespace: str | None) -> list[Written]:

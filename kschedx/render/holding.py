@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from rich.text import Text
 
@@ -24,6 +24,9 @@ from kschedx.holding.model import (
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.render.terminal import fact_lines
 from kschedx.render.wording import Fact, count, listed
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 SHOWN = 3
 MOST_QUOTAS = 4
@@ -136,6 +139,7 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
             yield Fact(label="used by", items=tuple(used[:SHOWN]), rest=rest)
+    yield from _decision(kueue)
     if kueue.is_by_usage and kueue.waiting:
         turn = f"{kueue.waiting:,} wait; order: LocalQueue with the least usage, then priority, then age"
         yield Fact(label="turn", items=(turn,))
@@ -151,8 +155,48 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
     if kueue.ahead:
         more = len(kueue.ahead) - SHOWN
         yield Fact(label="ahead", items=(*kueue.ahead[:SHOWN], *([f"{more:,} more"] if more > 0 else [])))
+    if kueue.verdict is not None:
+        yield from remedy_facts(kueue.verdict)
     for fit in kueue.fits:
         yield Fact(label="admitted", items=(_fit(fit),))
+
+
+_NO_FLAVOR = "couldn't assign flavors to pod set"
+
+
+def _decision(kueue: Kueue) -> Iterator[Fact]:
+    """What Kueue's own rules come to, and what would change it."""
+    verdict = kueue.verdict
+    if verdict is None:
+        return
+    yield from decision_facts(verdict, [said.message for said in kueue.said])
+
+
+def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
+    """`known`: messages that are on the screen already."""
+    from kschedx.kueue.amounts import displayed  # only a cluster with Kueue needs it
+
+    message = verdict.head.message if verdict.head is not None else verdict.blocked
+    is_known = any(message == one or {message[:15], one[:15]} == {_NO_FLAVOR[:15]} for one in known)
+    if verdict.has_quota_now:
+        yield Fact(label="decision", items=("Kueue admits it as the cluster stands",))
+    elif message and not is_known:
+        yield Fact(label="decision", items=(message,))
+    if verdict.equal_to:
+        yield Fact(label="", items=(f"decided for {verdict.equal_to}, which is equal",))
+    for fr, amount in verdict.unseen:
+        told = f"{displayed(fr.resource, amount)} {fr.resource} in {fr.flavor}"
+        yield Fact(label="note", items=(f"{told} reserved by Workloads that are not in the snapshot",))
+    if verdict.victims:
+        names = [f"{one.workload} ({one.reason})" for one in verdict.victims]
+        rest = tuple(f"{len(names) - number:,} others" for number in range(len(names)))
+        yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
+
+
+def remedy_facts(verdict: Verdict) -> Iterator[Fact]:
+    for number, remedy in enumerate(verdict.remedies, start=1):
+        preempts = f" (preempts {listed(list(remedy.victims), SHOWN)})" if remedy.victims else ""
+        yield Fact(label="to admit" if number == 1 else "      or", items=(f"{remedy.title}{preempts}",), whole=True)
 
 
 def _taking(kueue: Kueue) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ def _follows(change: Change) -> str:
         if target.kind == "PersistentVolume" and change.create is None:
             return shell_comment(f"{change.by} makes {named} available by itself")
         if target.kind == "PersistentVolume":
-            return shell_comment(f"{change.by} has to make a volume: the events of the claim say why it has not")
+            return shell_comment(f"{change.by} has to create a volume; the events of the claim show why it has not")
         if target.kind == "PersistentVolumeClaim":
             return shell_comment(f"{named} is bound to it then")
         return shell_comment(f"{change.by} {'deletes' if change.delete else 'gives up'} {named} by itself")
@@ -226,7 +226,7 @@ def _made_elsewhere(manifest: Manifest) -> str:
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
         return "a volume like this, with where it is kept (csi, nfs, local, ...):"
     if str(manifest.get("provisioner")).startswith("<"):
-        return "a class like this, with the name of what makes its volumes:"
+        return "a class like this, with the name of its provisioner:"
     return ""
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
+from kschedx.explain.root_causes import root_causes
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Replicas
@@ -20,8 +21,11 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
+from kschedx.render.words.root_causes import root_cause_text
 
 SHOWN_REASONS = 6
+
+MOST_ROOT_CAUSES = 3
 
 
 def replicas_block(replicas: Replicas, width: int) -> list[Text]:
@@ -130,7 +134,10 @@ def headline_block(
 def because_block(diagnosis: Diagnosis, width: int) -> list[Text]:
     """Why no node fits; nothing where one does."""
     causes = () if diagnosis.feasible else because(diagnosis)
-    return labelled("because", SEPARATOR.join(causes), width) if causes else []
+    lines = labelled("because", SEPARATOR.join(causes), width) if causes else []
+    for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES]:
+        lines += labelled("" if lines else "because", root_cause_text(root), width)
+    return lines
 
 
 def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> list[Text]:
@@ -150,7 +157,7 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     taken = cycle.outcome is Outcome.GATED or any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard)
     if holding is not None and taken and (told := holder_text(holding, key)):
         is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
-        return f"{told}; once admitted {_then(diagnosis, ranking)}" if is_open else told
+        return f"{told}; once admitted {then_text(diagnosis, ranking)}" if is_open else told
     if holding is not None and holding.scheduler is not None:
         key = f"if kube-scheduler decided instead of {holding.scheduler.title}, {key}"
     if (bound := bound_by_hand(cycle)) is not None:
@@ -166,9 +173,9 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
-                return f"{key} is not in the queue, {_held(diagnosis)}; otherwise {_then(diagnosis, ranking)}"
+                return f"{key} is not in the queue, {_held(diagnosis)}; otherwise {then_text(diagnosis, ranking)}"
             held = f"held back by scheduling {noun} {listed(gates, SHOWN_NODES)}"
-            return f"{key} is gated, {held}; without the {noun} {_then(diagnosis, ranking)}"
+            return f"{key} is gated, {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             told = f"{key} is undecided: {could_reject(cycle.unheard)}"
             return f"{told}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else told
@@ -190,8 +197,8 @@ def _whatever_else(cycle: Cycle) -> str:
     return f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way. To see all reasons:"
 
 
-def _then(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
-    """What becomes of a gated pod once its gates are lifted."""
+def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
+    """What would become of a pod that is held back."""
     cycle = diagnosis.cycle
     return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it is unschedulable: {_why_not(diagnosis)}"
 

@@ -75,6 +75,10 @@ def why_lines(
     diagnosis = Diagnosis(explanation.cycle)
     if nodes:
         return _stories(diagnosis, nodes, width)
+    if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
+        from kschedx.render.lifecycle import lifecycle_screen  # most pods have none
+
+        return lifecycle_screen(explanation, width)
     return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
 
 

@@ -243,7 +243,7 @@ def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
     namespace with pods."""
     found = _found(snapshot, one)
     if isinstance(found, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
-        raise InputError(f"the pods of {one} would go with it, which is not worked out", hint="delete what makes them")
+        raise InputError(f"the pods of {one} would go with it, which is not worked out", hint="delete their controller")
     user = _user(snapshot, found)
     if user:
         raise InputError(f"{one} stays as long as it is used: {user}")

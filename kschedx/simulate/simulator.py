@@ -75,7 +75,10 @@ class Simulator:
 
     def waiting(self) -> list[int]:
         """Rows of the pods that wait, in the order of the queue."""
-        return self.queue.order(row for row in self.run.cluster.pods.pending if row not in self.unmade)
+        pods = self.run.cluster.pods
+        return self.queue.order(
+            row for row in pods.pending if row not in self.unmade and not pods.deletion_timestamps[row]
+        )
 
     def make(self, rows: Iterable[int]) -> None:
         """A controller makes pods, which wait from now on."""

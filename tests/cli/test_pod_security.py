@@ -122,8 +122,9 @@ def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
     both = kschedx("why", "-f", "both.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert (both.code, both.out.splitlines()[0]) == (1, "6 pods cannot be scheduled")
     document = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", "-o", "json", cwd=tmp_path)
-    assert (document.code, document.out) == (1, "")
-    assert 'pods "new-new" is forbidden: violates PodSecurity' in document.err
+    state = json.loads(document.out)["state"]
+    assert (document.code, state["name"], state["by"]) == (1, "Refused", "Pod Security")
+    assert 'pods "new-new" is forbidden: violates PodSecurity' in state["message"]
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def asked(tmp_path: Path, manifest: Manifest, *more: Manifest) -> tuple[int, str
         json.dumps({"kind": "List", "items": [node("n", allocatable={"cpu": "64", "pods": "9"}), *more]})
     )
     file.write_text(json.dumps(manifest))
-    ran = kschedx("why", str(file), "--snapshot", str(cluster))
-    return ran.code, ran.err
+    ran = kschedx("why", str(file), "--snapshot", str(cluster), columns=400)
+    return ran.code, ran.out
 
 
 @pytest.mark.parametrize(
@@ -210,8 +210,8 @@ def test_a_rollout(tmp_path: Path, limit: str, strategy: Manifest, code: int) ->
     ran = why(tmp_path)
     assert ran.code == code, ran.out
     if code:
-        assert 'Error creating: pods "web-new1" is forbidden: exceeded quota: q' in ran.err
-        assert "(the rollout stops, and the pods of the previous template stay)" in ran.err
+        assert 'Error creating: pods "web-new1" is forbidden: exceeded quota: q' in ran.out
+        assert "the rollout stops, and the pods of the previous template stay" in ran.out
 
 
 def replicas_of_before(number: int) -> list[Manifest]:
@@ -284,7 +284,7 @@ def test_a_claim_that_a_limit_range_refuses(tmp_path: Path) -> None:
     cluster(tmp_path, CLASS, limits)
     written(tmp_path, CLAIM, bare(WITH_CLAIM))
     said = "maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 8Gi"
-    assert why(tmp_path).err.endswith(f'persistentvolumeclaims "data" is forbidden: {said}\n')
+    assert f'because   persistentvolumeclaims "data" is forbidden: {said}\n' in why(tmp_path).out
 
 
 def test_a_refused_claim_that_no_pod_names_is_left_out(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_what_stands_between_a_workload_and_its_pod(tmp_path: Path, kind: str, c
     written(tmp_path, manifest)
     ran = why(tmp_path)
     assert ran.code == 1
-    assert said in ran.err
+    assert said in ran.out
 
 
 @pytest.mark.parametrize(("replicas", "room"), [(1, "0"), (3, "2")])

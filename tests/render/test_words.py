@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kschedx import findings
-from kschedx.explain.events import TEXTS, parse
+from kschedx.explain.events import explained, parse
 from kschedx.findings import (
     ClaimFacts,
     ClaimUnbound,
@@ -154,8 +154,8 @@ def test_every_finding_is_explained() -> None:
 
 def test_every_explanation_is_asked_for_by_something() -> None:
     ids = {kind.reason for kind in typing.get_args(findings.Finding)}
-    assert REASONS.keys() <= ids | {reason for _, reason in TEXTS}
-    assert {reason for _, reason in TEXTS if reason} <= REASONS.keys()
+    assert REASONS.keys() <= ids | explained()
+    assert explained() <= REASONS.keys()
 
 
 def test_explanations_are_sentences() -> None:

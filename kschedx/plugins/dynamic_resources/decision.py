@@ -28,6 +28,7 @@ from kschedx.findings import (
 )
 from kschedx.framework.interface import Handle, NotPreparedError, PostFilterResult
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts
+from kschedx.kube.device_expressions import language
 from kschedx.kube.devices import (
     MAX_ALTERNATIVES,
     AllocationMode,
@@ -57,6 +58,14 @@ from kschedx.kube.types import Node, NodeAllocatableResourceClaimStatus, Pod
 from kschedx.plugins.dynamic_resources import claims as extended_resources
 from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked, drawn
 from kschedx.plugins.dynamic_resources.claims import (
+    REASON_ALL_CLAIMS,
+    REASON_DEALLOCATED,
+    REASON_DELETED,
+    REASON_NO_RESOURCE,
+    REASON_STALE,
+    REASON_STILL,
+    REASON_UNAVAILABLE,
+    REASON_UNRESERVED,
     PodClaim,
     RefusalError,
     check_bindings,
@@ -81,7 +90,6 @@ from kschedx.plugins.dynamic_resources.pools import (
     published,
     slices,
 )
-from kschedx.plugins.dynamic_resources.selectors import names_in
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.columns import IntArray, TableRow, TableRows
 from kschedx.snapshot.devices import Devices
@@ -404,7 +412,7 @@ class _Account:
         )
 
     def _values(self, expressions: Sequence[str]) -> tuple[str, ...]:
-        names = {name for one in expressions for name in names_in(one)}
+        names = {name for one in expressions for name in language().names_in(one)}
         counted: Counter[str] = Counter()
         for one in self._of_class or self._search.devices:
             for name, attribute in one.device.attributes.items():
@@ -454,15 +462,6 @@ def _quantity(nano: int) -> str:
 
 
 # What is decided about a pod that uses devices: prepared once, then asked node by node.
-
-REASON_ALL_CLAIMS = "cannot allocate all claims"
-REASON_UNAVAILABLE = "resourceclaim not available on the node"
-REASON_STALE = "cannot schedule extended resource claim"
-REASON_NO_RESOURCE = "cannot fit resource"
-REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
-REASON_DELETED = "deletion of ResourceClaim completed"
-REASON_UNRESERVED = "ResourceClaim unreserved for PodGroup"
-REASON_STILL = "still not schedulable"
 
 _NO_ALLOCATION = unschedulable(REASON_ALL_CLAIMS)
 _UNAVAILABLE = unschedulable(REASON_UNAVAILABLE)
