@@ -10,6 +10,7 @@ from rich.text import Text
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
+from kschedx.explain.root_causes import root_causes
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Replicas
@@ -21,8 +22,11 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
+from kschedx.render.words.root_causes import root_cause_text
 
 SHOWN_REASONS = 6
+
+MOST_ROOT_CAUSES = 3
 
 
 def replicas_block(replicas: Replicas, width: int) -> list[Text]:
@@ -147,6 +151,11 @@ COMMAND = "$ "
 def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Why no node fits; nothing where one does."""
     return () if diagnosis.feasible else because(diagnosis)
+
+
+def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What lies behind the causes: a driver that does not run, a controller that fails."""
+    return tuple(root_cause_text(root) for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
 
 
 def event_text(cycle: Cycle, holding: Holding | None) -> str:

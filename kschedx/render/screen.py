@@ -25,6 +25,7 @@ from kschedx.render.outcome import (
     outcome_sentence,
     outcome_tone,
     replicas_block,
+    roots,
 )
 from kschedx.render.scores import SHOWN, matrices, node_rows, node_verdict_lines, ranking_block, tables
 from kschedx.render.terminal import (
@@ -118,6 +119,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
             *(note.text for note in explanation.notes if note.id == "runs-already"),
         ),
         because=causes(diagnosis),
+        roots=roots(diagnosis),
         facts=tuple(holding_facts(explanation.holding, cycle)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
@@ -149,6 +151,7 @@ def _head(explanation: Explanation, view: View, width: int, limit: int | None, *
         [
             *headline_lines(view, width),
             *labelled_all("because", view.because, width),
+            *(row for root in view.roots for row in labelled("" if view.because else "because", root, width)),
             *(row for fact in facts for row in fact_lines(fact, width)),
             *fix_lines(view.fixes, view.no_fix, width, limit),
             *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),

@@ -93,6 +93,8 @@ class View(Struct, frozen=True, kw_only=True):
     """Sentences below the headline."""
     because: tuple[str, ...] = ()
     """Causes, the commonest first."""
+    roots: tuple[str, ...] = ()
+    """What lies behind the causes, a sentence each."""
     facts: tuple[Fact, ...] = ()
     fixes: tuple[Fix, ...] = ()
     no_fix: str = ""

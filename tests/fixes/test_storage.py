@@ -57,7 +57,7 @@ def titles(*objects: Manifest) -> list[str]:
         (
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
             [
-                "delete and recreate claim default/data with class standard",
+                "delete and recreate claim default/data with class standard instead of standart",
                 "create storage class standart",
             ],
         ),
@@ -66,13 +66,17 @@ def titles(*objects: Manifest) -> list[str]:
                 claim("data", storage_class="premium"),
                 storage_class("standard", provisioner=DRIVER, metadata={"annotations": IS_DEFAULT}),
             ],
-            ["delete and recreate claim default/data with class standard", "create storage class premium"],
+            [
+                "delete and recreate claim default/data with class standard instead of premium",
+                "create storage class premium",
+            ],
         ),
         # volumes that are gone or too small
         ([claim("data", volume="gone")], ["restore volume gone"]),
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [
+                "lower the request of claim default/data to 5Gi",
                 "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
             ],
         ),

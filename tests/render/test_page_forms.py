@@ -134,4 +134,4 @@ def test_a_simulation_as_markdown() -> None:
     assert told.startswith("## ✗ 1 of 2 pods are scheduled, 1 stays pending\n")
     assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in told
     assert re.search(r"^\| a \| 0\S* of \S+ → ", told, re.MULTILINE)
-    assert "| default/big | 0/1 nodes are available: 1 Insufficient cpu." in told
+    assert "0/1 nodes are available: 1 Insufficient cpu." in told

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.metadata import version
 
 from msgspec.structs import replace
 
-from kschedx import __version__
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.ranking import ranking
@@ -58,7 +58,7 @@ def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Pa
             ("kube-scheduler", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"),
             ("cluster", source.text),
             ("taken", source.taken),
-            ("kschedx", __version__),
+            ("kschedx", version("kschedx")),
         ),
     )
 

@@ -138,6 +138,7 @@ def _items(section: Items) -> Iterator[str]:
         told = [f"**{plain(label)}** {plain(text)}" for label, text in detail.facts if label]
         told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
+        told += [f"**event** {plain(detail.event)}"] if detail.event else []
         title = f"{_MARKS[Tone(str(row[0]))]}{plain(str(row[2]))}"
         rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(told)))
     yield from table((section.noun, *(plain(column.label) for column in section.columns), "details"), rows)

@@ -205,7 +205,7 @@ def page_of(
             headline=visible(view.headline),
             tone=view.tone,
             details=tuple(map(visible, view.details)),
-            because=tuple(map(visible, view.because)),
+            because=tuple(map(visible, (*view.because, *view.roots))),
             facts=_facts(view.facts),
             fixes=tuple(map(_fix, view.fixes)),
             no_fix=visible(view.no_fix),

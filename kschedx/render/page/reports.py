@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
 
 from rich.text import Text
 
-from kschedx import __version__
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
@@ -67,7 +67,7 @@ MOST_STORIES = 40
 def footer(snapshot: Snapshot | None = None, command: str = "") -> tuple[tuple[str, str], ...]:
     """What a citation needs."""
     source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
-    return (("command", command), *source, ("kschedx", __version__))
+    return (("command", command), *source, ("kschedx", version("kschedx")))
 
 
 # --- pending pods
