@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.controllers.workloads import Workload
+from kschedx.controllers.workloads import Manifest
 from kschedx.kube.scalars import scaled
-from kschedx.simulate.changes import Manifest
 
 _QUARTER = "25%"
 
@@ -70,20 +69,6 @@ class NoRollout(Struct, frozen=True, kw_only=True):
 
 
 UpdateStrategy: TypeAlias = "RollingUpdate | StatefulSetUpdate | DaemonSetUpdate | NoRollout"
-
-
-class Rollout(Struct, frozen=True, kw_only=True):
-    """What is about to be replaced."""
-
-    workload: Workload
-    strategy: UpdateStrategy
-    old: tuple[str, ...]
-    """Pods of the template before, `namespace/name`."""
-    new: tuple[str, ...] = ()
-    """Those that take their place; a StatefulSet's have `NEXT` behind their names until then."""
-
-
-NEXT = "~next"
 
 
 def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> UpdateStrategy:

@@ -172,6 +172,11 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
     )
 
 
+def says(stored: object, written: object) -> bool:
+    """Whether applying what is written to what is stored changes nothing."""
+    return _says(stored, written, is_cut=False)
+
+
 def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bool:
     """What is written is in what is stored, as far as that was kept; amounts may be written in another way."""
     if isinstance(written, dict):

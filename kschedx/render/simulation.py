@@ -8,6 +8,7 @@ from typing import assert_never
 from msgspec import Struct
 from rich.text import Text
 
+from kschedx.controllers.manager import Rollout
 from kschedx.controllers.update_strategy import (
     DaemonSetUpdate,
     NoRollout,
@@ -31,7 +32,6 @@ from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.fit import Fit
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.rollout import RolloutResult
 from kschedx.simulate.simulation import PODS, NodeUse, Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
 
@@ -70,7 +70,7 @@ def _effects(simulation: Simulation) -> Iterator[str]:
         yield f"{which}{'; '.join(parts)}"
 
 
-def rollout_text(found: RolloutResult) -> str:
+def rollout_text(found: Rollout) -> str:
     """How far it came, and in what bounds."""
     name = found.workload.reference
     if isinstance(found.strategy, NoRollout):
