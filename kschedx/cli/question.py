@@ -331,7 +331,7 @@ def cluster_after_changes(
     tell_foreign(question.changes)
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
-    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked).simulation()
+    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, held=theirs).simulation()
     for drained in done.drained:
         if not drained.is_done:
             typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)

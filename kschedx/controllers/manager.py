@@ -9,7 +9,7 @@ concerns are synced: everything else stays as it was read.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
@@ -115,6 +115,8 @@ class Managed(Struct, kw_only=True):
     """A Deployment before its number of replicas changed, as long as its controller has not scaled it."""
     count: int | None = None
     """Replicas of a workload whose manifest is not known."""
+    like: Pod | None = None
+    """The pod of the template, where it has been admitted."""
     rollout: Rollout | None = None
     replaced_rows: set[int] = field(default_factory=set)
     """The rows that the rollout replaces."""
@@ -132,9 +134,17 @@ class State(Struct, kw_only=True):
 class Manager:
     """The controllers of the workloads that something has touched."""
 
-    def __init__(self, cluster: Cluster, setup: Setup, *, known: Mapping[Workload, Manifest] = {}) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        setup: Setup,
+        *,
+        known: Mapping[Workload, Manifest] = {},
+        held: Collection[Workload] = (),
+    ) -> None:
         """`known` are manifests before somebody applied others, of workloads of which the cluster has the others
-        already."""
+        already. The controllers of workloads that are `held` do nothing."""
+        self._held = held
         self._cluster = cluster
         self._setup = setup
         self._known = known
@@ -164,10 +174,9 @@ class Manager:
         """Rows of the pods that each rollout created."""
         return [{*one.created} for one in self._managed.values() if one.rollout is not None] + self._ended_rows
 
-    def created(self, workload: Workload) -> list[int]:
-        """Rows of the pods that its controller created and that are there."""
+    def rollout_of(self, workload: Workload) -> Rollout | None:
         managed = self._managed.get(workload)
-        return [] if managed is None else [row for row in managed.created if row not in self._cluster.deleted]
+        return None if managed is None else managed.rollout
 
     def outdated(self, workload: Workload) -> list[int]:
         """Rows of its pods that still have an older template."""
@@ -204,8 +213,9 @@ class Manager:
 
     # --- changes
 
-    def apply(self, manifest: Manifest) -> None:
-        """Store a workload's manifest; its controller acts on it from the next sync on. Raises `InputError`."""
+    def apply(self, manifest: Manifest, *, like: Pod | None = None) -> None:
+        """Store a workload's manifest; its controller acts on it from the next sync on. `like` is the pod of its
+        template, where somebody has admitted it already. Raises `InputError`."""
         workload = workloads.workload_of(manifest)
         known = self._known.get(workload) or workloads.manifest_of(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
@@ -217,18 +227,22 @@ class Manager:
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._lets_in(workload, manifest, wanted):
             return
+        if workload in self._held:
+            self._keep(workload, manifest)
+            return
         if known is not None and not is_new and says(known.get("spec"), manifest.get("spec")):
             self._keep(workload, manifest)
             if len(rows) >= wanted and workload.kind != "DaemonSet":
                 return
         managed = self._manage(workload, known)
+        managed.like = None if workload.kind == "StatefulSet" else like
         self._keep(workload, manifest)
         if is_new:
             managed.before = known
             managed.outdated = {*self.members(workload)} - self._with_template(workload, manifest)
         if workload.kind == "Deployment" and known is not None and not is_new:
             managed.scaled_from = deployment_spec(known, workloads.wanted_replicas(known))
-        elif managed.rollout is not None:
+        if not is_new and managed.rollout is not None:
             managed.rollout.strategy = strategy_of(manifest, wanted, known)
         if is_new and rows:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
@@ -265,6 +279,21 @@ class Manager:
         if not is_outdated and not is_known:
             del self._managed[workload]
         return is_outdated
+
+    def create_rest(self, workload: Workload, count: int) -> None:
+        """Create pods that the controller of a workload creates only after others are ready, as they will be."""
+        managed, snapshot = self._managed[workload], self._cluster.snapshot
+        manifest = workloads.manifest_of(snapshot, workload)
+        if manifest is None:
+            return
+        if workload.kind == "StatefulSet":
+            pods = self._ordinals(managed)
+            spec = stateful_set_spec(manifest, managed.before)
+            lacks = [one for one in spec.ordinals if one not in pods or not pods[one].is_updated]
+            cluster, made = workloads.pods_of_ordinals(snapshot, self._setup, manifest, lacks[-count:])
+        else:
+            cluster, made = self._more_of(managed, manifest, ())(snapshot, count)
+        managed.created += self._cluster.create(cluster, made)
 
     # --- syncs
 
@@ -490,6 +519,9 @@ class Manager:
         """Makes more pods of a manifest, or without one more like those that are there."""
 
         def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, list[Pod]]:
+            if manifest is not None and managed.like is not None:
+                make = workloads.copy_pod if managed.rollout is not None else workloads.one_or_copies
+                return make(snapshot, managed.like, count)
             if manifest is not None:
                 return workloads.new_pods(snapshot, self._setup, manifest, count, ())
             return workloads.copy_pod(snapshot, snapshot.pods[rows[-1]], count) if rows else (snapshot, [])
@@ -531,7 +563,7 @@ class Manager:
             return False
         found = self._admitted(cluster, made, snapshot)
         if found.refused:
-            self._refuse(managed, len(found.refused), found.refusal)
+            self._refuse(managed, len(found.refused), found.refusal, tuple(pod.key for pod in found.refused))
         self.refused_claims |= found.claims
         rows = self._cluster.create(found.snapshot, found.made) if found.made else []
         managed.created += rows
@@ -539,11 +571,13 @@ class Manager:
             managed.outdated |= {*rows}
         return bool(rows)
 
-    def _refuse(self, managed: Managed, count: int, refusal: str) -> None:
+    def _refuse(self, managed: Managed, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
         if managed.rollout is not None and managed.replaced_rows - self._cluster.deleted:
             managed.rollout.refusal = refusal
         else:
-            self.refused[managed.workload] = RefusedReplicas(workload=managed.workload, number=count, refusal=refusal)
+            workload = managed.workload
+            refused = RefusedReplicas(workload=workload, number=count, refusal=refusal, pods=pods)
+            self.refused[workload] = refused
 
     def _admitted(self, cluster: Snapshot, made: Sequence[Pod], before: Snapshot) -> AdmittedPods:
         """The pods that ResourceQuotas, LimitRanges, and Pod Security let in, in a cluster whose quotas count them."""

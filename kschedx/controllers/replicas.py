@@ -35,6 +35,8 @@ class RefusedReplicas(Struct, frozen=True, kw_only=True):
     number: int
     refusal: str
     """Why the first of them is refused, in its controller's words."""
+    pods: tuple[str, ...] = ()
+    """`namespace/name`, as far as they have names."""
 
 
 def admit_pods(

@@ -274,6 +274,13 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[P
     return snapshot, made
 
 
+def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[Pod]]:
+    """The pod itself where one is wanted and its name is not taken, else copies of it. The cluster has its claims."""
+    if count == 1 and pod.key not in snapshot.pods.rows:
+        return snapshot, [pod]
+    return copy_pod(snapshot, pod, count)
+
+
 def rename_pod(pod: Pod, name: str) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, name=name))
 

@@ -28,6 +28,8 @@ SHOWN_REASONS = 6
 def replicas_block(replicas: Replicas, width: int) -> list[Text]:
     """How many of them can be placed, and where."""
     mark, style = ("✓ ", GOOD) if replicas.fits else ("✗ ", BAD)
+    if replicas.fits and replicas.undecided:
+        mark, style = "? ", BOLD
     lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     nodes = Counter(replicas.placed.values()).most_common()
     short = short_names([name for name, _ in nodes])
@@ -53,7 +55,9 @@ def replicas_sentence(replicas: Replicas) -> str:
     asked, placed = replicas.asked, len(replicas.placed)
     which = f"the {asked:,} replicas that it lacks" if replicas.running else f"{asked:,} replicas"
     if replicas.fits:
-        told = f"{'both' if asked == 2 else f'all {asked:,}'} {which.partition(f'{asked:,} ')[2]} can be placed"
+        every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
+        told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be placed"
+        told += f"; {replicas.undecided}" if replicas.undecided else ""
     elif not placed:
         told = f"none of {which} can be placed"
     elif replicas.pending:
@@ -63,8 +67,8 @@ def replicas_sentence(replicas: Replicas) -> str:
     if replicas.refused:
         told += f", {len(replicas.refused):,} are refused by the API server"
     if replicas.replaced:
-        before = f"{count(replicas.replaced, 'pod')} of the template before"
-        told += f", in place of {before}" if replicas.fits else f", and the rollout stops: it replaces {before}"
+        before = f"{count(replicas.replaced, 'pod')} of the previous template"
+        told += f", in place of {before}" if replicas.fits else f", and the rollout stalls: it replaces {before}"
     return f"{replicas.workload}: {told}"
 
 

@@ -76,27 +76,28 @@ def rollout_text(found: Rollout) -> str:
     if isinstance(found.strategy, NoRollout):
         return f"{name}: {_kept(found.strategy)}"
     if found.is_done:
-        every = "its pod is" if found.old == 1 else f"all {found.old:,} pods are"
-        return f"rollout of {name}: {every} replaced, {strategy_text(found.strategy)}"
-    waits = f"{count(found.waiting, 'new pod')} {'finds' if found.waiting == 1 else 'find'} no node"
+        return f"rollout of {name} completes: {count(found.old, 'pod')} replaced ({strategy_text(found.strategy)})"
+    waits = f"{count(found.waiting, 'new pod')} {'fits' if found.waiting == 1 else 'fit'} no node"
     if found.refusal:
-        waits = f"the API server refuses the next: {found.refusal}"
+        waits = f"the API server refuses the next pod: {found.refusal}"
     elif not found.waiting:
-        waits = "a pod that has no node has to be deleted by hand first"
+        waits = "a pod is not ready; delete it first"
     replaced = f"{found.replaced:,} of {count(found.old, 'pod')} replaced"
-    return f"rollout of {name} stops: {replaced}, {waits}; {strategy_text(found.strategy)}"
+    return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(found.strategy)})"
 
 
 def strategy_text(strategy: UpdateStrategy) -> str:
     """What is assumed of how pods are replaced."""
     match strategy:
+        case RollingUpdate(is_recreate=True):
+            return "strategy Recreate"
         case RollingUpdate(surge=surge, unavailable=unavailable):
-            return f"at most {surge:,} too many and {unavailable:,} too few at a time"
+            return f"maxSurge {surge:,}, maxUnavailable {unavailable:,}"
         case StatefulSetUpdate(partition=partition, unavailable=unavailable):
-            kept = f", those below {partition:,} keep their template" if partition else ""
-            return f"{unavailable:,} at a time from the highest ordinal down{kept}"
+            kept = f", partition {partition:,}" if partition else ""
+            return f"from the highest ordinal, {unavailable:,} at a time{kept}"
         case DaemonSetUpdate(surge=surge, unavailable=unavailable):
-            return f"with one pod more on {surge:,} nodes" if surge else f"on {count(unavailable, 'node')} at a time"
+            return f"maxSurge {surge:,}" if surge else f"maxUnavailable {unavailable:,}"
         case NoRollout():
             return _kept(strategy)
         case _:
@@ -106,11 +107,11 @@ def strategy_text(strategy: UpdateStrategy) -> str:
 def _kept(strategy: NoRollout) -> str:
     match strategy.why:
         case NoRolloutReason.ON_DELETE:
-            return "OnDelete: its pods keep the template before until somebody deletes them"
+            return "updateStrategy OnDelete: its pods keep the previous template until you delete them"
         case NoRolloutReason.PAUSED:
-            return "its rollout is paused: its pods keep the template before"
+            return "its rollout is paused: its pods keep the previous template"
         case NoRolloutReason.NO_CONTROLLER:
-            return "its pods keep the template before: its controller replaces none"
+            return "its pods keep the previous template until you delete them"
         case _:
             assert_never(strategy.why)
 

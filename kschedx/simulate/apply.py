@@ -412,7 +412,7 @@ class ClusterChanges:
 
     def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
         """Quotas count pods that nobody refuses, or count them no more."""
-        if pods and self.snapshot.of(ResourceQuota):
+        if pods and bool(self.snapshot.of(ResourceQuota)):
             quotas = Ledger(self.snapshot, self._setup.release)
             for pod in pods:
                 if came:

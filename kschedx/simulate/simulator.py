@@ -59,8 +59,10 @@ class Simulator:
         options: SimulationOptions,
         *,
         known: Mapping[Workload, Manifest] = {},
+        held: Collection[Workload] = (),
     ) -> None:
-        """`known` are manifests of workloads before the ones that the snapshot has."""
+        """`known` are manifests of workloads before the ones that the snapshot has; the controllers of those that are
+        `held` do nothing."""
         self.base = snapshot
         """The cluster as it was read."""
         self.start = snapshot
@@ -80,10 +82,12 @@ class Simulator:
         self._run = self.queue.scheduler_run
         self._by_name: tuple[Run, Pick] | None = None
         self._lots = None if options.seed is None else pick_by_lot(options.seed)
-        self.manager = Manager(self, setup, known=known)
+        self.manager = Manager(self, setup, known=known, held=held)
         self.drained: list[DrainResult] = []
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another, to the cluster as it was then."""
+        self.first_row = 0
+        """The first row of pods that a question created."""
         self.first_step = 0
         """The steps before it were taken before the last change by hand."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.controllers.workloads import Manifest, Workload
+from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.simulate.apply import ClusterChanges
@@ -52,14 +52,15 @@ def change_cluster(
     namespace: str,
     *,
     asked: AskedPods | None = None,
-    known: Mapping[Workload, Manifest] = {},
+    held: Collection[Workload] = (),
 ) -> ChangedCluster:
     """The cluster with all changes, in their order. Before a drain, what the changes created is scheduled, but for what
-    is `asked` about; after it, what it evicts. A rollout is over before the next change.
+    is `asked` about; after it, what it evicts. A rollout is over before the next change. The controllers of workloads
+    that are `held` do nothing.
 
     Raises `InputError` for the first change that cannot be made.
     """
-    simulator = Simulator(snapshot, setup, options, known=known)
+    simulator = Simulator(snapshot, setup, options, held=held)
     by_hand = ClusterChanges(simulator, namespace)
     changed = ChangedCluster(simulator=simulator, by_hand=by_hand, changes=tuple(wanted))
     for is_drain, some in groupby(changed.changes, key=lambda change: change.verb is ChangeVerb.DRAIN):
@@ -84,13 +85,14 @@ def settled(
     namespace: str,
     *,
     asked: AskedPods | None = None,
+    held: Collection[Workload] = (),
 ) -> ChangedCluster:
     """The cluster after changes, with everything scheduled that they created and evicted, but for what is `asked`
     about.
 
     Raises `InputError` for the first change that cannot be made.
     """
-    changed = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked)
+    changed = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, held=held)
     changed.simulator.settle_made(changed.asked(asked))
     return changed
 

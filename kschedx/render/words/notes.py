@@ -398,7 +398,13 @@ def question_note_text(note: QuestionNote) -> str:
     match note:
         case ForeignWorkload():
             kind = f"{note.kind} ({note.group})"
-            return f"{kind} is no kind of Kubernetes' own: judged by its template at {note.path}, as it is"
+            if note.count is None:
+                told = "one pod of its template is explained; replicas are not counted"
+            elif note.is_exact:
+                told = f"{count(note.count, 'pod')} of its template at {note.path}"
+            else:
+                told = f"{count(note.count, 'pod')} with what {note.path} says; its operator may add to them"
+            return f"{kind} is a custom resource: {told}"
         case RunsAlready(node=node):
             return f"it runs on {node}; this is as if it were scheduled now"
         case ManifestLeftOut(source=source, why=why):
