@@ -284,7 +284,11 @@ def explained(
     is_alone = wanted.alone or len(queue) == 1
     if wanted.alone or (is_alone and workload is None):
         return explain(admit(clusters.applied), setup, question.autoscaling, question.provisioning)
+    import msgspec
+
     from kschedx.controllers.workloads import has_new_template, has_replicas
+    from kschedx.framework.cycle import Outcome
+    from kschedx.inquiry.explanation import Replicas
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a pod by itself needs no queue
 
     is_counted = not isinstance(found, Pod) and found.count is not None
@@ -299,11 +303,17 @@ def explained(
     if isinstance(own, BoundPods):
         return own.explanation
     state = gathering.state(own)
-    if not is_alone or not state.is_single or own.undecided:
+    if not is_alone or not state.is_only(own.subject.pod.key) or own.undecided:
         return gathering.place().explain(own, question.autoscaling, question.provisioning)
     if state.pods and state.pods[0] in clusters.applied.pods.rows:
         return explain(stored(clusters.applied, state.pods[0]), setup, question.autoscaling, question.provisioning)
-    return explain(own.subject, setup, question.autoscaling, question.provisioning)
+    made = explain(own.subject, setup, question.autoscaling, question.provisioning)
+    if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
+        return made
+    lacks_nothing = Replicas(
+        workload=own.workload.reference, wanted=state.wanted, running=state.running, placed={}, pending=()
+    )
+    return msgspec.structs.replace(made, replicas=lacks_nothing)
 
 
 def _before(
@@ -337,17 +347,21 @@ def _daemon_set(
 ) -> int:
     """The nodes of a DaemonSet, after the others of `queue` have theirs."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
-    from kschedx.inquiry.manifests import title
+    from kschedx.inquiry.manifests import key_of, title
 
     name = title(found.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
-    if len(queue) > 1:
+    if len(queue) > 1 or (found.workload is not None and key_of(found.workload) in clusters.before.workloads):
         from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
 
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
         own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))
         if isinstance(own, ReplicaGroup):
-            answer = gathering.place().daemon_set(own)
+            from msgspec.structs import replace
+
+            together = gathering.place()
+            answer = together.daemon_set(own) if len(queue) > 1 else answer
+            answer = replace(answer, rollout=together.rollout(own))
 
     def screen(wide: bool) -> None:
         from kschedx.render.subjects import print_daemon_set

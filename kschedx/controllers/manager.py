@@ -92,6 +92,10 @@ class Rollout(Struct, kw_only=True):
     def is_done(self) -> bool:
         return self.replaced == self.old and not self.waiting and not self.refusal
 
+    @property
+    def stalls(self) -> bool:
+        return not self.is_done and not isinstance(self.strategy, NoRollout)
+
     def to_dict(self) -> dict[str, object]:
         return {
             "workload": self.workload.reference,

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_sets import home_node
-from kschedx.controllers.manager import wanted_at_a_time
+from kschedx.controllers.manager import Rollout, wanted_at_a_time
 from kschedx.controllers.replicas import admit_pods
 from kschedx.controllers.update_strategy import NoRollout, StatefulSetUpdate
 from kschedx.controllers.workloads import Owners, Workload
@@ -201,6 +201,7 @@ class GroupState(Struct, frozen=True, kw_only=True):
     running: int = 0
     replaced: int = 0
     """Pods of older templates that a rollout replaces."""
+    has_ordinals: bool = False
     rest: int = 0
     """How many of `pods` their controller has not created."""
     kept: Mapping[str, str] = {}
@@ -208,10 +209,10 @@ class GroupState(Struct, frozen=True, kw_only=True):
     refused: tuple[str, ...] = ()
     refusal: str = ""
 
-    @property
-    def is_single(self) -> bool:
-        """Whether it is one pod at most, by itself."""
-        return len(self.pods) <= 1 and not self.replaced and not self.refused
+    def is_only(self, pod: str) -> bool:
+        """Whether it is at most one pod by itself, of a StatefulSet this one."""
+        is_alone = len(self.pods) <= 1 and not self.replaced and not self.refused
+        return is_alone and (not self.has_ordinals or self.pods in ((), (pod,)))
 
 
 def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
@@ -255,6 +256,7 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
         wanted=wanted + (refused.number if refused is not None and workload.kind == "DaemonSet" else 0),
         running=len(running),
         replaced=0 if rollout is None else rollout.old,
+        has_ordinals=workload.kind == "StatefulSet",
         rest=0 if workload.kind == "DaemonSet" else len(missing),
         kept=kept,
         refused=names,
@@ -303,6 +305,12 @@ class Together:
         assert group.workload is not None, "a DaemonSet is one"
         subject = replace(group.subject, snapshot=self._simulation.run.cluster.frozen(), first=None)
         return explain_daemon_set(group.workload.key, subject, self._setup)
+
+    def rollout(self, group: ReplicaGroup) -> Rollout | None:
+        """How far the pods of its older templates are replaced; None where there are none."""
+        if group.workload is None:
+            return None
+        return self._simulation.simulator.manager.rollout_of(group.workload)
 
     def waiting(self, group: ReplicaGroup) -> Sequence[tuple[str, ...]]:
         """A DaemonSet's pods that found no room on their nodes, by what keeps them out."""
@@ -363,7 +371,8 @@ class Together:
     ) -> Explanation:
         """The story of the pod that says most about its group, as of when it was decided about. Raises
         `UndecidableError`, and `NotAdmittedError` where the API server takes none of its pods."""
-        if not self.nodes(group) and group.workload is not None:
+        is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
+        if is_refused and group.workload is not None:
             hint = (
                 "the rollout stalls, and the pods of the previous template stay" if self.state(group).replaced else ""
             )

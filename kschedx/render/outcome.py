@@ -53,6 +53,8 @@ def replicas_sentence(replicas: Replicas) -> str:
     if replicas.kubelet:
         return f"{replicas.workload}: {_of_kubelet(replicas)}"
     asked, placed = replicas.asked, len(replicas.placed)
+    if not asked:
+        return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
     which = f"the {asked:,} replicas that it lacks" if replicas.running else f"{asked:,} replicas"
     if replicas.fits:
         every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")

@@ -46,8 +46,7 @@ def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
     for text in told[:most]:
         lines += paragraph(text, width, first="  ", indent=4, style=DIM)
     for one in sorted(simulation.rolled_out, key=lambda one: one.is_done)[:most]:
-        stops = not one.is_done and not isinstance(one.strategy, NoRollout)
-        lines += paragraph(rollout_text(one), width, first="  ", indent=4, style=BAD if stops else DIM)
+        lines += paragraph(rollout_text(one), width, first="  ", indent=4, style=BAD if one.stalls else DIM)
     left = max(len(told) - most, 0) + max(len(simulation.rolled_out) - most, 0)
     return lines + (paragraph(f"{count(left, 'more effect')}: -o json has all", width, first="  ") if left else [])
 

@@ -19,6 +19,7 @@ from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
 from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityFix, TakenByNamespace
 from kschedx.render import terminal
 from kschedx.render.fixes import command_lines, fixes_block
+from kschedx.render.simulation import rollout_text
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -58,10 +59,13 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         parts = [f"fits on {share}the {count(meant, 'node')} that it is for"]
         parts += [f"waits on {waiting:,}"] if waiting else []
         parts += [f"leaves out {aside:,}"] if aside else []
+        parts += ["and its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     else:
         parts = [f"is for none of the {total:,} nodes" if total > 1 else "is not for the only node"]
     mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
     lines = paragraph(f"DaemonSet {answer.name} {', '.join(parts)}", width, first=mark, style=style or BOLD)
+    if answer.rollout is not None:
+        lines += paragraph(rollout_text(answer.rollout), width, first="  ", indent=4)
     if answer.diagnosis.stops:
         return [*lines, *_stopped(answer, width)]
     if not meant:
