@@ -17,9 +17,9 @@ NAME = "kubectl-kschedx"
 PLATFORM = re.compile(r".*-(?P<os>[a-z]+)-(?P<arch>[a-z0-9_]+)\.tar\.gz")
 
 DESCRIPTION = """\
-Runs a pod through the whole scheduling framework and shows every plugin's
-verdict on every node, the scores, what preemption would do, and which change
-was tried and leads to a node. Reads the cluster, or files; never writes.
+Runs a pod through the complete scheduling framework and shows each plugin's
+verdict per node, the scores, preemption, and fixes that were tried. Reads the
+cluster or files, and never writes.
 """
 CAVEATS = """\
 For completion, kubectl looks for a program next to the plugin:
@@ -35,7 +35,7 @@ def manifest(version: str, url: str, archives: Sequence[Path]) -> dict[str, obje
         "metadata": {"name": "kschedx"},
         "spec": {
             "version": f"v{version}",
-            "shortDescription": "Explain kube-scheduler: why a pod goes to that node, or to none",
+            "shortDescription": "Explain why a pod is Pending or where it runs",
             "description": DESCRIPTION,
             "caveats": CAVEATS,
             "platforms": [_platform(url, archive) for archive in sorted(archives)],

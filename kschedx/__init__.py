@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypedDict
 # loading a subpackage sets it as an attribute here: done now, before the function of the same name is defined
 import_module("kschedx.explain")
 import_module("kschedx.simulate")
+import_module("kschedx.kueue")
 
 __version__ = "0.1.0"
 
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.run import Autoscaling
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.kueue.document import Admissions
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
-__all__ = ["Snapshot", "__version__", "autoscale", "deschedule", "explain", "fit", "load", "simulate"]
+__all__ = ["Snapshot", "__version__", "autoscale", "deschedule", "explain", "fit", "kueue", "load", "simulate"]
 
 
 def __getattr__(name: str) -> object:
@@ -88,7 +90,7 @@ def explain(
 
     ask = None
     if extenders is not None:
-        from kschedx.inquiry.extenders import asking
+        from kschedx.extenders.client import asking
 
         ask = asking(extenders)
     return explain_pod(
@@ -98,6 +100,32 @@ def explain(
         admission_plugins=texts(admission_plugins, "admission_plugins"),
         without_unknown_plugins=boolean(without_unknown_plugins, "without_unknown_plugins"),
         ask=ask,
+    )
+
+
+def kueue(
+    snapshot: Snapshot,
+    *,
+    config: Mapping[str, object] | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    version: str = "0.19.2",
+    now: str | None = None,
+) -> Admissions:
+    """Which of Kueue's Workloads get quota, cycle after cycle, until nothing changes any more.
+
+    `config` is Kueue's Configuration, `feature_gates` are gates that differ from the defaults of `version`. `now` is
+    the time of the first cycle (RFC 3339); without it, the time of the snapshot. Nothing finishes during the run, and
+    an admission check stays in the state that it has.
+
+    Raises `errors.InputError` for input that cannot be used.
+    """
+    from kschedx.kube.decoding import mapping, text
+    from kschedx.kueue.run import admit
+    from kschedx.kueue.settings import resolve
+
+    settings = resolve(None if config is None else mapping(config, "config"), feature_gates)
+    return admit(
+        _snapshot(snapshot), settings, version=text(version, "version"), now=None if now is None else text(now, "now")
     )
 
 

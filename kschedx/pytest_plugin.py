@@ -27,7 +27,7 @@ WIDTH = 120
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kschedx", "placement rules (kschedx)")
-    group.addoption(UPDATE, action="store_true", help="write expected placements anew; read the difference")
+    group.addoption(UPDATE, action="store_true", help="write expected placements again; read the difference")
 
 
 class Placement:

@@ -42,6 +42,7 @@ ORDER = (
     "explain",
     "autoscaler",
     "karpenter",
+    "kueue",
     "holding",
     "controllers",
     "simulate",
@@ -84,6 +85,7 @@ ONLY_IN = {
         "holding",
         "inquiry",
         "karpenter",
+        "kueue",
         "legacy",
         "plugin",
         "plugins",
@@ -332,7 +334,6 @@ def told(pod):
 
 LONGEST = 800
 LONGER = {
-    "apiserver/validation.py": "what an API server refuses in a pod",
     "explain/notes.py": "a struct for each note",
 }
 """Modules of more lines, and why they are not divided."""
@@ -481,7 +482,7 @@ RARELY_NEEDED = (
     "re2",
     "urllib.request",
     "http.client",
-    "kschedx.inquiry.extenders",
+    "kschedx.extenders.client",
     "kschedx.autoscaler",
     "kschedx.cel",
     "kschedx.render.autoscaler",

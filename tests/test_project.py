@@ -14,10 +14,13 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from kschedx.render.words import REASON_IDS
+from kschedx.render.words.guides import GUIDES
 from tests.test_architecture import IMPORTS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SETUP = (ROOT / "docs/pages/contributing/setup.md").read_text(encoding="utf-8")
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCKS = ("requirements.lock", "requirements-dev.lock", ".ci/requirements-binary.lock")
 
@@ -50,8 +53,8 @@ def command(name: str) -> str:
     return found[1]
 
 
-def test_the_readme_gives_a_reason_for_each_dependency_and_no_other() -> None:
-    section = README.partition("## Dependencies\n")[2].partition("\n## ")[0]
+def test_the_docs_give_a_reason_for_each_dependency_and_no_other() -> None:
+    section = SETUP.partition("## Dependencies\n")[2].partition("\n## ")[0]
     reasons = re.findall(r"^\| `([\w-]+)` \| (\S.*) \|$", section, re.MULTILINE)
     assert sorted(name for name, _ in reasons) == sorted(dependencies())
 
@@ -116,26 +119,45 @@ def test_a_command_of_the_readme_names_files_that_are_there(name: str) -> None:
     assert not [file for file in files if not (ROOT / file).exists()]
 
 
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-SPANS = sorted(set(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", CONTRIBUTING, flags=re.DOTALL))))
-MADE = ("dist/",)
-"""What a command makes."""
-
-
-def is_there(path: str) -> bool:
-    """From the root, or in the package; `<...>` stands for any name."""
-    pattern = re.sub(r"<[^>]+>", "*", path).rstrip("/")
-    return any(any(base.glob(pattern)) for base in (ROOT, ROOT / "kschedx"))
-
-
-def test_contributing_names_what_the_code_calls_so() -> None:
-    files = [path for folder in ("kschedx", "tests") for path in (ROOT / folder).rglob("*.py")]
-    code = "\n".join(path.read_text(encoding="utf-8") for path in (*files, ROOT / "pyproject.toml"))
-    names = {
-        re.split(r"[(.]", one)[0].lstrip("@") for one in SPANS if re.fullmatch(r"@?[A-Za-z]\w*(\.\w+)?(\(.*\))?", one)
+def test_readme_and_contributing_are_short() -> None:
+    lines = {
+        name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in ("README.md", "CONTRIBUTING.md")
     }
-    assert len(names) > 30
-    assert not [name for name in sorted(names) if not re.search(rf"\b{re.escape(name)}\b", code)]
+    assert lines["README.md"] <= 150
+    assert lines["CONTRIBUTING.md"] <= 120
+
+
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs/pages/contributing").glob("*.md"))]
+CODE_PATH = re.compile(r"`((?:[a-z_<>.-]+/)+(?:[a-z_<>-]+\.(?:py|md|yaml|json))?)`")
+
+
+def paths_named() -> list[tuple[str, str]]:
+    """Paths in backquotes, with the page that names them; `<...>` stands for any name."""
+    return [(page.name, path) for page in PAGES for path in CODE_PATH.findall(page.read_text(encoding="utf-8"))]
+
+
+def test_the_docs_name_files_that_are_there() -> None:
+    named = paths_named()
+    assert len(named) > 30
+    missing = [
+        f"{page}: {path}"
+        for page, path in named
+        if not any(any(base.glob(re.sub(r"<[^>]+>", "*", path).rstrip("/"))) for base in (ROOT, ROOT / "kschedx"))
+    ]
+    assert not missing
+
+
+ARCHITECTURE = (ROOT / "docs/pages/contributing/architecture.md").read_text(encoding="utf-8")
+
+
+def test_every_reason_has_a_guide() -> None:
+    assert set(GUIDES) == set(REASON_IDS)
+
+
+def test_the_architecture_shows_every_package() -> None:
+    shown = set(re.findall(r"`([a-z]+)`", ARCHITECTURE.partition("## Packages")[2].partition("Imports point")[0]))
+    packages = {path.name for path in (ROOT / "kschedx").iterdir() if (path / "__init__.py").is_file()}
+    assert not packages - shown - {"integrations", "schemas"}
 
 
 def test_the_table_of_stories_has_every_story() -> None:
@@ -146,7 +168,6 @@ def test_the_table_of_stories_has_every_story() -> None:
     assert len(told) == sum(path.is_dir() for path in (ROOT / "fixtures").iterdir())
 
 
-def test_the_changelog_starts_with_the_version() -> None:
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert newest
-    assert newest[1] == PYPROJECT["project"]["version"]
+def test_the_changelog_names_the_version() -> None:
+    versions = re.findall(r"^## \[(\S+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert versions[:2] == ["Unreleased", PYPROJECT["project"]["version"]]

@@ -230,11 +230,9 @@ def _with_empty_dirs(spec: PodSpec, kubelet: KubeletSpec) -> PodSpec:
 
 def _refuse(given: Pod, admitted: Admitted, context: AdmissionContext, kubelet: KubeletSpec | None) -> None:
     pod = admitted.pod
-    invalid = aggregate(validate_pod(pod, context.validation, kubelet))
+    invalid = aggregate(validate_pod(pod, context.validation))
     if invalid is not None:
-        raise (
-            invalid if aggregate(validate_pod(given, context.validation, kubelet)) else _made_invalid(invalid, admitted)
-        )
+        raise (invalid if aggregate(validate_pod(given, context.validation)) else _made_invalid(invalid, admitted))
     for limit_range in context.limit_ranges.get(pod.metadata.namespace, ()):
         refusal = limit_range_refusal(pod.spec, limit_range)
         if refusal is not None:

@@ -127,37 +127,12 @@ class Rights(Struct, frozen=True, kw_only=True, rename="camel"):
     security_context: PodSecurityContext | None = None
 
 
-# What a manifest says to the kubelet alone: no scheduler reads it, but the API server refuses a pod for its mistakes.
+# What else a manifest says to the kubelet.
 #
 # Decoded from manifests that are asked about, never from the pods of a cluster.
 
 VolumeSource = Mapping[str, object]
 """A volume as written: its name, and a source under each of its other keys."""
-
-
-class VolumeMount(Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str = ""
-    mount_path: str = ""
-    sub_path: str = ""
-    sub_path_expr: str = ""
-
-
-class VolumeDevice(Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str = ""
-    device_path: str = ""
-
-
-class EnvVar(Struct, frozen=True, kw_only=True, rename="camel"):
-    name: str = ""
-    value: str = ""
-    value_from: Mapping[str, object] | None = None
-
-
-class KubeletContainer(SecuredContainer, frozen=True, kw_only=True, rename="camel"):
-    env: tuple[EnvVar, ...] = ()
-    volume_mounts: tuple[VolumeMount, ...] = ()
-    volume_devices: tuple[VolumeDevice, ...] = ()
-    image_pull_policy: str = ""
 
 
 class PodOS(Struct, frozen=True, kw_only=True):
@@ -166,12 +141,9 @@ class PodOS(Struct, frozen=True, kw_only=True):
 
 class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):
     volumes: tuple[VolumeSource, ...] = ()
-    containers: tuple[KubeletContainer, ...] = ()
-    init_containers: tuple[KubeletContainer, ...] = ()
+    containers: tuple[SecuredContainer, ...] = ()
+    init_containers: tuple[SecuredContainer, ...] = ()
     ephemeral_containers: tuple[SecuredContainer, ...] = ()
-    dns_policy: str = ""
-    hostname: str = ""
-    subdomain: str = ""
     os: PodOS | None = None
 
 

@@ -26,18 +26,12 @@ from kschedx.plugins.inter_pod_affinity.plugin import (
 )
 from kschedx.plugins.pod_topology_spread import HARD, NO_DOMAIN, REASON_LABEL, REASON_SKEW, Spread
 from kschedx.releases.autoscaler import AutoscalerBehaviour
+from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.pods import host_ports
 
 HOSTNAME = "kubernetes.io/hostname"
-SPREAD, AFFINITY, FIT = "PodTopologySpread", "InterPodAffinity", "NodeResourcesFit"
-
-_DECIDING_ALIKE = frozenset({
-    "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", FIT, "VolumeRestrictions",
-    "NodeVolumeLimits", "EBSLimits", "GCEPDLimits", "AzureDiskLimits", "VolumeBinding", "VolumeZone", SPREAD, AFFINITY,
-    "DynamicResources", "NodeDeclaredFeatures", "GangScheduling",
-})  # fmt: skip
-"""Filter plugins that say the same of every new node of a group, for pods that `is_countable`."""
+SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
 
 
 def is_countable(pod: Pod, filters: Sequence[str]) -> bool:
@@ -48,7 +42,9 @@ def is_countable(pod: Pod, filters: Sequence[str]) -> bool:
     hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints)
     if hard and any(one.topology_key == HOSTNAME for one in spec.topology_spread_constraints):
         return False  # such a pod may go to nodes that are there already
-    return HOSTNAME not in spec.node_selector and not _names_nodes(spec.affinity) and set(filters) <= _DECIDING_ALIKE
+    if HOSTNAME in spec.node_selector or _names_nodes(spec.affinity):
+        return False
+    return plugins_with(Trait.SAME_ON_NEW_NODES).issuperset(filters)
 
 
 def _names_nodes(affinity: Affinity | None) -> bool:

@@ -13,17 +13,19 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.framework.cycle import PreFilterOutcome
 from kschedx.framework.interface import CycleState, FilterPlugin, Room
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.kube.types import Node, Pod
 from kschedx.plugins.node_resources_fit import NodeResourcesFit
+from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, TableRow, cluster_rows
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-OF_OTHERS = frozenset({"PodTopologySpread", "InterPodAffinity"})
+OF_OTHERS = plugins_with(Trait.ABOUT_OTHER_NODES)
 """Filter plugins for which other nodes count."""
 
 PRE_FILTER_FAILED = "PreFilter failed"
@@ -171,29 +173,28 @@ class Sandbox:
 
     # --- questions
 
+    def _pre_filter(self, row: int) -> tuple[Pod, CycleState, PreFilterOutcome]:
+        pod, state = self.pod(row), CycleState()
+        return pod, state, self._framework.run_pre_filter(state, pod)
+
     def check(self, row: int, node: ClusterRow) -> TemplateVerdict:
         """PreFilter over the whole cluster, then Filter on the node; nothing changes."""
-        framework = self._framework
-        pod = self.pod(row)
-        state = CycleState()
-        _, status, names, naming = framework.run_pre_filter(state, pod)
-        stopped = self._stopped(status, names, naming, node)
+        pod, state, found = self._pre_filter(row)
+        stopped = self._stopped(found, node)
         if stopped is not None:
             return stopped
-        outcome = framework.run_filters(state, pod, framework.nodes.at(cluster_rows([node])))
+        outcome = self._framework.run_filters(state, pod, self._framework.nodes.at(cluster_rows([node])))
         first = int(outcome.plugin[0])
         return FITS if first < 0 else _verdict(outcome.verdicts[first], 0, outcome.plugins[first])
 
     def look(self, row: int, new: Sequence[Brought]) -> tuple[Seen, ...]:
         """PreFilter once, then Filter on each of these nodes."""
         framework = self._framework
-        pod = self.pod(row)
-        state = CycleState()
-        _, status, names, naming = framework.run_pre_filter(state, pod)
+        pod, state, found = self._pre_filter(row)
         table = framework.nodes.at(cluster_rows([one.node for one in new]))
         rejections: list[list[TemplateVerdict]] = [[] for _ in new]
         room: Room | None = None
-        if status.is_success:
+        if found.status.is_success:
             outcome = framework.run_filters(state, pod, table)
             for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True):
                 for index in np.flatnonzero(verdicts.rejected).tolist() if plugin not in OF_OTHERS else ():
@@ -202,7 +203,7 @@ class Sandbox:
         labels = tuple(self.node(one.node).metadata.labels for one in new)
         return tuple(
             Seen(
-                stopped=self._stopped(status, names, naming, one.node),
+                stopped=self._stopped(found, one.node),
                 rejections=tuple(rejections[index]),
                 index=index,
                 new=tuple(new),
@@ -216,14 +217,16 @@ class Sandbox:
             for index, one in enumerate(new)
         )
 
-    def _stopped(
-        self, status: Status, names: frozenset[str] | None, naming: Sequence[str], node: ClusterRow
-    ) -> TemplateVerdict | None:
+    def _leaves_out(self, found: PreFilterOutcome, node: ClusterRow) -> bool:
+        return self._names_count and found.nodes is not None and self.node(node).name not in found.nodes
+
+    def _stopped(self, found: PreFilterOutcome, node: ClusterRow) -> TemplateVerdict | None:
         """What PreFilter says of the node, where it does not leave it to Filter."""
+        status = found.status
         if not status.is_success:
             return TemplateVerdict(fits=False, plugin=status.plugin, reasons=status.reasons, error=PRE_FILTER_FAILED)
-        if self._names_count and names is not None and self.node(node).name not in names:
-            return TemplateVerdict(fits=False, plugin=", ".join(naming), error=PRE_FILTER_LEFT_OUT)
+        if self._leaves_out(found, node):
+            return TemplateVerdict(fits=False, plugin=", ".join(found.naming), error=PRE_FILTER_LEFT_OUT)
         return None
 
     def _room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
@@ -232,15 +235,12 @@ class Sandbox:
 
     def rejections(self, row: int, node: ClusterRow) -> tuple[Status, ...]:
         """Every plugin that rejects the pod on the node, with its findings; where PreFilter does, that alone."""
-        framework = self._framework
-        pod = self.pod(row)
-        state = CycleState()
-        _, status, names, naming = framework.run_pre_filter(state, pod)
-        if not status.is_success:
-            return (status,)
-        if self._names_count and names is not None and self.node(node).name not in names:
-            return (Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=", ".join(naming)),)
-        outcome = framework.run_filters(state, pod, framework.nodes.at(cluster_rows([node])))
+        pod, state, found = self._pre_filter(row)
+        if not found.status.is_success:
+            return (found.status,)
+        if self._leaves_out(found, node):
+            return (Status(code=Code.UNSCHEDULABLE_AND_UNRESOLVABLE, plugin=", ".join(found.naming)),)
+        outcome = self._framework.run_filters(state, pod, self._framework.nodes.at(cluster_rows([node])))
         return tuple(
             verdicts.status(TableRow(0), plugin)
             for plugin, verdicts in zip(outcome.plugins, outcome.verdicts, strict=True)
@@ -251,17 +251,15 @@ class Sandbox:
         """The first node (of those where the mask holds) that takes the pod, after the one that was found last;
         cordoned ones are left out."""
         framework = self._framework
-        pod = self.pod(row)
-        state = CycleState()
-        _, status, names, _ = framework.run_pre_filter(state, pod)
-        if not status.is_success:
+        pod, state, found = self._pre_filter(row)
+        if not found.status.is_success:
             return None
         open_ = ~framework.nodes.unschedulable
         if among is not None:
             open_ &= among
-        if names is not None:
+        if found.nodes is not None:
             named = np.zeros(len(open_), dtype=np.bool_)
-            named[[place for name in names if (place := self.snapshot.cluster.index.get(name)) is not None]] = True
+            named[framework.nodes.only(found.nodes).rows] = True
             open_ = open_ & named
         rows = ClusterRows(np.flatnonzero(open_))
         if not len(rows):
@@ -276,20 +274,18 @@ class Sandbox:
     def refusals(self, row: int, among: BoolArray) -> Mapping[str, int]:
         """What nodes (those where the mask holds) say that do not take the pod: reason to their number."""
         framework = self._framework
-        pod = self.pod(row)
-        state = CycleState()
-        _, status, names, naming = framework.run_pre_filter(state, pod)
+        pod, state, found = self._pre_filter(row)
         rows = ClusterRows(np.flatnonzero(among & ~framework.nodes.unschedulable))
-        if not status.is_success:
-            return dict.fromkeys(status.reasons, len(rows))
+        if not found.status.is_success:
+            return dict.fromkeys(found.status.reasons, len(rows))
         outcome = framework.run_filters(state, pod, framework.nodes.at(rows))
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for index, first in enumerate(outcome.plugin.tolist()):
             if first >= 0:
-                found.update(outcome.verdicts[first].reasons[index])
-            elif names is not None and self.node(ClusterRow(int(rows[index]))).name not in names:
-                found.update(naming)
-        return found
+                counts.update(outcome.verdicts[first].reasons[index])
+            elif found.nodes is not None and self.node(ClusterRow(int(rows[index]))).name not in found.nodes:
+                counts.update(found.naming)
+        return counts
 
 
 def _verdict(verdicts: Verdicts, index: int, plugin: str) -> TemplateVerdict:

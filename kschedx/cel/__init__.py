@@ -3,16 +3,12 @@
 `compiled` gives a `Program`; `Program.evaluate` counts what it costs and stops where Kubernetes does. No library for
 Python counts that, so all of it but the words for wrong syntax and the regular expressions is here:
 
-    lexer, parser, macros    text to a syntax tree (syntax)
-    checker                  its types (types), and the overloads of each call
-    estimate                 what it may cost at most (ranges), by how large a device is (device_sizes)
-      library_estimates        and what functions take
-    planner                  a function that evaluates it (evaluation), of the parts' own:
-      attributes, calls,       names and steps into them, operators and functions,
-      folds                    comprehensions
-    costs                    what evaluating counts
-    values                   what it gives (how they compare: comparison, how they read: printing)
-    environment, library     what it may call
+    parser       text to a syntax tree (syntax), macros replaced
+    checker      its types (types), and the overloads of each call
+    planner      a function that evaluates it
+    costs        what evaluating counts
+    values       what it gives: how values compare, and how they are printed
+    environment, library   what it may call
 """
 
 from kschedx.cel.environment import Features

@@ -9,9 +9,7 @@ import re
 from functools import lru_cache
 
 from kschedx.cel.checker import check
-from kschedx.cel.costs import LIMIT
 from kschedx.cel.environment import Features, environment
-from kschedx.cel.estimate import most_expensive
 from kschedx.cel.parser import NoExpressionError, ParseError, TooDeepError, parse
 from kschedx.cel.planner import CostExceededError, Plan, PlanError
 from kschedx.cel.syntax import Expr, printed
@@ -76,26 +74,22 @@ class Program:
             raise undecidable(self._text, f"it gives a {kind} and no condition")
         raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {told}")
 
-    @property
-    def most_expensive(self) -> int:
-        """What it may cost at most, as the API server estimates it."""
-        return most_expensive(self.root)
-
 
 def refusal(expression: str, features: Features) -> str | None:
-    """What the API server says of an expression that is new to it, after the field; None where it stores it.
+    """What the API server says of an expression that is new to it, after the field; None where it compiles.
 
-    Raises `UndecidableError` where its words are not certain. Upstream: validateCELSelector in pkg/apis/resource.
+    What it may cost at most, the API server alone estimates. Raises `UndecidableError` where its words are not certain.
+    Upstream: validateCELSelector in pkg/apis/resource.
     """
     from json import dumps
 
     if len(expression.encode(errors="replace")) > LONGEST:
         return f"Too long: may not be more than {LONGEST} bytes"
     try:
-        program = compiled(expression, features)
+        compiled(expression, features)
     except CompileError as error:
         return f"Invalid value: {dumps(expression, ensure_ascii=False)}: {error}"
-    return "Forbidden: too complex, exceeds cost limit" if program.most_expensive > LIMIT else None
+    return None
 
 
 def undecidable(expression: str, because: str) -> UndecidableError:

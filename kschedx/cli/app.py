@@ -13,6 +13,7 @@ import typer
 from kschedx import __version__
 from kschedx.cli import completion as kubectl
 from kschedx.cli import (
+    deschedule,
     diff_profiles,
     doctor,
     drain,
@@ -33,15 +34,17 @@ from kschedx.cli import (
     snapshot,
     why,
 )
-from kschedx.cli.help import Command
+from kschedx.cli.help import Command, Group
 from kschedx.cli.output import ExitCode
 from kschedx.cli.streams import OutputError
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 
 app = typer.Typer(
     name="kschedx",
-    help="Explain kube-scheduler: why a pod is put on a node, or nowhere, and what would fix it. "
-    "Nothing is ever written to a cluster.",
+    cls=Group,
+    help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a cluster."
+    "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop           # a pod of the live cluster"
+    "\n  kschedx why --all-pending -s dump.tar.gz   # all pending pods of a dump",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -53,6 +56,7 @@ for _name, _module, _command in (
     ("drain", drain, drain.drain),
     ("fit", fit, fit.fit),
     ("scale-down", scale_down, scale_down.scale_down),
+    ("deschedule", deschedule, deschedule.deschedule),
     ("simulate", simulate, simulate.simulate),
     ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
     ("snapshot", snapshot, snapshot.snapshot),
@@ -212,11 +216,13 @@ def _usage(error: Exception) -> int:
     from kschedx.render.wording import visible
 
     context = getattr(error, "ctx", None)
+    path = getattr(context, "command_path", "kschedx")
     text: str = error.format_message()  # type: ignore[attr-defined] # what it is known by: typer exports no class
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(text, err=True)
+        command = getattr(context, "command", None)
+        shown = f"{command.usage(context)}\nSee '{path} --help' for more." if isinstance(command, Command) else text
+        typer.echo(shown, err=True)
         return ExitCode.USAGE
-    path = getattr(context, "command_path", "kschedx")
     text += _meant(text, getattr(context, "command", None))
     typer.echo(f"error: {visible(text.replace('Value error, ', ''))}\nSee '{path} --help' for usage.", err=True)
     return ExitCode.USAGE

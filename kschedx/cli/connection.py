@@ -30,7 +30,7 @@ OPTIONS: Mapping[str, object] = {
     "kubeconfig": Annotated[
         str | None,
         typer.Option(
-            "--kubeconfig", metavar="FILE", help="The kubeconfig; without it those of KUBECONFIG, as kubectl."
+            "--kubeconfig", metavar="FILE", help="The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"
         ),
     ],
     "context": Annotated[str | None, typer.Option("--context", metavar="NAME", help="The kubeconfig's context.")],
@@ -45,12 +45,12 @@ OPTIONS: Mapping[str, object] = {
         typer.Option(
             "--request-timeout",
             metavar="TIME",
-            help=f"For each request: seconds, or as 1m30s; 0 is none.  [default: {DEFAULT_TIMEOUT}s]",
+            help=f"The timeout of a request, for example 30s or 1m30s; 0 means none.  [default: {DEFAULT_TIMEOUT}s]",
         ),
     ],
     "insecure": Annotated[
         bool | None,
-        typer.Option("--insecure-skip-tls-verify", help="Trust any server; its certificate is not looked at."),
+        typer.Option("--insecure-skip-tls-verify", help="Do not verify the server's certificate."),
     ],
 }
 

@@ -40,7 +40,7 @@ def profiles_and_target(
     target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
     allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
     if len(names) > most or (not is_range and len(names) < most):
-        hint = "--all, --all-pending, -l or TARGET say which pods; one profile goes with --kube-version OLD..NEW"
+        hint = "name the pods with --all, --all-pending, -l, or TARGET; one profile goes with --kube-version OLD..NEW"
         raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
     return names, target
 
@@ -97,24 +97,23 @@ def setups(both: tuple[Named, Named], question: Question, cluster: Snapshot | No
 
 # `kschedx diff-profiles`: what a change of the profile or of the release does to pods.
 
-HELP = """What a change of the scheduler's profile, or of its release, does to pods.
-
-A and B are profiles: names that `kschedx profiles` lists, or files. With --kube-version OLD..NEW one profile (or none,
-for the default) is compared with itself under two releases. TARGET is what `kschedx why` takes; --all-pending, --all
-and -l compare many pods, each as if it were scheduled now. Without any of them, only the configurations are compared.
+HELP = """Compare two scheduler profiles, or two Kubernetes versions, and where pods go with each.
 
 \b
 Examples:
-  kschedx diff-profiles default binpack           # the configurations
-  kschedx diff-profiles default new.yaml --all    # every running pod
+  kschedx diff-profiles default binpack               # configurations
+  kschedx diff-profiles default new.yaml --all        # every running pod
   kschedx diff-profiles --kube-version 1.33..1.36 --all-pending
-  kschedx diff-profiles default binpack --pod shop/web-0   # side by side
+  kschedx diff-profiles default binpack --pod shop/web-0
   kschedx diff-profiles default binpack --all --add-nodes 3=node-1
 
-Exit codes: 0 the same, 1 different, 2 usage or input error, 3 kschedx cannot decide about a pod, and no other differs.
-Where pods are compared, the code is about them.
+A and B are profiles: names that `kschedx profiles` lists, or files. With --kube-version OLD..NEW, one profile (the
+default if you name none) is compared with itself under two versions. TARGET, --all-pending, --all, and -l select pods;
+each is decided as if it were scheduled now. Without any of them, only the configurations are compared.
+
+Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, and no other pod differs.
 """
-SUMMARY = "What another profile, or release, does to pods."
+SUMMARY = "Compare scheduler profiles or versions"
 MOST_PLACED_ANEW = 5_000
 """Running pods that are placed anew without being asked to."""
 
@@ -135,13 +134,13 @@ def diff_profiles(
         list[str] | None,
         typer.Argument(metavar="[A [B]] [TARGET]", show_default=False, autocompletion=completion.profiles),
     ] = None,
-    all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
-    all_running: Annotated[bool, typer.Option("--all", help="Every running pod, without itself.")] = False,
+    all_pending: Annotated[bool, typer.Option("--all-pending", help="Compare all pending pods.")] = False,
+    all_running: Annotated[bool, typer.Option("--all", help="Compare all running pods, each without itself.")] = False,
     selector: SELECTOR = None,
     all_namespaces: ALL_NAMESPACES = False,
     pod: Annotated[
         str | None,
-        typer.Option(metavar="NAMESPACE/NAME", help="One pod's two stories side by side.", show_default=False),
+        typer.Option(metavar="NAMESPACE/NAME", help="Compare one pod in detail, side by side.", show_default=False),
     ] = None,
     output: Annotated[
         Format | None,
@@ -155,18 +154,18 @@ def diff_profiles(
         str | None,
         typer.Option(
             metavar="[OLD..]NEW",
-            help="The Kubernetes release to emulate, or two.  [default: the cluster's]",
+            help="The Kubernetes version to emulate, or two: OLD..NEW.  [default: the cluster's]",
             autocompletion=completion.releases,
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes to share the work.  [default: one per CPU]")
+        int | None, typer.Option("--jobs", "-j", min=1, help="The number of processes.  [default: one per CPU]")
     ] = None,
     nodes: Annotated[
         bool | None,
         typer.Option(
             "--nodes/--no-nodes",
-            help="What it means for nodes: the running pods are placed anew, one after another, by each profile.  "
+            help="Place all running pods again with each profile and compare how full nodes are.  "
             f"[default: up to {MOST_PLACED_ANEW:,} pods]",
             show_default=False,
         ),
@@ -203,7 +202,7 @@ def diff_profiles(
     before, after = setups(both, question, reached.snapshot if reached else None)
     found = changes(before, after)
     if question.what_if and reached is None:
-        hint = "--all, --all-pending, -l or TARGET say which"
+        hint = "name the pods with --all, --all-pending, -l, or TARGET"
         raise InputError(f"--{question.what_if[0][0].replace('_', '-')} is about pods in a cluster", hint=hint)
     if reached is None:
         write(_report(before, after, found, None), output)

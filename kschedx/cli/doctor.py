@@ -16,22 +16,20 @@ if TYPE_CHECKING:
     from kschedx.doctor.diagnosis import Diagnosis
     from kschedx.render.page.model import Page
 
-HELP = """What is in a dump, what is missing, which answers that weakens, and how to complete it.
-
-It goes on where `kschedx why` refuses a dump, and tells everything that it finds: files and objects that cannot be
-read, objects that are there twice, pods on unknown nodes, two clusters or two times in one dump.
-
-DUMP is what other commands take with --snapshot: files, folders and archives.
-Without one it looks at the cluster that kubectl would talk to.
+HELP = """Report what is in a dump, what is missing, which answers that weakens, and how to complete it.
 
 \b
 Examples:
-  kschedx doctor must-gather.tar.gz              # a dump that somebody sent
+  kschedx doctor must-gather.tar.gz              # a dump that you received
   kschedx doctor nodes.json pods.json            # several files are one dump
 
-Exit codes: 0 nothing was found that weakens an answer, 1 something was, 2 nothing can be read.
+DUMP is what other commands take with --snapshot: files, folders, and archives. Without one, kschedx examines the live
+cluster. It goes on where `kschedx why` refuses a dump: unreadable files and objects, duplicate objects, pods on unknown
+nodes, and two clusters or two times in one dump.
+
+Exit codes: 0 nothing weakens an answer, 1 something does, 2 nothing can be read.
 """
-SUMMARY = "What is in a dump, and what is missing."
+SUMMARY = "Report what a dump holds and what it lacks"
 
 
 @asks(*READS)

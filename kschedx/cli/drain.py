@@ -19,25 +19,24 @@ if TYPE_CHECKING:
     from kschedx.simulate.drain import DrainResult
     from kschedx.simulate.simulation import Simulation
 
-HELP = """What `kubectl drain` would do to a node: who is evicted, what stops it, and where each pod goes then.
-
-As kubectl decides it: pods of DaemonSets are ignored, as with --ignore-daemonsets, and static pods stay; a pod without
-a controller needs --force, one with an emptyDir --delete-emptydir-data; PodDisruptionBudgets let so many go at a time.
-Evicted pods are made anew and scheduled, each in the cluster that those before it left.
-
-Several nodes are drained one after another, as an upgrade does: each is back, and empty, before the next one. With
---each, every node is asked about by itself: which can be drained today.
+HELP = """Preview `kubectl drain`: which pods are evicted, what stops it, and where each pod goes.
 
 \b
 Examples:
   kschedx drain node-7
   kschedx drain node-1 node-2 node-3      # one after another
-  kschedx drain node-1 node-2 --together  # both out at the same time
+  kschedx drain node-1 node-2 --together  # cordon all of them first
   kschedx drain --each                    # which nodes can be drained today
 
-Exit codes: 0 drained, 1 something stops it or finds no other node, 2 usage or input error, 3 kschedx cannot decide.
+kschedx decides as kubectl does. DaemonSet pods are ignored (--ignore-daemonsets), and static pods stay. A pod without
+a controller needs --force; a pod with an emptyDir needs --delete-emptydir-data. PodDisruptionBudgets limit how many
+pods are evicted at a time. Evicted pods are recreated by their controllers and scheduled.
+
+Several nodes are drained one after another, as in an upgrade: each node is back, and empty, before the next one.
+
+Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usage or input error, 3 undecided.
 """
-SUMMARY = "What a drain would do, and where the pods go."
+SUMMARY = "Preview a node drain, and where the pods go"
 
 
 @asks(*DECIDES, Part.CHANGES)
@@ -45,12 +44,12 @@ def drain(
     nodes: Annotated[
         list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
     ] = None,
-    each: Annotated[bool, typer.Option("--each", help="Every node by itself, or each of those named.")] = False,
+    each: Annotated[bool, typer.Option("--each", help="Drain every node by itself, or each of those named.")] = False,
     together: Annotated[
-        bool, typer.Option("--together", help="Nodes do not come back before the next one is drained.")
+        bool, typer.Option("--together", help="Cordon all nodes first; none is back before the next one is drained.")
     ] = False,
     is_forced: Annotated[
-        bool, typer.Option("--force", help="Delete pods that no controller makes anew.", show_default=False)
+        bool, typer.Option("--force", help="Delete pods without a controller.", show_default=False)
     ] = False,
     loses_data: Annotated[
         bool, typer.Option("--delete-emptydir-data", help="Evict pods with an emptyDir.", show_default=False)
@@ -82,7 +81,7 @@ def drain(
     if each and together:
         raise InputError("--each asks about every node by itself, and --together about them all at once")
     if not nodes and not each:
-        raise InputError("name a NODE, or ask for every node with --each")
+        raise InputError("name a NODE, or use --each for every node")
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     shown = tuple(dict.fromkeys(name.removeprefix("node/") for name in nodes or ()))

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from kschedx.simulate.fit import Fit
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """How many more of a pod fit, where, and what stops the next one.
-
-TARGET is what `kschedx why` takes: a workload (deploy/web), a pod, or a manifest. Its pods are placed one after the
-other, each in the cluster that those before it left; nobody is evicted for them. With --replicas, whether so many more
-fit, and if not, how many nodes like which one are missing.
+HELP = """Count how many more pods of a template fit, where, and what stops the next one.
 
 \b
 Examples:
@@ -30,16 +26,19 @@ Examples:
   kschedx fit gpu-job.yaml --replicas 8
   kschedx fit deploy/web --add-nodes 2=node-1
 
-Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 kschedx cannot decide.
+TARGET is a workload (deploy/web), a pod, or a manifest, as for `kschedx why`. Its pods are placed one after the other.
+Nothing is evicted for them. With --replicas N, kschedx reports whether N more fit, and how many nodes are missing.
+
+Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 undecided.
 """
-SUMMARY = "How many more of a pod fit."
+SUMMARY = "Count how many more pods fit"
 
 
 @asks(*DECIDES, Part.CHANGES, Part.DRAINING)
 def fit(
     target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
     replicas: Annotated[
-        int | None, typer.Option(min=1, max=10_000, metavar="N", help="Whether so many more fit.", show_default=False)
+        int | None, typer.Option(min=1, max=10_000, metavar="N", help="Report whether N more fit.", show_default=False)
     ] = None,
     out: OUT = None,
     output: Annotated[
@@ -94,7 +93,9 @@ def _target(
         snapshot = manifests.allowed(before, snapshot, setup.release)
         pods = manifests.pods(before, snapshot)
         if len(pods) != 1:
-            raise InputError(f"{target} makes {len(pods)} kinds of pods, one is expected", hint="-f applies the others")
+            raise InputError(
+                f"{target} makes {len(pods)} different pods, one is expected", hint="-f applies the others"
+            )
         subject = pods[0].admitted(snapshot, setup)
         return subject.snapshot, subject.pod, pods[0].workload
     found = find_target(snapshot, target, question.namespace, default_namespace=namespace)

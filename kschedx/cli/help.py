@@ -1,11 +1,11 @@
-"""How help is laid out: an option under the title of its group, a command's own options first."""
+"""How help is laid out: commands and options in groups, a command's own options first."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from kschedx.cli.options import TITLE_OF
 from kschedx.cli.question import ORDER
@@ -15,11 +15,48 @@ _PATHS = ("FILE", "PATH", "TARGET")
 """Of what may be a path, in its metavar."""
 
 
+COMMANDS = {
+    "Ask": ("why", "reason", "doctor"),
+    "What if": ("simulate", "drain", "fit", "deschedule", "scale-down"),
+    "Profiles": ("diff-profiles", "profiles", "plugins"),
+    "Data": ("snapshot", "merge", "instance-types", "schema"),
+    "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
+}
+"""The commands by group, in the order of the help."""
+SHARED = ("Scheduler", "Autoscaler", "Connection (as for kubectl)")
+"""Groups of options that `--help` leaves to `--help-all`."""
+HELP_ALL = "--help-all"
+EXAMPLES = 4
+"""How many examples a usage message shows."""
+
+
+class Group(TyperGroup):
+    """The program, whose help lists its commands in groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, names in COMMANDS.items():
+            commands = {name: command for name in names if (command := self.get_command(ctx, name))}
+            if commands:
+                width = formatter.width - 6 - max(map(len, commands))
+                with formatter.section(title):
+                    formatter.write_dl([(name, one.get_short_help_str(width)) for name, one in commands.items()])
+
+
 class Command(TyperCommand):
     """A command whose help has its options in groups."""
 
+    def usage(self, ctx: Any) -> str:
+        """At most ten lines for a command line without arguments: what the command does, and examples."""
+        first, _, rest = (self.help or "").partition("\n\n")
+        examples = rest.partition("\n\n")[0].replace("\b\n", "") if rest.startswith("\b") else ""
+        shown = examples.strip().splitlines()[: EXAMPLES + 1]
+        return "\n".join([self.get_usage(ctx), "", first.strip(), *(["", *shown] if shown else [])])
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Remembers the order of the options, which click forgets for those that can be repeated."""
+        if HELP_ALL in args:
+            ctx.meta[HELP_ALL] = True
+            args = ["--help"]
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         ORDER.set(tuple(parameter.name or "" for parameter in order))
         left: list[str] = super().parse_args(ctx, args)
@@ -60,7 +97,12 @@ class Command(TyperCommand):
             is_option = parameter.param_type_name == "option"
             rows = groups.setdefault(TITLE_OF.get(parameter.name or "", OWN), []) if is_option else arguments
             rows.append(record)
+        is_whole = HELP_ALL in ctx.meta
         for title, rows in (("Arguments", arguments), *groups.items()):
-            if rows:
+            if rows and (is_whole or title not in SHARED):
                 with formatter.section(title):
                     formatter.write_dl(rows)
+        left_out = [title.partition(" ")[0].lower() for title in SHARED if groups.get(title)]
+        if left_out and not is_whole:
+            formatter.write_paragraph()
+            formatter.write_text(f"{HELP_ALL} also lists the options for {', '.join(left_out)}.")

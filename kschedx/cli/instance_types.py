@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
     from kschedx.karpenter.catalogue import InstanceTypes
 
-HELP = """The instance types of a file, as the catalogue that --instance-types takes: to look at it, and to add zones,
-prices and what cannot be had.
-
-FILE is the output of `aws ec2 describe-instance-types`, the instance types of Karpenter's kwok provider, or a
-catalogue. What a node has left for pods is worked out as karpenter-provider-aws does with its defaults.
+HELP = """Print the instance types of a file as the catalog that --instance-types takes.
 
 \b
 Examples:
   aws ec2 describe-instance-types > ec2.json
   kschedx instance-types ec2.json -o yaml > types.yaml
   kschedx why pod/web-0 --instance-types types.yaml
+
+FILE is the output of `aws ec2 describe-instance-types`, the instance types of Karpenter's kwok provider, or a catalog.
+Allocatable resources are computed as karpenter-provider-aws does with its defaults. Add zones, prices, and what is sold
+out to the catalog.
 """
-SUMMARY = "What clouds publish about instance types, for Karpenter."
+SUMMARY = "Print instance types as a catalog"
 
 
 def instance_types(
     file: Annotated[str, typer.Argument(metavar="FILE", show_default=False)],
     output: Annotated[
         Format | None,
-        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml the catalogue; name the names alone."),
+        option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml: the catalog; name: names only."),
     ] = None,
 ) -> int:
     """The command; its help is HELP."""

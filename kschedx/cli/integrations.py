@@ -23,19 +23,19 @@ INTEGRATIONS = {
 _FILES = {"ray": "ray.txt"}
 """Names of files that are not YAML. A script for a package that kschedx does not need is no module of it."""
 
-HELP = """Print a file by which another program asks kschedx; without NAME, list them.
+HELP = """Print a file with which another program asks kschedx. Without NAME, list them.
 
 \b
 Examples:
-  kschedx integrations                                     # what there is
+  kschedx integrations                                     # the list
   kschedx integrations k9s >> ~/.config/k9s/plugins.yaml
   kschedx integrations github-action > .github/actions/kschedx/action.yml
 
 Assistants that speak the Model Context Protocol need none: kschedx mcp.
 
-Exit codes: 0, or 2 for a name that is not there.
+Exit codes: 0, or 2 for an unknown name.
 """
-SUMMARY = "Files by which other programs ask kschedx."
+SUMMARY = "Print files for k9s, CI, and other programs"
 
 
 def _names(incomplete: str) -> list[str]:

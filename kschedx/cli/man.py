@@ -20,7 +20,7 @@ Examples:
   kschedx man | man -l -
   kschedx man > ~/.local/share/man/man1/kschedx.1
 """
-SUMMARY = "Print the manual page."
+SUMMARY = "Print the manual page"
 
 
 def man(context: typer.Context) -> int:

@@ -8,18 +8,18 @@ import typer
 
 from kschedx.cli.output import ExitCode
 
-HELP = """Put the parts of one answer together, to the byte as if it had been asked in one piece.
-
-The parts are the JSON of `kschedx why --all-pending` or `kschedx diff-profiles --all`, each with --shard I/N.
+HELP = """Merge the parts of one answer. The result equals the undivided answer, byte for byte.
 
 \b
 Examples:
   kschedx why --all-pending -s cluster.json --shard 1/8 -o json > 1.json
   kschedx merge *.json > all.json
 
-Exit codes: 0, or 2 where a part is missing, twice there, or of another answer.
+The parts are the JSON of `kschedx why --all-pending` or `kschedx diff-profiles --all`, each with --shard I/N.
+
+Exit codes: 0, or 2 if a part is missing, duplicate, or of another answer.
 """
-SUMMARY = "Put the parts of one answer together."
+SUMMARY = "Merge the parts of one answer"
 
 
 def merge(

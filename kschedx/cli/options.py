@@ -47,8 +47,8 @@ _NAMESPACE = Annotated[
     typer.Option(
         "--namespace",
         "-n",
-        metavar="NAME",
-        help="The namespace of what is named or chosen.  [default: the context's; every one for --all, --all-pending]",
+        metavar="NAMESPACE",
+        help="The namespace of TARGET or of the selected pods.  [default: the context's; all for --all, --all-pending]",
         autocompletion=completion.namespaces,
     ),
 ]
@@ -56,7 +56,7 @@ _IGNORE_ORPHANS = Annotated[
     bool | None,
     typer.Option(
         "--ignore-orphans/--refuse-orphans",
-        help="Leave out, or refuse, pods on nodes that are not there.  [default: refuse those of no cluster yet]",
+        help="Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
         show_default=False,
     ),
 ]
@@ -65,7 +65,7 @@ _CONFIG = Annotated[
     typer.Option(
         "--config",
         metavar="FILE|NAME",
-        help="The KubeSchedulerConfiguration that the scheduler runs with, or a name of `kschedx profiles`.",
+        help="The scheduler's KubeSchedulerConfiguration, or a name that `kschedx profiles` lists.",
         autocompletion=completion.profiles,
     ),
 ]
@@ -74,7 +74,7 @@ _PROFILE = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="The profile to use in place of the one that spec.schedulerName names.",
+        help="The profile to use instead of the one that spec.schedulerName names.",
         autocompletion=completion.scheduler_names,
     ),
 ]
@@ -82,7 +82,7 @@ _WITHOUT_UNKNOWN_PLUGINS = Annotated[
     bool | None,
     typer.Option(
         "--without-unknown-plugins",
-        help="Answer as if the plugins that the configuration names and kschedx does not have rejected nothing.",
+        help="Assume that plugins of the configuration that kschedx does not have reject nothing.",
     ),
 ]
 _KUBE_VERSION = Annotated[
@@ -90,7 +90,7 @@ _KUBE_VERSION = Annotated[
     typer.Option(
         "--kube-version",
         metavar="VERSION",
-        help="The Kubernetes release to emulate.  [default: the cluster's, else the newest]",
+        help="The Kubernetes version to emulate.  [default: the cluster's, else the newest]",
         autocompletion=completion.releases,
     ),
 ]
@@ -107,7 +107,7 @@ _ADMISSION_PLUGINS = Annotated[
     typer.Option(
         "--enable-admission-plugins",
         metavar="NAMES",
-        help="What the API server runs beyond its default ones, which changes a manifest: PodNodeSelector, "
+        help="Admission plugins that the API server runs beyond the default ones: PodNodeSelector, "
         "PodTolerationRestriction, ExtendedResourceToleration.",
     ),
 ]
@@ -117,8 +117,8 @@ _NODE_GROUP_LABEL = Annotated[
     typer.Option(
         "--node-group-label",
         metavar="KEY",
-        help="The node label whose value is the name of the node's group, as cluster-autoscaler calls it.  [default: "
-        "found out from the cloud's labels and names]",
+        help="The node label whose value is the name of the node's group.  [default: derived from the cloud's labels "
+        "and names]",
     ),
 ]
 _AUTOSCALER_FLAG = Annotated[
@@ -126,7 +126,7 @@ _AUTOSCALER_FLAG = Annotated[
     typer.Option(
         "--autoscaler-flag",
         metavar="NAME=VALUE",
-        help="A flag that cluster-autoscaler runs with. Repeatable.  [default: its Deployment's]",
+        help="A flag of cluster-autoscaler. Repeatable.  [default: those of its Deployment]",
     ),
 ]
 _NODE_GROUPS = Annotated[
@@ -134,8 +134,7 @@ _NODE_GROUPS = Annotated[
     typer.Option(
         "--node-groups",
         metavar="FILE",
-        help="What nodes of groups look like and which they are: the output of the autoscaler's /snapshotz, or a file "
-        "of groups with templates, ASG tags and nodes.",
+        help="Node groups with their templates: the output of the autoscaler's /snapshotz, or a list of groups.",
     ),
 ]
 _KARPENTER_FLAG = Annotated[
@@ -143,7 +142,7 @@ _KARPENTER_FLAG = Annotated[
     typer.Option(
         "--karpenter-flag",
         metavar="NAME=VALUE",
-        help="A flag that Karpenter runs with: preference-policy, min-values-policy, ignore-dra-requests. Repeatable.",
+        help="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests. Repeatable.",
     ),
 ]
 _INSTANCE_TYPES = Annotated[
@@ -151,8 +150,8 @@ _INSTANCE_TYPES = Annotated[
     typer.Option(
         "--instance-types",
         metavar="FILE",
-        help="The instance types that Karpenter can choose from: a catalogue (kschedx schema InstanceTypes), or what "
-        "`aws ec2 describe-instance-types` says.  [default: those seen in the cluster]",
+        help="Instance types for Karpenter: a catalog (kschedx schema InstanceTypes), or the output of `aws ec2 "
+        "describe-instance-types`.  [default: those seen in the cluster]",
     ),
 ]
 _EXTENDERS = Annotated[
@@ -160,9 +159,8 @@ _EXTENDERS = Annotated[
     typer.Option(
         "--extenders",
         metavar="call|record=FILE|FILE",
-        help="The HTTP extenders of the configuration: call asks them from this machine about filter, prioritize and "
-        "preempt, never bind; record=FILE keeps their answers too; FILE, which may be a snapshot, answers for them.  "
-        "[default: nobody is asked]",
+        help="HTTP extenders: `call` asks them from this machine (filter, prioritize, preempt; never bind); "
+        "record=FILE also keeps their answers; FILE answers for them.  [default: they are not asked]",
     ),
 ]
 
@@ -171,31 +169,33 @@ def _change(*names: str, metavar: str, text: str) -> object:
     return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
 
 
-_APPLIED = "Apply manifests, workloads with all their replicas."
+_APPLIED = "Apply manifests, with all replicas of their workloads."
 CHANGES: Mapping[str, object] = {
     "apply": _change("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
-    "scale": _change("--scale", metavar="KIND/NAME=N", text="Such as deploy/web=10."),
-    "drain": _change("--drain", metavar="NODE", text="Evict what `kubectl drain` would, as budgets allow it."),
-    "cordon": _change("--cordon", metavar="NODE", text="Nothing new comes there."),
-    "uncordon": _change("--uncordon", metavar="NODE", text="It is schedulable again."),
-    "delete": _change("--delete", metavar="KIND/NAME", text="A pod that has a controller comes back."),
-    "add_nodes": _change("--add-nodes", metavar="N=NODE|FILE", text="So many more like this one."),
-    "remove_node": _change("--remove-node", metavar="NODE", text="With its pods, which their controllers make anew."),
-    "taint": _change("--taint", metavar="NODE:KEY=VALUE:EFFECT", text="NODE:KEY- takes it away."),
-    "label": _change("--label", metavar="NODE:KEY=VALUE", text="NODE:KEY- takes it away."),
+    "scale": _change("--scale", metavar="KIND/NAME=N", text="Set the number of replicas: deploy/web=10."),
+    "drain": _change("--drain", metavar="NODE", text="Evict what `kubectl drain` evicts, within budgets."),
+    "cordon": _change("--cordon", metavar="NODE", text="Make a node unschedulable."),
+    "uncordon": _change("--uncordon", metavar="NODE", text="Make a node schedulable."),
+    "delete": _change("--delete", metavar="KIND/NAME", text="Delete an object; a pod with a controller is recreated."),
+    "add_nodes": _change("--add-nodes", metavar="N=NODE|FILE", text="Add N nodes like a node, or like a manifest."),
+    "remove_node": _change("--remove-node", metavar="NODE", text="Remove a node; controllers recreate its pods."),
+    "taint": _change("--taint", metavar="NODE:KEY=VALUE:EFFECT", text="Add a taint; NODE:KEY- removes it."),
+    "label": _change("--label", metavar="NODE:KEY=VALUE", text="Set a label; NODE:KEY- removes it."),
     "set": _change(
-        "--set", metavar="KIND/NAME:PATH=VALUE", text="One field: deploy/web:spec.template.spec.priorityClassName=high."
+        "--set",
+        metavar="KIND/NAME:PATH=VALUE",
+        text="Set one field: deploy/web:spec.template.spec.priorityClassName=high.",
     ),
-    "changes": _change("--changes", metavar="FILE", text="A YAML list of these: `- scale: deploy/web=10`."),
+    "changes": _change("--changes", metavar="FILE", text="Read a YAML list of changes: `- scale: deploy/web=10`."),
 }
 """Options to verbs, as `simulate.changes.Verb` has them with dashes; all can be repeated."""
 _DRAINING = {
     "force": Annotated[
-        bool | None, typer.Option("--force", help="A drain deletes pods without a controller.", show_default=False)
+        bool | None, typer.Option("--force", help="Let a drain delete pods without a controller.", show_default=False)
     ],
     "delete_emptydir_data": Annotated[
         bool | None,
-        typer.Option("--delete-emptydir-data", help="A drain evicts pods with an emptyDir.", show_default=False),
+        typer.Option("--delete-emptydir-data", help="Let a drain evict pods with an emptyDir.", show_default=False),
     ],
 }
 
@@ -226,7 +226,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
 
-_WHAT_IF = "What if: changes to try first, in the order given; each can be repeated"
+_WHAT_IF = "What if (changes that are made first, in the order given; repeatable)"
 _TITLES = {
     Part.CLUSTER: "Cluster",
     Part.NAMESPACE: "Cluster",
@@ -238,7 +238,7 @@ _TITLES = {
     Part.ADMISSION: "Scheduler",
     Part.AUTOSCALER: "Autoscaler",
     Part.EXTENDERS: "Scheduler",
-    Part.CONNECTION: "Connection, as kubectl's",
+    Part.CONNECTION: "Connection (as for kubectl)",
     Part.CHANGES: _WHAT_IF,
     Part.CHANGES_BESIDE_FILES: _WHAT_IF,
     Part.DRAINING: _WHAT_IF,
@@ -254,13 +254,11 @@ DECIDES = tuple(part for part in Part if part not in WHAT_IF)
 
 SELECTOR = Annotated[
     str | None,
-    typer.Option(
-        "--selector", "-l", metavar="LABELS", help="Pods with these labels, in one namespace unless -A: kubectl's -l."
-    ),
+    typer.Option("--selector", "-l", metavar="LABELS", help="Select pods by labels, in one namespace unless -A."),
 ]
 ALL_NAMESPACES = Annotated[
     bool,
-    typer.Option("--all-namespaces", "-A", help="With -l: pods of every namespace, as all others are without -n."),
+    typer.Option("--all-namespaces", "-A", help="With -l: select pods of all namespaces."),
 ]
 
 
@@ -280,7 +278,7 @@ OUT = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        help="Write the cluster afterwards as a snapshot: .json or .yaml, either with .gz or .zst.",
+        help="Write the resulting cluster as a snapshot: .json or .yaml, also with .gz or .zst.",
         show_default=False,
     ),
 ]
@@ -289,6 +287,6 @@ SHARD = Annotated[
     typer.Option(
         "--shard",
         metavar="I/N",
-        help="Of many pods only the I-th of N parts, with -o json; `kschedx merge` puts the parts together.",
+        help="Answer only the I-th of N parts, with -o json; `kschedx merge` merges them.",
     ),
 ]

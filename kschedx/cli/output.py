@@ -1,11 +1,11 @@
-"""What the exit code tells a script."""
+"""`-o`: the forms in which a command prints its answer, and the one place that writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, assert_never
 
@@ -14,23 +14,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
+from kschedx.render.words.states import ExitCode as ExitCode
 
 if TYPE_CHECKING:
     from kschedx.errors import KschedxError
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
-
-
-class ExitCode(IntEnum):
-    SCHEDULABLE = 0
-    UNSCHEDULABLE = 1
-    USAGE = 2
-    """Usage or input error."""
-    UNDECIDED = 3
-    """kschedx cannot decide, and says what it would need."""
-    INTERNAL = 70
-    """A defect of kschedx: no answer at all (EX_SOFTWARE of sysexits.h)."""
 
 
 def exit_code_of(outcome: str) -> ExitCode:

@@ -8,16 +8,15 @@ from kschedx.cli.options import Part
 from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
-HELP = """The plugins that a configuration may name: Kubernetes' own in a release, those of other projects that kschedx
-has, and those of packages that are installed beside it.
+HELP = """List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
 
 \b
 Examples:
-  kschedx plugins                      # in the newest release
-  kschedx plugins --kube-version 1.28  # in another one
+  kschedx plugins                      # in the newest version
+  kschedx plugins --kube-version 1.28  # in another version
   kschedx plugins -o json              # for a script
 """
-SUMMARY = "The plugins that kschedx has, where from, at which points."
+SUMMARY = "List plugins and their extension points"
 
 
 @asks(Part.RELEASE, Part.GATES)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kschedx.releases import Release
     from kschedx.render.checks import Check
 
-HELP = """Scheduler profiles: list those that come with kschedx, show all that is in one, check a file.
+HELP = """List scheduler profiles, show one in full, or check a file.
 
 \b
 Examples:
@@ -25,11 +25,11 @@ Examples:
   kschedx profiles show binpack
   kschedx profiles check scheduler.yaml
 """
-SUMMARY = "List scheduler profiles, show one, check one."
+SUMMARY = "List, show, and check scheduler profiles"
 
-SHOW = """All that is in a profile, point by point: plugins, weights, arguments, and where each setting came from.
+SHOW = """Show a profile in full: plugins, weights, arguments, and where each setting comes from.
 
--o yaml is a KubeSchedulerConfiguration that means the same and leaves nothing to defaults.
+-o yaml prints an equivalent KubeSchedulerConfiguration in which nothing is left to defaults.
 
 \b
 Examples:
@@ -37,7 +37,7 @@ Examples:
   kschedx profiles show scheduler.yaml -o yaml
 """
 
-CHECK = """Validate a KubeSchedulerConfiguration as kube-scheduler would, and warn of what it accepts and people regret.
+CHECK = """Validate a KubeSchedulerConfiguration as kube-scheduler does, and warn of common mistakes.
 
 \b
 Examples:
@@ -59,18 +59,18 @@ def profiles(context: typer.Context) -> int:
     return ExitCode.SCHEDULABLE if context.invoked_subcommand else list_profiles()
 
 
-@app.command(name="list", help="Names, and what each profile is for.")
+@app.command(name="list", help="List profiles and what each is for.")
 def list_profiles() -> int:
     """The command; its help is beside its name."""
     from kschedx.cli.named_profiles import DEFAULT, named_profiles
     from kschedx.render.catalogue import print_profiles
 
-    default = (DEFAULT, "What kube-scheduler does without a configuration, in the release that is emulated")
+    default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
     print_profiles([default, *((profile.name, profile.purpose) for profile in named_profiles())])
     return ExitCode.SCHEDULABLE
 
 
-@app.command(help=SHOW, short_help="All that is in a profile, point by point.", cls=Command)
+@app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=Command)
 @asks(Part.RELEASE, Part.GATES)
 def show(
     name: Name,
@@ -128,7 +128,7 @@ def _show_policy(name: str, release: Release, profile: Profile, output: Format |
     return ExitCode.SCHEDULABLE
 
 
-@app.command(help=CHECK, short_help="What kube-scheduler refuses, and what people regret.", cls=Command)
+@app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=Command)
 @asks(Part.RELEASE, Part.GATES)
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE|NAME", show_default=False)],

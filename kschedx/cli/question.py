@@ -151,8 +151,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """Who answers for the configuration's extenders, as --extenders says; None for nobody. Raises `InputError`."""
         if self.extenders is None:
             return None
+        from kschedx.extenders.client import CALL, call, replaying
         from kschedx.extenders.replay import Recorder
-        from kschedx.inquiry.extenders import CALL, call, replaying
 
         if self.extenders == CALL:
             return call
@@ -195,7 +195,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         return connection.read_cluster(self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole)
 
-    def read_to_decide(self) -> Reached:
+    def read_to_decide(self, *, whole: bool = False) -> Reached:
         """As `read`, with nodes to put pods on; wrong options are told before anything is read.
 
         Raises `UndecidableError` where nodes or pods may not be listed.
@@ -204,7 +204,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         _ = self.gates, self.configuration, self.changes, self.ask
         return connection.read_cluster_to_decide(
-            self._cluster_paths, self.where, check=True, ignore_orphans=self.ignore_orphans, whole=self.calls
+            self._cluster_paths, self.where, check=True, ignore_orphans=self.ignore_orphans, whole=whole or self.calls
         )
 
     def setup(self, snapshot: Snapshot) -> Setup:

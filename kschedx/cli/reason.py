@@ -9,18 +9,18 @@ import typer
 from kschedx.cli import completion
 from kschedx.cli.output import ExitCode
 
-HELP = """What a reason means, when it arises and what usually fixes it.
-
-WHAT is the id of a reason (insufficient-resource), a plugin (NodeResourcesFit), or the whole text of a FailedScheduling
-event ("0/5 nodes are available: ..."), which is taken apart. Without WHAT, every id is listed.
+HELP = """Explain a reason: what it means, when it arises, how to confirm it, and what fixes it.
 
 \b
 Examples:
-  kschedx reason insufficient-resource           # what kschedx found
+  kschedx reason insufficient-resource           # a reason on kschedx' screen
   kschedx reason NodeResourcesFit                # every reason of a plugin
   kschedx reason '0/5 nodes are available: ...'  # the text of an event
+
+WHAT is the ID of a reason, a plugin, or the text of a FailedScheduling event, which is taken apart. Without WHAT, all
+IDs are listed.
 """
-SUMMARY = "What a reason, a plugin or an event's text means."
+SUMMARY = "Explain a reason or an event's text"
 
 
 def reason(

@@ -12,12 +12,7 @@ from kschedx.cli.options import DECIDES
 from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
-HELP = """Why cluster-autoscaler or Karpenter does not remove a node, or that it does.
-
-Its utilisation, the pods that keep it and by which rule, the pod that finds no other node, its group's minimum,
-annotations and PodDisruptionBudgets, from the same sources as its scale-up: its status, flags and groups. The
-autoscaler stops at the first reason; all of them are told. Of Karpenter's nodes: what blocks their disruption and
-consolidation, as far as objects tell. Without NODE, every node is asked about by itself.
+HELP = """Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
 
 \b
 Examples:
@@ -26,9 +21,14 @@ Examples:
   kschedx scale-down node-7 \\
     --autoscaler-flag skip-nodes-with-local-storage=false
 
-Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or input error, 3 kschedx cannot decide.
+For cluster-autoscaler: the node's utilization, the pods that keep it and by which rule, the pod that finds no other
+node, the minimum of the node group, annotations, and PodDisruptionBudgets. The autoscaler stops at the first reason;
+kschedx lists all of them. For Karpenter: what blocks disruption and consolidation. Without NODE, every node is
+examined by itself.
+
+Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or input error, 3 undecided.
 """
-SUMMARY = "Why the autoscaler does not remove a node."
+SUMMARY = "Explain why the autoscaler keeps a node"
 
 
 @asks(*DECIDES)

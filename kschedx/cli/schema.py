@@ -9,9 +9,7 @@ import typer
 from kschedx.cli import completion
 from kschedx.cli.output import ExitCode
 
-HELP = """Print the JSON Schema of a document, as -o json writes it, or of a scheduler's configuration, for editors.
-
-Without NAME, list them.
+HELP = """Print the JSON Schema of a document of -o json, or of a scheduler configuration.
 
 \b
 Examples:
@@ -19,8 +17,10 @@ Examples:
   kschedx why pod/web-0 -o json |
     check-jsonschema --schemafile explanation.schema.json -
   kschedx schema KubeSchedulerConfiguration > scheduler.schema.json
+
+Without NAME, list them.
 """
-SUMMARY = "Print the JSON Schema of a document."
+SUMMARY = "Print the JSON Schema of a document"
 
 
 def schema(

@@ -19,9 +19,9 @@ Examples:
   kschedx completion zsh > "${fpath[1]}/_kschedx"
   kschedx completion fish > ~/.config/fish/completions/kschedx.fish
 
-Pods, workloads, nodes and namespaces are completed from the snapshots that are on the command line already.
+Pods, workloads, nodes, and namespaces are completed from the snapshots on the command line.
 """
-SUMMARY = "Print the completion script of a shell."
+SUMMARY = "Print the completion script of a shell"
 
 BASH = r"""# bash completion of kschedx, printed by `kschedx completion bash`
 

@@ -20,29 +20,28 @@ if TYPE_CHECKING:
     from kschedx.simulate.simulator import SimulationOptions
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """What happens next: the pods that wait, one after the other, each in the cluster that those before it left.
-
-Options of "What if" change the cluster first. Pods that preemption or a drain evicts are made anew by their
-controllers and wait again. Where nodes tie, the first name is taken. Who found no node is tried again after others have
-come or gone; a queue that has not ended after 1,000 such rounds is an error.
+HELP = """Place all pending pods, one after the other, after changes that you name.
 
 \b
 Examples:
-  kschedx simulate                        # what becomes of the pods that wait
-  kschedx simulate --scale deploy/web=40 -n shop         # do they all fit
+  kschedx simulate                               # the pending pods
+  kschedx simulate --scale deploy/web=40 -n shop # do all fit
   kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
   kschedx simulate --remove-node node-7 --cordon node-8
-  kschedx simulate -f app.yaml --steps                   # every decision
-  kschedx simulate --autoscale            # with nodes of the autoscaler
+  kschedx simulate -f app.yaml --steps           # every decision
+  kschedx simulate --autoscale                   # with new nodes
   kschedx simulate --changes friday.yaml -o json
-  kschedx simulate --drain node-7 --out after.json.gz    # to go on with
+  kschedx simulate --drain node-7 --out after.json.gz
 
-Exit codes: 0 every pod has a node, 1 one stays without or a replica is refused, 2 usage or input error, 3 kschedx
-cannot decide about one.
+Options of "What if" change the cluster first, in the order given. Controllers recreate pods that preemption or a drain
+evicts. If nodes tie, the first name is taken. A pod that fits no node is retried after each change; a queue that has
+not ended after 1,000 rounds is an error.
+
+Exit codes: 0 every pod has a node, 1 a pod stays pending or a replica is refused, 2 usage or input error, 3 undecided.
 """
 MOST_FIXED = 8
 """Workloads for which the document has a fix, those that lack most nodes."""
-SUMMARY = "What happens next: queues, replicas, what-if."
+SUMMARY = "Place pending pods after changes: what if?"
 
 
 @asks(*DECIDES, Part.CHANGES, Part.DRAINING)
@@ -55,19 +54,19 @@ def simulate(
             "html and markdown to share it.",
         ),
     ] = None,
-    steps: Annotated[bool, typer.Option("--steps", help="Every decision in order.")] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="List every decision in order.")] = False,
     no_recreate: Annotated[
-        bool, typer.Option("--no-recreate", help="Nobody makes evicted pods anew.", show_default=False)
+        bool, typer.Option("--no-recreate", help="Do not recreate evicted pods.", show_default=False)
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Settle ties by lot, the same every time.", show_default=False),
+        typer.Option(min=0, metavar="N", help="Settle ties at random, reproducibly.", show_default=False),
     ] = None,
     ties: Annotated[
         str | None,
         typer.Option(
             metavar="all",
-            help="`all`: how many other outcomes are possible, and whether as many pods are placed in each.",
+            help="`all`: report how many other outcomes are possible, and whether each places as many pods.",
         ),
     ] = None,
     out: OUT = None,
@@ -75,7 +74,7 @@ def simulate(
         bool,
         typer.Option(
             "--autoscale",
-            help="cluster-autoscaler, Karpenter, or one after the other, adds nodes first, until it adds no more.",
+            help="Let cluster-autoscaler, Karpenter, or both add nodes until they add no more.",
             show_default=False,
         ),
     ] = False,

@@ -24,24 +24,23 @@ if TYPE_CHECKING:
     from kschedx.kube.snapshot_header import SnapshotHeader
     from kschedx.snapshot.snapshot import Snapshot, Source
 
-HELP = """Write what scheduling reads of a cluster to a file: to keep it, to ask about it again, to send it to somebody.
-
-It holds no environment, no commands, no Secret, no ConfigMap, and of annotations only those that scheduling reads.
-Every command answers from it as from the cluster itself: kschedx why pod/NAME --snapshot FILE.
-
-With --extenders record, what the HTTP extenders of a configuration say of the pods that wait is in it too.
-
-With --anonymize, names, labels and images are replaced; every decision stays the same.
+HELP = """Save what scheduling reads of a cluster in a file.
 
 \b
 Examples:
-  kschedx snapshot -o cluster.json.gz            # kubectl's cluster
-  kschedx snapshot -o cluster.yaml --anonymize   # to be sent to somebody
-  kschedx snapshot -o small.json -s dump.tar.gz  # a dump, cut down
+  kschedx snapshot -o cluster.json.gz            # the live cluster
+  kschedx snapshot -o cluster.yaml --anonymize   # to share it
+  kschedx snapshot -o small.json -s dump.tar.gz  # cut down a dump
+
+The file holds no environment variables, no commands, no Secrets, no ConfigMaps, and only the annotations that
+scheduling reads. Every command answers from it as from the cluster: kschedx why pod/NAME --snapshot FILE.
+
+--extenders record also keeps what the HTTP extenders of a configuration answer about the pending pods.
+--anonymize replaces names, labels, and images; every decision stays the same.
 
 Exit codes: 0 written, 2 usage or input error.
 """
-SUMMARY = "Keep what scheduling reads of a cluster in a file."
+SUMMARY = "Save what scheduling reads of a cluster"
 
 
 @asks(*READS)
@@ -53,7 +52,7 @@ def snapshot(
             "-o",
             metavar="FILE",
             show_default=False,
-            help="A name in .json or .yaml, either with .gz or .zst after it; - is standard output, as JSON.",
+            help="The file: .json or .yaml, also with .gz or .zst; - is standard output, as JSON.",
         ),
     ],
     namespace: Annotated[
@@ -61,7 +60,7 @@ def snapshot(
         typer.Option(
             "--namespace",
             "-n",
-            help="Only what is in this namespace or in none. What others take from the nodes is then not known.",
+            help="Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
             autocompletion=completion.namespaces,
         ),
     ] = None,
@@ -73,14 +72,14 @@ def snapshot(
         typer.Option(
             "--anonymize-map",
             metavar="FILE",
-            help="With --anonymize: what was replaced by what, as JSON, for you alone.",
+            help="With --anonymize: write the old and new names as JSON. Keep this file private.",
         ),
     ] = None,
     keep_selectors: Annotated[
         bool,
         typer.Option(
             "--keep-selectors",
-            help="With --anonymize: device selectors that look into a text are kept, with every word in them.",
+            help="With --anonymize: keep device selectors that look into a text, with every word in them.",
         ),
     ] = False,
     config: Annotated[
@@ -257,13 +256,11 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
     if extenders not in (None, "record"):
         raise InputError(f'--extenders: found "{extenders}", allowed is "record"')
     if extenders is not None and config is None:
-        raise InputError("--extenders record needs --config: the configuration says whom to ask")
+        raise InputError("--extenders record needs --config: the configuration names the extenders")
     if extenders is None and config is not None and not anonymize:
         raise InputError("--config goes with --anonymize, or with --extenders record")
     if extenders is not None and anonymize:
-        raise InputError(
-            "--extenders record does not go with --anonymize: what extenders say is theirs, and may be names"
-        )
+        raise InputError("--extenders record does not go with --anonymize: answers of extenders may hold names")
 
 
 def _answers(snapshot: Snapshot, config: str) -> bytes:
@@ -273,8 +270,8 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
     from kschedx.cli import named_profiles
     from kschedx.errors import ConfigError, UndecidableError
     from kschedx.explain.setup import Setup
+    from kschedx.extenders.client import call
     from kschedx.extenders.replay import Recorder
-    from kschedx.inquiry.extenders import call
 
     recorder = Recorder(call)
     with named_profiles.placed(config):

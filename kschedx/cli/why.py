@@ -14,40 +14,38 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
-    from kschedx.cli.why_pod import Clusters, Wanted
+    from kschedx.cli.why_pod import Wanted
     from kschedx.explain.notes import AfterChanges
+    from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.manifests import Written
     from kschedx.kube.types import Pod
     from kschedx.snapshot.snapshot import Snapshot
 
-HELP = """Why kube-scheduler puts a pod there, or nowhere.
-
-TARGET is a pod (pod/NAME, pod NAME, or just NAME), a workload whose template makes the pod (deploy/NAME, sts/NAME,
-ds/NAME, job/NAME, ..., also NAMESPACE/deploy/NAME), a node (node/NAME) for what it offers and whom it would take, or
-manifests: a file, a folder, or - for standard input. What is in the files counts as if it were applied. A pod that runs
-already is explained as if it were scheduled now; so is one of a workload that the cluster's dump does not hold.
-
-Of a workload it is about the replicas that it lacks: how many of them can be placed, and the story of the first that
-cannot. A manifest that is new lacks all, and what lacks none gets one more. Several pods and workloads, --all-pending
-or -l are told by what keeps them out, the largest group first. Pods are placed one after the other, as the queue would
-take them; with --alone, each is looked at as if it came next.
-
-Options of "What if" change the cluster first; what they evict, and others that they make, has been placed then.
-
-With --watch, what changes is printed below, until the pod has a node (0) or is gone (1).
+HELP = """Explain why a pod is Pending, or why it goes to that node.
 
 \b
 Examples:
-  kschedx why pod/web-0 -n shop                # a pod that waits
-  kschedx why deploy.yaml                      # before it is applied
-  helm template shop ./chart | kschedx why -   # all that a chart makes
-  kschedx why --all-pending                    # every pod that waits
-  kschedx why pod/web-0 -s cluster.json.gz     # in a cluster that was saved
+  kschedx why pod/web-0 -n shop                # a pod
+  kschedx why deploy.yaml                      # before you apply it
+  kschedx why --all-pending                    # all, grouped by cause
+  helm template shop ./chart | kschedx why -   # a whole chart
+  kschedx why pod/web-0 -s cluster.json.gz     # from a snapshot
   kschedx why deploy/web --scale deploy/web=20 --drain node-7
 
-Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 kschedx cannot decide.
+TARGET is a pod (pod/NAME, pod NAME, or NAME), a workload (deploy/NAME, sts/NAME, ds/NAME, job/NAME, ..., also
+NAMESPACE/deploy/NAME), a node (node/NAME), or manifests: a file, a folder, or - for standard input. Files count as if
+they were applied. A running pod is explained as if it were scheduled now.
+
+For a workload, kschedx places the replicas that are missing, one after the other, and explains the first one that
+does not fit. A new manifest lacks all replicas; a complete workload gets one more. --alone looks at one pod only.
+
+Options of "What if" change the cluster first. Pods that they evict or create are placed before the question.
+
+--watch prints what changes until the pod has a node (exit code 0) or is gone (1).
+
+Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 undecided.
 """
-SUMMARY = "Why a pod is put on a node, or nowhere."
+SUMMARY = "Explain why a pod is Pending, or where it goes"
 
 
 @asks(*DECIDES, Part.CHANGES_BESIDE_FILES, Part.DRAINING)
@@ -65,17 +63,17 @@ def why(
             "them is asked about. Repeatable.",
         ),
     ] = None,
-    all_pending: Annotated[bool, typer.Option("--all-pending", help="Every pod that waits for a node.")] = False,
+    all_pending: Annotated[bool, typer.Option("--all-pending", help="Explain all pending pods by cause.")] = False,
     selector: SELECTOR = None,
     all_namespaces: ALL_NAMESPACES = False,
     alone: Annotated[
-        bool, typer.Option("--alone", help="Each pod as if it came next, whatever the others take; of a workload one.")
+        bool, typer.Option("--alone", help="Explain each pod as if it came next; of a workload, one pod.")
     ] = False,
     node: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="One node's whole story. Repeatable.", autocompletion=completion.nodes),
+        typer.Option(metavar="NAME", help="Show all about one node. Repeatable.", autocompletion=completion.nodes),
     ] = None,
-    nodes: Annotated[str | None, typer.Option(metavar="all", help="`all`: a row for every node.")] = None,
+    nodes: Annotated[str | None, typer.Option(metavar="all", help="`all`: show a row for every node.")] = None,
     output: Annotated[
         Format | None,
         option(
@@ -87,14 +85,14 @@ def why(
     ] = None,
     fix: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="The N-th fix, to apply: -o patch or -o yaml. Nothing is ever sent."),
+        typer.Option(min=1, metavar="N", help="Print the N-th fix with -o patch or -o yaml. Nothing is sent."),
     ] = None,
     tries: Annotated[
         list[str] | None,
         typer.Option(
             "--try",
             metavar="CHANGE",
-            help="Try a change of the pod and say what it does: spec.nodeSelector.disk=ssd, spec.nodeSelector.disk- to "
+            help="Try a change of the pod: spec.nodeSelector.disk=ssd, spec.nodeSelector.disk- to "
             "remove it, or a file with a JSON patch or a merge patch. Repeatable.",
         ),
     ] = None,
@@ -103,19 +101,19 @@ def why(
         typer.Option(
             "--dry-run",
             metavar="server",
-            help="`server`: the live API server admits a manifest, and stores nothing. Needs the verb create on pods.",
+            help="`server`: let the live API server admit the manifest without storing it. Needs `create` on pods.",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Print what changes, until the pod has a node or is gone.")
+        bool, typer.Option("--watch", "-w", help="Print changes until the pod has a node or is gone.")
     ] = False,
     interactive: Annotated[
         bool,
-        typer.Option("--interactive", "-i", help="Walk through one pod's answer. Needs the extra interactive."),
+        typer.Option("--interactive", "-i", help="Browse the answer. Needs the extra interactive."),
     ] = False,
     shard: SHARD = None,
     interval: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two looks at the cluster.")
+        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")
     ] = 10,
     *,
     question: Question,
@@ -150,8 +148,9 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     from msgspec.structs import replace
 
     from kschedx.cli.why_list import why_node
-    from kschedx.cli.why_pod import Clusters, why_one
+    from kschedx.cli.why_pod import why_one
     from kschedx.errors import InputError
+    from kschedx.inquiry.ask import Clusters, waiting_member_of
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import named_node
 
@@ -184,6 +183,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
         from kschedx.cli.why_list import why_several
 
         return why_several(question, wanted, clusters, setup, found, queue)
+    if (member := waiting_member_of(found[0], clusters.applied)) is not None and not wanted.tries:
+        found = queue = [member]
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)
 
 

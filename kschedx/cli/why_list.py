@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,17 +14,21 @@ from msgspec.structs import replace
 from kschedx.cli.options import namespace_of_many
 from kschedx.cli.output import ExitCode, Format, Report, write
 from kschedx.cli.question import Question, shard_of
-from kschedx.cli.why_pod import Clusters, Wanted, gather, gather_beside, place_of, subject_of
+from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.render.words.states import Lifecycle, Refused, WaitingForKubelet
+from kschedx.render.words.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -87,7 +91,7 @@ def command_of(namespace: str, owner: str, name: str, files: Sequence[str] = ())
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
     target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
-    return f"kschedx why {target} -n {namespace}" + "".join(f" -f {shlex.quote(file)}" for file in files)
+    return shell_command("kschedx why {} -n {}" + " -f {}" * len(files), target, namespace, *map(Path, files))
 
 
 class Asked:
@@ -135,6 +139,8 @@ class Asked:
         except NotAdmittedError as error:
             said = f"{error.message} ({error.hint})" if error.hint else error.message
             return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said), None
+        if found.lifecycle is not None:
+            return self._of_lifecycle(undecided, found, found.lifecycle), found
         if (bound := bound_by_hand(found.cycle)) is not None:
             nodes = (bound.node,) if bound.is_taken else ()
             return replace(undecided, outcome=found.becomes, nodes=nodes, message=bound_by_hand_text(bound)), found
@@ -156,6 +162,21 @@ class Asked:
             headlines = tuple(dict.fromkeys(map(headline, reasons)))
             answer = replace(answer, cause=cause_of(diagnosis), headlines=headlines, wants=wanted_labels(reasons[:1]))
         return answer, found
+
+    def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
+        """One that no decision of kube-scheduler explains."""
+        if isinstance(lifecycle, Refused):
+            said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
+            return replace(undecided, outcome=found.overall, message=said)
+        reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ")
+        node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
+        return replace(
+            undecided,
+            outcome=found.overall,
+            nodes=(node,) if node else (),
+            cause=(found.state.name, reads),
+            headlines=(reads,),
+        )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
         """One that finds a node by itself, and gets none since its group does not."""
@@ -246,7 +267,7 @@ class Asked:
             for index, item in enumerate(self._items):
                 answer, found = self.look(index)
                 answers.append(self._each(item, answer))
-                if found is not None:
+                if found is not None and not isinstance(found.lifecycle, Refused):
                     yield found.to_dict()
                 else:
                     told = undecided if answer.outcome is None else refused
@@ -353,26 +374,28 @@ def why_several(
         if is_asked:
             raise InputError(f"--{name} is about one pod, and there are several")
     connection.tell_left_out(setup)
+    inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
-        items = [item for one in found for item in _alone(question, wanted, clusters.applied, setup, one)]
+        items = [item for one in found for item in _alone(question, wanted, inquiry, one)]
         asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
     else:
-        asked = _together(question, wanted, clusters, setup, found, queue)
+        asked = _together(question, wanted, inquiry, found, queue)
     write(asked.report(), wanted.output)
     return asked.exit_code
 
 
-def _alone(
-    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, one: Pod | Written
-) -> tuple[Item, ...]:
+def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> tuple[Item, ...]:
     """As if it came next, whatever others take; a DaemonSet's pods are each on a node of their own."""
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.pod import explain
 
+    snapshot, setup = inquiry.clusters.applied, inquiry.setup
+    if (stopped := _stopped(question, wanted, inquiry, one)) is not None:
+        return (stopped,)
     try:
         subject = subject_of(question, snapshot, setup, one, wanted)
     except NotAdmittedError as error:
-        return (_refused(wanted, one, error),)
+        return (_refused(wanted, inquiry, one, error),)
     if isinstance(one, Written) and one.is_daemon:
         return tuple(_of_daemon_set(wanted, subject, setup, one))
     return (_item(wanted, subject, one, partial(explain, subject, setup)),)
@@ -402,8 +425,7 @@ def _of_daemon_set(wanted: Wanted, subject: Subject, setup: Setup, one: Written)
 def _together(
     question: Question,
     wanted: Wanted,
-    clusters: Clusters,
-    setup: Setup,
+    inquiry: Inquiry,
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
 ) -> Asked:
@@ -412,6 +434,7 @@ def _together(
     from kschedx.kube.types import Pod
     from kschedx.render.pending import evicted_note
 
+    clusters, setup = inquiry.clusters, inquiry.setup
     gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
     groups: dict[int, ReplicaGroup] = {}
     items: dict[int, tuple[Item, ...]] = {}
@@ -421,12 +444,15 @@ def _together(
             gather_beside(gathering, setup, one)
             continue
         if isinstance(one, Pod) and one.spec.node_name:
-            items[number] = _alone(question, wanted, clusters.applied, setup, one)
+            items[number] = _alone(question, wanted, inquiry, one)
+            continue
+        if (stopped := _stopped(question, wanted, inquiry, one)) is not None:
+            items[number] = (stopped,)
             continue
         try:
             taken = gather(gathering, subject_of(question, gathering.snapshot, setup, one, wanted), one)
         except NotAdmittedError as error:
-            items[number] = (_refused(wanted, one, error),)
+            items[number] = (_refused(wanted, inquiry, one, error),)
             continue
         if isinstance(taken, BoundPods):
             item = _item(wanted, taken.subject, one, partial(_same, taken.explanation))
@@ -437,7 +463,7 @@ def _together(
     for number, group in groups.items():
         state = together.state(group)
         if not state.pods and not state.kept and not state.refused:  # a DaemonSet for which no node is
-            items[number] = _alone(question, wanted, clusters.applied, setup, found[number])
+            items[number] = _alone(question, wanted, inquiry, found[number])
         else:
             items[number] = tuple(_of_group(wanted, together, group, found[number]))
     return Asked(
@@ -509,14 +535,31 @@ def _replicas_of(item: Item, explanation: Explanation) -> Item:
     return replace(item, replicas=tuple(replicas), workload=found.workload, explain=lambda: explanation)
 
 
-def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Item:
-    """What the API server lets nobody make: as many pods as are wanted, none of which comes to be."""
-    from kschedx.controllers.workloads import has_replicas, wanted_replicas, workload_of
-    from kschedx.inquiry.manifests import title
+def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> Item | None:
+    """A workload that creates no pods; None for any other."""
+    from kschedx.kube.types import Pod
+
+    if isinstance(one, Pod) or not inquiry.is_stopped(one):
+        return None
+    setup = inquiry.setup
+    return _without_pods(
+        wanted, one, lambda: inquiry.answer(one, lambda at: subject_of(question, at, setup, one, wanted), [one])
+    )
+
+
+def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError) -> Item:
     from kschedx.kube.types import Pod
 
     if isinstance(one, Pod):  # it is in the cluster: nobody admits it again
         raise error
+    return _without_pods(wanted, one, partial(inquiry.refused, one, error))
+
+
+def _without_pods(wanted: Wanted, one: Written, explain: Callable[[], Explanation]) -> Item:
+    """What the API server lets nobody make: as many pods as are wanted, none of which comes to be."""
+    from kschedx.controllers.workloads import has_replicas, wanted_replicas, workload_of
+    from kschedx.inquiry.manifests import title
+
     metadata = one.manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     namespace = str(named.get("namespace") or "default")
@@ -526,9 +569,6 @@ def _refused(wanted: Wanted, one: Pod | Written, error: NotAdmittedError) -> Ite
     count = 1
     if workload is not None and has_replicas(workload) and not wanted.alone:
         count = wanted_replicas(workload)
-
-    def explain() -> Explanation:
-        raise error
 
     return Item(
         pod=f"{namespace}/{name}",

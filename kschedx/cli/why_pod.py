@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.cli.output import ExitCode, Format, Report, exit_code_of, write
+from kschedx.cli.output import Format, Report, exit_code_of, write
 from kschedx.cli.question import Question
 from kschedx.errors import NotAdmittedError
 from kschedx.snapshot.snapshot import Snapshot
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.explain.subject import Subject
     from kschedx.framework.cycle import Outcome
+    from kschedx.inquiry.ask import Clusters, Inquiry
     from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.manifests import Written
-    from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, ReplicaGroup
     from kschedx.kube.types import Pod
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
@@ -92,7 +93,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.shard is not None and not self.is_many:
             raise InputError("--shard is about many pods: --all-pending or -l")
         if self.is_many == bool(self.names or self.files):
-            raise InputError("name a TARGET or a file with -f, or ask for many with --all-pending or -l")
+            raise InputError("name a TARGET or a file with -f, or select pods with --all-pending or -l")
         if "-" in question.snapshot and "-" in self.files:
             raise InputError("standard input cannot be both the target and the snapshot")
         if self.nodes not in (None, "all"):
@@ -109,66 +110,23 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError("--dry-run=server is about one manifest and a live cluster")
 
 
-# What is asked about, and what is beside it in the files, in one queue.
-
-
-def gather(
-    gathering: ManifestQuestions, subject: Subject, one: Pod | Written, *, is_tried: bool = False
-) -> ReplicaGroup | BoundPods:
-    """`is_tried`: pods like the subject take the place of those that wait."""
-    from kschedx.kube.types import Pod
-
-    if isinstance(one, Pod):
-        return gathering.take(subject, None)
-    return gathering.take(subject, one.workload, count=one.count, is_tried=is_tried)
-
-
-def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Pod | Written) -> None:
-    """What nobody asks about, and is there too; what the API server refuses of it is not."""
-    from kschedx.kube.types import Pod
-
-    if isinstance(one, Pod):
-        return
-    try:
-        gather(gathering, one.admitted(gathering.snapshot, setup), one)
-    except NotAdmittedError:
-        return
-
-
-def gather_queue(
-    gathering: ManifestQuestions,
-    setup: Setup,
-    queue: Sequence[Pod | Written],
-    found: Pod | Written,
-    admit: Callable[[Snapshot], Subject],
-    *,
-    is_tried: bool = False,
-) -> ReplicaGroup | BoundPods:
-    """All of a queue, one of which is asked about; `admit` gives its pod in a cluster."""
-    own: ReplicaGroup | BoundPods | None = None
-    for one in queue:
-        if one is found:
-            own = gather(gathering, admit(gathering.snapshot), one, is_tried=is_tried)
-        else:
-            gather_beside(gathering, setup, one)
-    assert own is not None, "what is asked about is in the queue"
-    return own
-
-
 # `kschedx why` for a pod that the API server does not take.
 
 
 def refusal_report(
-    wanted: Wanted, setup: Setup, found: Written, before: Snapshot, applied: Snapshot, error: NotAdmittedError
+    wanted: Wanted, clusters: Clusters, setup: Setup, found: Written, explanation: Explanation
 ) -> Report | None:
-    """What Pod Security has against a pod, or what would help; None where something else refuses it, or it is asked
-    for in a form that holds decisions. `applied` is the cluster with the files, `before` the one without."""
-    is_screen = wanted.fix is None and wanted.output in (None, Format.WIDE)
-    if not (is_screen or wanted.fix) or wanted.interactive or wanted.watch or wanted.tries:
+    """What Pod Security has against a pod, and what would help; None where something else is the answer, or a
+    document is asked for."""
+    from kschedx.render.words.states import Refused
+
+    state = explanation.lifecycle
+    if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
         return None
     from kschedx.inquiry.pod_security import pod_security_answer
 
-    answer = pod_security_answer(applied, found.manifest, setup, error.message, maker=found.workload, made=found.made)
+    before, applied = clusters.before, clusters.applied
+    answer = pod_security_answer(applied, found.manifest, setup, state.message, maker=found.workload, made=found.made)
     if answer is None:
         return None
     if wanted.fix is not None:
@@ -188,17 +146,6 @@ def refusal_report(
 # `kschedx why` for one pod: its story, what becomes of it, what a change would do.
 
 
-class Clusters(Struct, frozen=True, kw_only=True):
-    """What is asked about is in the second."""
-
-    read: Snapshot
-    """As it is."""
-    before: Snapshot
-    """With the changes that come first."""
-    applied: Snapshot
-    """With the manifests that are asked about."""
-
-
 def why_one(
     question: Question,
     wanted: Wanted,
@@ -211,7 +158,7 @@ def why_one(
     """One pod's story, and what becomes of it where it is watched; `queue` are it and what is beside it in the files,
     in their order."""
     from kschedx.cli.output import needs
-    from kschedx.errors import ConfigError, InputError, NotAdmittedError
+    from kschedx.errors import ConfigError, InputError
     from kschedx.inquiry.manifests import Written
     from kschedx.inquiry.target import node_names
     from kschedx.kube.types import Pod
@@ -220,119 +167,81 @@ def why_one(
     if wanted.watch and not isinstance(found, Pod):
         asked = (wanted.names or wanted.files)[0]
         raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
+    inquiry = inquiry_of(question, wanted, clusters, setup)
+    admit = _once(lambda snapshot: subject_of(question, snapshot, setup, found, wanted))
     try:
         if wanted.tries:
-            untried = _before(question, wanted, clusters, setup, found, queue)
-            explanation = explained(
-                question,
-                wanted,
-                clusters,
-                setup,
-                found,
-                lambda snapshot: _tried(wanted.tries, snapshot, setup, found, untried),
-                queue,
-            )
+            untried = _before(inquiry, found, admit, queue)
+            tried = partial(_tried, wanted.tries, setup=setup, found=found, before=untried)
+            explanation = inquiry.explain(found, tried, queue)
+        elif isinstance(found, Written) and found.is_daemon and wanted.is_plain and not inquiry.is_stopped(found):
+            subject = admit(clusters.applied)
+            return _daemon_set(clusters, subject, setup, found, wanted.output, (found,) if wanted.alone else queue)
         else:
-            subject = subject_of(question, clusters.applied, setup, found, wanted)
-            if isinstance(found, Written) and found.is_daemon and wanted.is_plain:
-                return _daemon_set(clusters, subject, setup, found, wanted.output, (found,) if wanted.alone else queue)
-
-            def admit(snapshot: Snapshot) -> Subject:
-                return subject if len(queue) == 1 else subject_of(question, snapshot, setup, found, wanted)
-
-            explanation = explained(question, wanted, clusters, setup, found, admit, queue)
+            explanation = inquiry.answer(found, admit, queue)
     except NotAdmittedError as error:
-        before, applied = clusters.before, clusters.applied
-        report = None if isinstance(found, Pod) else refusal_report(wanted, setup, found, before, applied, error)
-        if report is None:
+        if isinstance(found, Pod) or wanted.interactive or wanted.tries:
             raise
-        write(report, wanted.output)
-        return ExitCode.UNSCHEDULABLE
+        explanation = inquiry.refused(found, error)
     except ConfigError as error:
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
         raise found.document.fault(error, below=found.template) from None
+    if isinstance(found, Written) and (report := refusal_report(wanted, clusters, setup, found, explanation)):
+        write(report, wanted.output)
+        return explanation.exit_code
     if wanted.interactive:
         with needs("interactive"):
             from kschedx.cli.interactive import Why
         Why(explanation, _typed_change(question, setup)).run()
-        return exit_code_of(explanation.overall)
+        return explanation.exit_code
     if wanted.fix is not None:
         write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)
-        return exit_code_of(explanation.overall)
+        return explanation.exit_code
     write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)
-    return exit_code_of(explanation.overall)
+    return explanation.exit_code
 
 
-def explained(
-    question: Question,
-    wanted: Wanted,
-    clusters: Clusters,
-    setup: Setup,
-    found: Pod | Written,
-    admit: Callable[[Snapshot], Subject],
-    queue: Sequence[Pod | Written],
-) -> Explanation:
-    """The story of a pod, or of the replicas that a workload lacks, which are placed with the others of `queue`."""
-    from kschedx.explain.subject import stored
-    from kschedx.inquiry.pod import explain
-    from kschedx.kube.types import Pod
+def inquiry_of(question: Question, wanted: Wanted, clusters: Clusters, setup: Setup) -> Inquiry:
+    from kschedx.inquiry.ask import Inquiry
 
-    workload = None if isinstance(found, Pod) else found.workload
-    is_alone = wanted.alone or len(queue) == 1
-    if wanted.alone or (is_alone and workload is None):
-        return explain(admit(clusters.applied), setup, question.autoscaling, question.provisioning)
-    import msgspec
-
-    from kschedx.controllers.workloads import has_new_template, has_replicas
-    from kschedx.framework.cycle import Outcome
-    from kschedx.inquiry.explanation import Replicas
-    from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a pod by itself needs no queue
-
-    is_counted = not isinstance(found, Pod) and found.count is not None
-    if is_alone and workload is not None and not has_replicas(workload) and not is_counted:
-        return explain(admit(clusters.applied), setup, question.autoscaling, question.provisioning)
-    is_changed = False
-    if not isinstance(found, Pod) and found.document is None and workload is not None:
-        is_changed = has_new_template(clusters.read, workload)
-    gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
-    is_tried = bool(wanted.tries or wanted.dry_run)
-    own = gather_queue(gathering, setup, queue, found, admit, is_tried=is_tried)
-    if isinstance(own, BoundPods):
-        return own.explanation
-    state = gathering.state(own)
-    if not is_alone or not state.is_only(own.subject.pod.key) or own.undecided:
-        return gathering.place().explain(own, question.autoscaling, question.provisioning)
-    if state.pods and state.pods[0] in clusters.applied.pods.rows:
-        return explain(stored(clusters.applied, state.pods[0]), setup, question.autoscaling, question.provisioning)
-    made = explain(own.subject, setup, question.autoscaling, question.provisioning)
-    if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
-        return made
-    lacks_nothing = Replicas(
-        workload=own.workload.reference, wanted=state.wanted, running=state.running, placed={}, pending=()
+    return Inquiry(
+        clusters=clusters,
+        setup=setup,
+        autoscaling=question.autoscaling,
+        provisioning=question.provisioning,
+        is_alone=wanted.alone,
+        is_written=bool(wanted.tries or wanted.dry_run),
     )
-    return msgspec.structs.replace(made, replicas=lacks_nothing)
+
+
+def _once(admit: Callable[[Snapshot], Subject]) -> Callable[[Snapshot], Subject]:
+    """A server is asked once about one cluster."""
+    known: list[tuple[Snapshot, Subject]] = []
+
+    def once(snapshot: Snapshot) -> Subject:
+        for other, subject in known:
+            if other is snapshot:
+                return subject
+        known.append((snapshot, admit(snapshot)))
+        return known[-1][1]
+
+    return once
 
 
 def _before(
-    question: Question,
-    wanted: Wanted,
-    clusters: Clusters,
-    setup: Setup,
+    inquiry: Inquiry,
     found: Pod | Written,
+    admit: Callable[[Snapshot], Subject],
     queue: Sequence[Pod | Written],
 ) -> Outcome:
     """What becomes of the pod without the changes that are tried."""
-    from kschedx.errors import NotAdmittedError
     from kschedx.framework.cycle import Outcome
 
-    def admit(snapshot: Snapshot) -> Subject:
-        return subject_of(question, snapshot, setup, found, wanted)
-
     try:
-        return explained(question, wanted, clusters, setup, found, admit, queue).overall
+        return inquiry.explain(found, admit, queue).overall
     except NotAdmittedError:
         return Outcome.UNSCHEDULABLE
 
@@ -352,6 +261,7 @@ def _daemon_set(
     name = title(found.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
     if len(queue) > 1 or (found.workload is not None and key_of(found.workload) in clusters.before.workloads):
+        from kschedx.inquiry.ask import gather_queue
         from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
 
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
@@ -407,7 +317,9 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
     return replace(subject, notes=(note, *others))
 
 
-def _tried(changes: Sequence[str], snapshot: Snapshot, setup: Setup, found: Pod | Written, before: Outcome) -> Subject:
+def _tried(
+    changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, found: Pod | Written, before: Outcome
+) -> Subject:
     """The pod as somebody thinks that it should be."""
     import msgspec
 

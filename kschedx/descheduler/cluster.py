@@ -75,7 +75,7 @@ class _Spec(Struct, frozen=True, kw_only=True):
     priority: int | None = None
 
 
-class _Status(Struct, frozen=True, kw_only=True, rename="camel"):
+class PodStatusFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str = ""
     qos_class: str = ""
     conditions: tuple[ConditionFacts, ...] = ()
@@ -87,7 +87,7 @@ class _Status(Struct, frozen=True, kw_only=True, rename="camel"):
 class _PodDetails(Struct, frozen=True, kw_only=True):
     metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
-    status: _Status = _Status()
+    status: PodStatusFacts = PodStatusFacts()
 
 
 class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
@@ -112,7 +112,7 @@ class PodFacts(Struct, frozen=True, kw_only=True, eq=False):
     """Nanoseconds since 1970."""
     started: int | None
     is_terminating: bool
-    status: _Status
+    status: PodStatusFacts
 
     @property
     def is_finished(self) -> bool:
@@ -143,7 +143,7 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
     if snapshot.manifests is None:
         hint = "kschedx.load(..., whole=True) keeps them"
         raise InputError("the descheduler reads more of pods than this snapshot has kept", hint=hint)
-    details = dict(snapshot.manifests.records("Pod", _PodDetails))
+    details = snapshot.manifests.records("Pod", _PodDetails)
     nothing = _PodDetails()
     times = _Times()
     templates = pods.specs.codes.tolist()
@@ -238,8 +238,8 @@ class Metrics(Struct, frozen=True, kw_only=True):
         if manifests is None:
             return cls(nodes={}, pods={})
         return cls(
-            nodes=dict(manifests.records("NodeMetrics", NodeMetrics)),
-            pods=dict(manifests.records("PodMetrics", PodMetrics)),
+            nodes=manifests.records("NodeMetrics", NodeMetrics),
+            pods=manifests.records("PodMetrics", PodMetrics),
         )
 
 
@@ -283,9 +283,18 @@ MORE_THAN_ONE_BUDGET = (
 class Cluster:
     """Nodes, pods and budgets while one run evicts."""
 
-    def __init__(self, snapshot: Snapshot, pods: Sequence[PodFacts], *, counts_budgets: bool) -> None:
-        """`counts_budgets`: the API server refuses what a budget forbids."""
-        self.nodes: tuple[Node, ...] = tuple(snapshot.cluster.nodes)
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        pods: Sequence[PodFacts],
+        *,
+        counts_budgets: bool,
+        budgets: Sequence[PodDisruptionBudget] | None = None,
+        nodes: Sequence[Node] | None = None,
+    ) -> None:
+        """`counts_budgets`: the API server refuses what a budget forbids. `budgets` and `nodes` take the place of the
+        snapshot's, where budgets have moved or the nodes are listed in another order."""
+        self.nodes: tuple[Node, ...] = tuple(snapshot.cluster.nodes if nodes is None else nodes)
         self.node: Mapping[str, Node] = {node.name: node for node in self.nodes}
         self.pods = pods
         self.namespaces: Mapping[str, Labels] = snapshot.namespaces
@@ -299,7 +308,7 @@ class Cluster:
                 self._on_node[pod.node][pod.key] = pod
             self._replicas.update({owner.uid for owner in pod.owners})
         self._budgets: dict[str, list[_Budget]] = defaultdict(list)
-        for budget in snapshot.disruption_budgets:
+        for budget in snapshot.disruption_budgets if budgets is None else budgets:
             try:
                 selector = compile_selector(budget.spec.selector)
             except InputError:
@@ -308,7 +317,7 @@ class Cluster:
         self._counts_budgets = counts_budgets
         self._requests: dict[int, Exact] = {}
         self._room: dict[str, _Room] = {}
-        self._static = _StaticFit()
+        self._static = _StaticFit(self.nodes)
 
     def on(self, node: str) -> list[PodFacts]:
         """The pods on a node, finished ones too."""
@@ -386,6 +395,11 @@ class Cluster:
     def affinity(self, pod: PodFacts) -> RequiredNodeAffinity:
         return self._static.affinity(pod)
 
+    def selects_nodes(self, pod: PodFacts) -> bool:
+        """Whether it has a nodeSelector or a required node affinity."""
+        affinity = self._static.affinity(pod)
+        return affinity.label_selector is not None or affinity.node_selector is not None
+
     def matches(self, pod: PodFacts, node: Node) -> bool:
         """Its nodeSelector and required node affinity."""
         return self._static.matches(pod, node)
@@ -427,7 +441,7 @@ class Fit:
         if anti_affinity_terms(pod.spec):  # which no two pods share: a pod of the same name does not count
             return any(name != pod.node and self._cluster.fits(pod, node) for name, node in self._nodes.items())
         fitting = self._fitting.setdefault(pod.template, [])
-        if any(name != pod.node for name in fitting):
+        if len(fitting) > 1 or (fitting and fitting[0] != pod.node):
             return True
         freed = self._cluster.freed
         seen, left = self._left.get(pod.template, (len(freed), list(self._nodes)))
@@ -494,11 +508,14 @@ def whole(written: Written) -> int:
 class _StaticFit:
     """What of NodeFit does not change during a run; each rule runs once for equal templates and equal nodes."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        codes: dict[tuple[Taint, ...], int] = {}
+        self._taints = {node.name: codes.setdefault(node.spec.taints, len(codes)) for node in nodes}
+        """Node to a number that nodes of equal taints share."""
         self._affinities: dict[int, RequiredNodeAffinity] = {}
         self._matching: dict[tuple[int, str], bool] = {}
         self._tolerations: dict[int, Tolerations] = {}
-        self._tolerated: dict[tuple[int, tuple[Taint, ...]], bool] = {}
+        self._tolerated: dict[tuple[int, int], bool] = {}
         self._selectors: dict[int, tuple[PodAffinityTerm, Selector]] = {}
 
     def allows(self, pod: PodFacts, node: Node) -> bool:
@@ -525,7 +542,7 @@ class _StaticFit:
         taints = node.spec.taints
         if not taints:
             return True
-        key = (pod.template, taints)
+        key = (pod.template, self._taints[node.name])
         if key not in self._tolerated:
             tolerations = self._tolerations.get(pod.template)
             if tolerations is None:
@@ -558,4 +575,11 @@ def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
 
 
 def matching(pods: Iterable[PodFacts], selector: Selector) -> Iterator[PodFacts]:
-    return (pod for pod in pods if selector.matches(pod.labels))
+    """The pods that a selector selects; pods of one template share their labels, which are looked at once."""
+    known: dict[int, bool] = {}
+    for pod in pods:
+        labels = id(pod.labels)
+        if labels not in known:
+            known[labels] = selector.matches(pod.labels)
+        if known[labels]:
+            yield pod

@@ -1,44 +1,123 @@
-"""`kschedx.deschedule`: a policy and a snapshot to what the descheduler does."""
+"""`kschedx.deschedule`: a policy and a snapshot to what the descheduler does, and what follows from it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from msgspec import Struct
 
 from kschedx.descheduler.cluster import Cluster, Metrics, pods_of
-from kschedx.descheduler.document import round_of, to_builtins
+from kschedx.descheduler.document import document_of
 from kschedx.descheduler.policy import Policy, PolicyError, read_policy
+from kschedx.descheduler.rounds import ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
 from kschedx.descheduler.run import Loop, run_loop
+from kschedx.descheduler.utilization import Shares, shares
 from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
 from kschedx.kube.scalars import nanoseconds
 from kschedx.snapshot.snapshot import Snapshot
 
 API, DRY_RUN = "api", "dry-run"
+MOST_ROUNDS = 50
+
+T = TypeVar("T")
 
 
 class Descheduling(Struct, frozen=True, kw_only=True):
+    """What a policy does to a cluster."""
+
     policy: Policy | None = None
-    loop: Loop = Loop()
+    """None where the descheduler refuses it."""
     error: str = ""
+    """Why it does."""
+    loops: tuple[Loop, ...] = ()
+    """Where pods were placed, the last one is only looked at: its evictions have not been carried out."""
+    landings: tuple[tuple[Landing, ...], ...] = ()
+    """What became of the pods that each loop evicted."""
+    likelihood: Likelihood | None = None
+    newly_placed: tuple[str, ...] = ()
+    """Pods that were pending before and found a node."""
+    preempted: tuple[str, ...] = ()
+    is_undecided: bool = False
+    shares: tuple[Shares, Shares] | None = None
+    """What the requests take of the nodes, before and after."""
+
+    @property
+    def loop(self) -> Loop:
+        return self.loops[0] if self.loops else Loop()
+
+    @property
+    def repeats(self) -> tuple[Repeat, ...]:
+        """Pods that two loops in a row evict."""
+        return repeats(self.loops, self.landings)
+
+    @property
+    def is_settled(self) -> bool:
+        """The last loop evicts nothing."""
+        return bool(self.loops) and not self.loops[-1].evicted
 
     def to_dict(self) -> dict[str, object]:
-        if self.policy is None:
-            return {"error": self.error}
-        return to_builtins(round_of(self.loop, self.policy.grace_period_seconds))
+        return document_of(self)
 
 
 def deschedule(
-    snapshot: Snapshot, policy: Mapping[str, object], *, evictions: str = API, now: str | None = None, source: str = ""
+    snapshot: Snapshot,
+    policy: Mapping[str, object],
+    *,
+    evictions: str = API,
+    now: str | None = None,
+    source: str = "",
+    setup: Setup | None = None,
+    rounds: int = 1,
 ) -> Descheduling:
+    """Run a policy. With a `setup` of the scheduler the evicted pods are recreated and placed, and up to `rounds` loops
+    run, and one more is looked at.
+
+    Raises `InputError`, and `UndecidableError` where kschedx would have to guess.
+    """
     if evictions not in (API, DRY_RUN):
         raise InputError(f'evictions: expected "{API}" or "{DRY_RUN}", found "{evictions}"')
     try:
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
         return Descheduling(error=error.message)
-    cluster = Cluster(snapshot, pods_of(snapshot), counts_budgets=evictions == API)
     moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    loop = run_loop(cluster, read, Metrics.of(snapshot), moment)
-    return Descheduling(policy=read, loop=loop)
+    pods, metrics = pods_of(snapshot), Metrics.of(snapshot)
+    counts_budgets = evictions == API
+    if setup is None:
+        cluster = Cluster(snapshot, pods, counts_budgets=counts_budgets)
+        return Descheduling(policy=read, loops=(run_loop(cluster, read, metrics, moment),))
+
+    def in_other_order(seed: int) -> Loop:
+        nodes = _shuffled(snapshot.cluster.nodes, seed)
+        cluster = Cluster(snapshot, _shuffled(pods, seed), counts_budgets=counts_budgets, nodes=nodes)
+        return run_loop(cluster, read, metrics, moment, judges=False)
+
+    world = ClusterInMotion(snapshot, setup, pods, moment)
+    loops, landings = [], []
+    before = shares(Cluster(snapshot, pods, counts_budgets=False))
+    for number in range(rounds + 1):
+        cluster = world.cluster(counts_budgets=counts_budgets)
+        loops.append(run_loop(cluster, read, metrics, moment, judges=not number))
+        if number == rounds or not loops[-1].evicted:
+            break
+        landings.append(world.move(loops[-1].evicted))
+    return Descheduling(
+        policy=read,
+        loops=tuple(loops),
+        landings=tuple(landings),
+        likelihood=likelihood(loops[0], in_other_order, len(pods)),
+        newly_placed=world.newly_placed,
+        preempted=world.preempted,
+        is_undecided=world.is_undecided,
+        shares=(before, shares(Cluster(snapshot, world.pods, counts_budgets=False))),
+    )
+
+
+def _shuffled(items: Sequence[T], seed: int) -> list[T]:
+    found = [*items]
+    random.Random(seed).shuffle(found)
+    return found

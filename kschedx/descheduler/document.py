@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kschedx.descheduler.cluster import MILLI, NANO, up
 from kschedx.descheduler.evictor import Eviction, Outcome, Verdict
+from kschedx.descheduler.policy import Policy
+from kschedx.descheduler.rounds import Chance, Landing, Likelihood, repeats
 from kschedx.descheduler.run import Loop
-from kschedx.descheduler.utilization import Classification, rounded
+from kschedx.descheduler.utilization import Classification, Shares, rounded
 from kschedx.kube.names import CPU
 from kschedx.kube.quantity import Unit, format_quantity
 
 
-class EvictedPod(Struct, frozen=True, kw_only=True):
+class Result(Protocol):
+    """What a document is made of (`descheduling.Descheduling`)."""
+
+    @property
+    def policy(self) -> Policy | None: ...
+    @property
+    def error(self) -> str: ...
+    @property
+    def loops(self) -> Sequence[Loop]: ...
+    @property
+    def landings(self) -> Sequence[Sequence[Landing]]: ...
+    @property
+    def likelihood(self) -> Likelihood | None: ...
+    @property
+    def newly_placed(self) -> tuple[str, ...]: ...
+    @property
+    def preempted(self) -> tuple[str, ...]: ...
+    @property
+    def is_undecided(self) -> bool: ...
+    @property
+    def is_settled(self) -> bool: ...
+    @property
+    def shares(self) -> tuple[Shares, Shares] | None: ...
+
+
+class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     pod: str
     """`namespace/name`."""
     node: str
@@ -23,6 +52,15 @@ class EvictedPod(Struct, frozen=True, kw_only=True):
     plugin: str
     because: str
     """Why the plugin evicts it."""
+    outcome: str = ""
+    """What becomes of it: `moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent where the eviction
+    was not carried out."""
+    to: str = ""
+    """The node of its successor."""
+    message: str = ""
+    """kube-scheduler's, for a successor that stays pending."""
+    is_certain: bool | None = field(default=None, name="certain")
+    """Whether it is evicted in whatever order nodes and pods are listed, as far as that was tried."""
 
 
 class RefusedEviction(Struct, frozen=True, kw_only=True):
@@ -99,6 +137,114 @@ class Round(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     """Why the loop ended before any plugin ran."""
 
 
+class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pod that two rounds in a row evict."""
+
+    pod: str
+    round: int
+    """The first of the two, counted from 1."""
+    plugins: tuple[str, str]
+    """The plugins that fight over it, or one that is never content."""
+    node: str
+    """Where kube-scheduler had put it in between; empty where it was pending."""
+
+
+class NodeShares(Struct, frozen=True, kw_only=True):
+    """What requests take of a node, in percent of allocatable."""
+
+    before: dict[str, int]
+    after: dict[str, int]
+
+
+class DeschedulingDocument(Round, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a DeschedulerPolicy does: the first round, and what follows from it."""
+
+    api_version: str
+    kind: str
+    error: str = ""
+    """Why the descheduler refuses the policy; then nothing runs."""
+    ignored: tuple[str, ...] = ()
+    """Fields of the policy that the descheduler does not know, and ignores without a word."""
+    chance: str = ""
+    """How far the first round depends on the random order in which the descheduler lists nodes and pods: `none`,
+    `which` (the number for each plugin is certain), `count` (even that is not), `unknown` (not tried)."""
+    rounds: tuple[Round, ...] = ()
+    """The rounds after the first. The evictions of the last one are not carried out."""
+    settled: bool = False
+    """The last round evicts nothing."""
+    again: tuple[RepeatedEviction, ...] = ()
+    newly_placed: tuple[str, ...] = ()
+    """Pods that were pending before and found a node."""
+    preempted: tuple[str, ...] = ()
+    """Pods that kube-scheduler preempted for what was recreated."""
+    undecided: bool = False
+    """kschedx cannot decide where each pod goes."""
+    nodes: dict[str, NodeShares] = {}
+
+
+API_VERSION, KIND = "kschedx/v1", "Descheduling"
+
+
+def document_of(found: Result) -> dict[str, object]:
+    """The document as plain dicts."""
+    if found.policy is None:
+        return _plain(DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error))
+    grace = found.policy.grace_period_seconds
+    first, *others = (round_of(loop, grace) for loop in found.loops)
+    for number, landed in enumerate(found.landings):
+        rows = tuple(map(_landed, landed))
+        if number == 0:
+            first = replace(first, evicted=rows)
+        else:
+            others[number - 1] = replace(others[number - 1], evicted=rows)
+    likelihood = found.likelihood
+    if likelihood is not None and likelihood.chance is not Chance.UNKNOWN:
+        certain = likelihood.certain
+        first = replace(first, evicted=tuple(replace(one, is_certain=one.pod in certain) for one in first.evicted))
+    before, after = found.shares or ({}, {})
+    return _plain(
+        DeschedulingDocument(
+            api_version=API_VERSION,
+            kind=KIND,
+            **{name: getattr(first, name) for name in Round.__struct_fields__},
+            ignored=found.policy.ignored,
+            chance=likelihood.chance.value if likelihood is not None else "",
+            rounds=tuple(others),
+            settled=found.is_settled,
+            again=_again(found),
+            newly_placed=found.newly_placed,
+            preempted=found.preempted,
+            undecided=found.is_undecided,
+            nodes={
+                node: NodeShares(before=_whole(before[node]), after=_whole(after[node]))
+                for node in before
+                if before[node] != after[node]
+            },
+        )
+    )
+
+
+def _again(found: Result) -> tuple[RepeatedEviction, ...]:
+    return tuple(
+        RepeatedEviction(
+            pod=one.first.pod.key,
+            round=number + 1,
+            plugins=(one.first.plugin, one.then.plugin),
+            node=one.landing.node,
+        )
+        for number in range(len(found.landings))
+        for one in repeats(found.loops[number : number + 2], found.landings[number : number + 1])
+    )
+
+
+def _whole(percents: Mapping[str, float]) -> dict[str, int]:
+    return {name: rounded(percent) for name, percent in percents.items()}
+
+
+def _landed(one: Landing) -> EvictedPod:
+    return replace(_evicted(one.eviction), outcome=one.fate.value, to=one.node, message=one.message)
+
+
 def round_of(loop: Loop, grace_period_seconds: int | None) -> Round:
     return Round(
         evicted=tuple(_evicted(one) for one in loop.evicted),
@@ -169,6 +315,6 @@ def amount_text(resource: str, nano: int) -> str:
     return format_quantity(up(nano, MILLI if resource == CPU else NANO), Unit.of(resource))
 
 
-def to_builtins(document: Struct) -> dict[str, object]:
-    found: dict[str, object] = msgspec.to_builtins(document)
-    return found
+def _plain(document: Struct) -> dict[str, object]:
+    found: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
+    return {"apiVersion": found.pop("apiVersion"), "kind": found.pop("kind"), **found}

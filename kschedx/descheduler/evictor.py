@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protection
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, nodes_for
-from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, quoted
-from kschedx.errors import InputError
+from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, query_fault, quoted
 from kschedx.kube.autoscalers import MIRROR
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
@@ -38,14 +37,21 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """What the evictor says of a pod before anything is evicted."""
 
     filter: bool
-    checks: str
-    """The descheduler's text; empty where it has none."""
+    failed: tuple[str, ...]
+    """The checks that it fails, in the descheduler's words; none where it has no text."""
     pre_eviction: bool
     message: str
 
     @property
-    def is_evictable(self) -> bool:
-        return self.filter and self.pre_eviction
+    def checks(self) -> str:
+        """The descheduler's text."""
+        return aggregate(self.failed) if self.failed else ""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the pod may not be evicted, each by itself."""
+        own = () if self.filter or self.failed else ("it asks not to be evicted, and noEvictionPolicy is Mandatory",)
+        return (*own, *self.failed, *((self.message,) if not self.pre_eviction else ()))
 
 
 class DefaultEvictor:
@@ -64,10 +70,8 @@ class DefaultEvictor:
         self._namespaces = compile_selector(namespace_selector) if namespace_selector else EVERYTHING
         self._before: dict[str, tuple[str, ...]] = {}
         """Pod to the checks that it fails and that no eviction changes."""
-        try:
-            nodes: Sequence[Node] | None = nodes_for(cluster, parse_label_query(self.args.node_selector))
-        except InputError:
-            nodes = None
+        query = self.args.node_selector
+        nodes = None if query_fault(query) else nodes_for(cluster, parse_label_query(query))
         self._fit = None if nodes is None else Fit(cluster, nodes)
 
     def filter(self, pod: PodFacts) -> bool:
@@ -87,21 +91,23 @@ class DefaultEvictor:
     def verdict(self, pod: PodFacts) -> Verdict:
         """Both looks, nothing said."""
         said: list[str] = []
-        is_evictable, checks = self._filter(pod, lambda _, message: said.append(message))
+        is_evictable, failed = self._filter(pod, lambda _, message: said.append(message))
         fault = self._second_fault(pod)
         if fault:
             said.append(fault)
         message = said[-1] if said else ""
-        return Verdict(filter=is_evictable, checks=checks, pre_eviction=not fault, message=message)
+        return Verdict(filter=is_evictable, failed=failed, pre_eviction=not fault, message=message)
 
-    def _filter(self, pod: PodFacts, say: Say) -> tuple[bool, str]:
+    def _filter(self, pod: PodFacts, say: Say) -> tuple[bool, tuple[str, ...]]:
         if EVICT in pod.annotations:
-            return True, ""
+            return _EVICTABLE
         if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in pod.annotations:
-            return False, ""
+            return False, ()
         failed = self._before.get(pod.key)
         if failed is None:
             failed = self._before[pod.key] = tuple(self._failed(pod))
+        if not failed and self.args.min_replicas <= 1:
+            return _EVICTABLE
         replicas = self._replicas_fault(pod, say)
         if replicas:
             age = AGE_STARTS
@@ -110,7 +116,7 @@ class DefaultEvictor:
                 replicas,
                 *(one for one in failed if one.startswith(age)),
             )
-        return not failed, aggregate(failed) if failed else ""
+        return not failed, failed
 
     def _replicas_fault(self, pod: PodFacts, say: Say) -> str:
         least = self.args.min_replicas
@@ -197,6 +203,7 @@ class DefaultEvictor:
         return NAMESPACE_DIFFERS if labels is None or not self._namespaces.matches(labels) else ""
 
 
+_EVICTABLE: tuple[bool, tuple[str, ...]] = (True, ())
 AGE_STARTS = "pod age is not older than MinPodAge"
 
 

@@ -39,11 +39,13 @@ from kschedx.descheduler.arguments import (
     TopologySpreadArgs,
     Uint,
 )
-from kschedx.errors import ConfigError, InputError, join_fields, nearest
+from kschedx.errors import ConfigError, InputError, Place, join_fields, nearest
 from kschedx.framework.config.decoding import decode
-from kschedx.kube.scalars import Int64
+from kschedx.kube.names import label_key_errors, label_value_errors
+from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
+from kschedx.sources import yaml
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -193,6 +195,39 @@ def aggregate(faults: Iterable[str]) -> str:
     """Errors as Go's NewAggregate prints them: one by itself, several in brackets, equal ones once."""
     each = list(dict.fromkeys(faults))
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
+
+
+def policy_in(text: bytes, source: str) -> Mapping[str, object]:
+    """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
+
+    Raises `InputError` where there is none, or more than one.
+    """
+    found = [policy for document in _documents(text, source) for policy in _policies_in(document, source)]
+    if len(found) != 1:
+        hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
+        number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
+        raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
+    return found[0]
+
+
+def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
+    for part in yaml.split(text, source=source):
+        read = yaml.load(part, source=source)
+        if read is not None and isinstance(read.value, Mapping):
+            yield read.value
+
+
+def _policies_in(document: Mapping[str, object], source: str) -> Iterator[Mapping[str, object]]:
+    values, data = document.get("deschedulerPolicy"), document.get("data")
+    if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
+        for key, text in data.items():
+            held = _documents(str(text).encode(), f"{source}: data[{key}]")
+            yield from (one for one in held if one.get("kind") == KIND)
+    elif isinstance(values, Mapping):
+        version = document.get("deschedulerPolicyAPIVersion") or API_VERSION
+        yield {"apiVersion": version, "kind": KIND, **values}
+    elif "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
+        yield document
 
 
 # --- reading
@@ -520,10 +555,9 @@ _NOT_BUILT = "failed to create new descheduler: "
 
 
 def _node_selector(text: str | None) -> Selector:
-    try:
-        return parse_label_query(text or "")
-    except InputError as error:
-        raise PolicyError(_NOT_BUILT + in_words(error)) from None
+    if fault := query_fault(text or ""):
+        raise PolicyError(_NOT_BUILT + fault)
+    return parse_label_query(text or "")
 
 
 def _profile(profile: _Profile, configs: _Configs, threshold: int) -> Profile:
@@ -589,6 +623,100 @@ def _build_fault(args: Args) -> str:
                 expected = f'are expected to specify a single instance of "{METRIC_RESOURCE}" resource'
                 return f"{name} {expected}, got [{' '.join(given)}] instead"
     return ""
+
+
+# --- label queries, in the words of labels.Parse (apimachinery/pkg/labels/selector.go)
+
+_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
+_OPERATORS = ("in", "notin", "=", "==", "!=", ">", "<")
+_KNOWN_OPERATORS = "in, notin, =, ==, !=, gt, lt"
+
+
+def query_fault(text: str) -> str:
+    """What is wrong with a label query such as `zone in (a, b),!spot`; empty for nothing."""
+    tokens = [*_TOKEN.findall(text), ""]
+    at = 0
+    while tokens[at]:
+        if not _is_identifier(tokens[at]) and tokens[at] != "!":
+            return f"found '{tokens[at]}', expected: !, identifier, or 'end of string'"
+        at, fault = _requirement_fault(tokens, at)
+        if fault:
+            return f"unable to parse requirement: {fault}"
+        if not tokens[at]:
+            return ""
+        if tokens[at] != ",":
+            return f"found '{tokens[at]}', expected: ',' or 'end of string'"
+        at += 1
+        if not _is_identifier(tokens[at]) and tokens[at] != "!":
+            return f"found '{tokens[at]}', expected: identifier after ','"
+    return ""
+
+
+def _is_identifier(token: str) -> bool:
+    """A key or a value; `in` can be one too."""
+    return bool(token) and not set(token) & set("=!(),<>")
+
+
+def _requirement_fault(tokens: Sequence[str], at: int) -> tuple[int, str]:
+    """Where the next token is, or what is wrong."""
+    is_negated = tokens[at] == "!"
+    at += is_negated
+    key = tokens[at]
+    if not _is_identifier(key):
+        return at, f"found '{key}', expected: identifier"
+    if errors := list(label_key_errors(key)):
+        return at, f"<nil>: Invalid value: {quoted(key)}: {'; '.join(errors)}"
+    at += 1
+    if is_negated or tokens[at] in ("", ","):
+        return at, ""
+    operator = tokens[at]
+    if operator not in _OPERATORS:
+        return at, f"found '{operator}', expected: {_KNOWN_OPERATORS}"
+    at += 1
+    at, values, fault = _values(tokens, at) if operator in ("in", "notin") else _exact_value(tokens, at)
+    faults = [] if fault else list(_value_faults(key, operator, sorted(set(values))))
+    return at, fault or (aggregate(faults) if faults else "")
+
+
+def _exact_value(tokens: Sequence[str], at: int) -> tuple[int, list[str], str]:
+    if tokens[at] in ("", ","):
+        return at, [""], ""
+    if not _is_identifier(tokens[at]):
+        return at, [], f"found '{tokens[at]}', expected: identifier"
+    return at + 1, [tokens[at]], ""
+
+
+def _values(tokens: Sequence[str], at: int) -> tuple[int, list[str], str]:
+    if tokens[at] != "(":
+        return at, [], f"found '{tokens[at]}' expected: '('"
+    at += 1
+    if tokens[at] == ")":
+        return at + 1, [""], ""
+    if not _is_identifier(tokens[at]) and tokens[at] != ",":
+        return at, [], f"found '{tokens[at]}', expected: ',', ')' or identifier"
+    values: list[str] = []
+    while tokens[at] != ")":
+        token, following = tokens[at], tokens[at + 1] if tokens[at] else ""
+        if _is_identifier(token):
+            values.append(token)
+            if following not in (",", ")"):
+                return at, [], f"found '{following}', expected: ',' or ')'"
+        elif token == ",":
+            values += [""] * (not values or following in (",", ")"))
+        else:
+            return at, [], f"found '{token}', expected: ',', or identifier"
+        at += 1
+    return at + 1, values, ""
+
+
+def _value_faults(key: str, operator: str, values: Sequence[str]) -> Iterator[str]:
+    for at, value in enumerate(values):
+        if operator in (">", "<") and parse_int64(value) is None:
+            detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+            yield f"values[{at}]: Invalid value: {quoted(value)}: {detail}"
+    for at, value in enumerate(values):
+        if errors := list(label_value_errors(value)):
+            yield f"values[{at}][{key}]: Invalid value: {quoted(value)}: {'; '.join(errors)}"
 
 
 def quoted(text: str) -> str:

@@ -29,6 +29,7 @@ from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_
 from kschedx.descheduler.policy import Plugin, Policy
 from kschedx.descheduler.spreading import remove_duplicates, topology_spread
 from kschedx.descheduler.utilization import (
+    UNMEASURED,
     Classification,
     UsageError,
     high_node_utilization,
@@ -46,6 +47,8 @@ class PluginError(Struct, frozen=True, kw_only=True):
     profile: str
     plugin: str
     error: str
+    classification_is_missing: bool = False
+    """It could not tell what nodes use."""
 
 
 class Loop(Struct, frozen=True, kw_only=True):
@@ -71,11 +74,15 @@ class Loop(Struct, frozen=True, kw_only=True):
         return tuple(one for one in self.evictions if one.error)
 
 
-def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int) -> Loop:
-    """Run every plugin of every profile once; `cluster` is changed by it. `now` is in nanoseconds since 1970."""
+def run_loop(cluster: Cluster, policy: Policy, metrics: Metrics, now: int, *, judges: bool = True) -> Loop:
+    """Run every plugin of every profile once; `cluster` is changed by it. `now` is in nanoseconds since 1970.
+
+    `judges`: every pod gets its verdicts, whether a plugin looks at it or not.
+    """
     loop = _Run(cluster, policy, metrics, now)
     verdicts: dict[str, dict[str, Verdict]] = {
-        pod.key: {name: evictor.verdict(pod) for name, evictor in loop.evictors} for pod in cluster.pods
+        pod.key: {name: evictor.verdict(pod) for name, evictor in loop.evictors}
+        for pod in (cluster.pods if judges else ())
     }
     nodes = nodes_for(cluster, policy.node_selector)
     if len(nodes) < 2:
@@ -139,7 +146,10 @@ class _Run:
                 self._run_plugin(handle, plugin)
             except UsageError as error:
                 self.classifications.append(Classification(profile=profile, plugin=plugin.name))
-                self.errors.append(PluginError(profile=profile, plugin=plugin.name, error=str(error)))
+                lacks = UNMEASURED in str(error)
+                self.errors.append(
+                    PluginError(profile=profile, plugin=plugin.name, error=str(error), classification_is_missing=lacks)
+                )
 
     def _run_plugin(self, handle: Handle, plugin: Plugin) -> None:
         args = plugin.args

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import RemoveDuplicatesArgs, TopologySpreadArgs
-from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, by_namespace
+from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, by_namespace, matching
 from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
 from kschedx.descheduler.lifetime import concerned
 from kschedx.errors import InputError
@@ -84,9 +84,11 @@ def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFac
     """How many nodes these pods tolerate and select, be they full; of a pod that has one such node, none counts."""
     targets: set[str] = set()
     for pod in {pod.template: pod for pod in pods}.values():
-        matching = [node.name for node in nodes if cluster.tolerates(pod, node) and cluster.matches(pod, node)]
-        if len(matching) > 1:
-            targets.update(matching)
+        found = [node for node in nodes if cluster.tolerates(pod, node)]
+        if cluster.selects_nodes(pod):
+            found = [node for node in found if cluster.matches(pod, node)]
+        if len(found) > 1:
+            targets.update(node.metadata.name for node in found)
     return len(targets)
 
 
@@ -114,23 +116,24 @@ class _Domain(Struct, kw_only=True):
 def topology_spread(handle: Handle, args: TopologySpreadArgs) -> None:
     """Evict from the largest domains of every spread constraint until no two differ by more than its maxSkew."""
     is_concerned = concerned(args)
-    nodes = {node.name: node for node in handle.nodes}
 
     def is_listed(pod: PodFacts) -> bool:
         return is_concerned(pod) and handle.evictor.filter(pod)
 
-    listed = [pod for name in nodes for pod in handle.cluster.unfinished_on(name) if is_listed(pod)]
+    listed = [pod for node in handle.nodes for pod in handle.cluster.unfinished_on(node.name) if is_listed(pod)]
     kinds = args.constraints or ("DoNotSchedule",)
+    topology = _Topology(handle.cluster, handle.nodes)
     due: dict[str, tuple[PodFacts, str]] = {}
     for pods in by_namespace(listed).values():
         for constraint in _constraints(handle.cluster, pods, kinds):
-            domains, total = _domains(handle.cluster, constraint, nodes, pods)
+            eligible = topology.eligible(constraint)
+            domains, total = _domains(topology.values(constraint.topology_key), eligible, constraint, pods)
             if _is_balanced(domains, constraint):
                 continue
             because = f"{constraint.topology_key} is skewed by more than {constraint.max_skew}: " + ", ".join(
                 f"{one.value} {len(one.pods)}" for one in sorted(domains, key=lambda one: -len(one.pods))
             )
-            for pod in _moved(handle, args, constraint, domains, total):
+            for pod in _moved(handle, args, constraint, domains, total, eligible):
                 due.setdefault(pod.key, (pod, because))
     ended: set[str] = set()
     for pod, because in due.values():
@@ -213,28 +216,43 @@ def _toleration_identity(one: Toleration) -> tuple[object, ...]:
     return (one.key, one.operator, one.value, one.effect, one.toleration_seconds)
 
 
-def _is_eligible(cluster: Cluster, constraint: _Constraint, node: Node) -> bool:
-    """The constraint's policies admit the node."""
-    if constraint.honors_affinity and not cluster.matches(constraint.pod, node):
-        return False
-    return not constraint.honors_taints or cluster.tolerates(constraint.pod, node)
+class _Topology:
+    """The nodes of a run by the values of their labels."""
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[Node]) -> None:
+        self._cluster = cluster
+        self._nodes = nodes
+        self._values: dict[str, dict[str, str]] = {}
+
+    def values(self, key: str) -> Mapping[str, str]:
+        """Node to its value of a topology key, of the nodes that have one."""
+        found = self._values.get(key)
+        if found is None:
+            found = self._values[key] = {
+                node.name: value for node in self._nodes if (value := node.metadata.labels.get(key)) is not None
+            }
+        return found
+
+    def eligible(self, constraint: _Constraint) -> list[Node]:
+        """The nodes with the constraint's key that its policies admit."""
+        cluster, pod, values = self._cluster, constraint.pod, self.values(constraint.topology_key)
+        found = [node for node in self._nodes if node.metadata.name in values]
+        if constraint.honors_affinity and cluster.selects_nodes(pod):
+            found = [node for node in found if cluster.matches(pod, node)]
+        if constraint.honors_taints:
+            found = [node for node in found if cluster.tolerates(pod, node)]
+        return found
 
 
 def _domains(
-    cluster: Cluster, constraint: _Constraint, nodes: Mapping[str, Node], pods: Sequence[PodFacts]
+    values: Mapping[str, str], eligible: Sequence[Node], constraint: _Constraint, pods: Sequence[PodFacts]
 ) -> tuple[list[_Domain], int]:
     """The domains of the eligible nodes, and of the nodes of the pods; and the number of pods."""
-    found: dict[str, list[PodFacts]] = {}
-    for node in nodes.values():
-        value = node.metadata.labels.get(constraint.topology_key)
-        if value is not None and _is_eligible(cluster, constraint, node):
-            found[value] = []
+    found: dict[str, list[PodFacts]] = {values[node.metadata.name]: [] for node in eligible}
     total = 0
-    for pod in pods:
-        if pod.is_terminating or not constraint.selector.matches(pod.labels):
-            continue
-        value = nodes[pod.node].metadata.labels.get(constraint.topology_key)
-        if value is not None:
+    for pod in matching(pods, constraint.selector):
+        value = values.get(pod.node)
+        if value is not None and not pod.is_terminating:
             found.setdefault(value, []).append(pod)
             total += 1
     return [_Domain(value=value, pods=pods) for value, pods in found.items()], total
@@ -246,7 +264,12 @@ def _is_balanced(domains: Sequence[_Domain], constraint: _Constraint) -> bool:
 
 
 def _moved(
-    handle: Handle, args: TopologySpreadArgs, constraint: _Constraint, domains: list[_Domain], total: int
+    handle: Handle,
+    args: TopologySpreadArgs,
+    constraint: _Constraint,
+    domains: list[_Domain],
+    total: int,
+    eligible: Sequence[Node],
 ) -> list[PodFacts]:
     """The pods that would move from larger domains to smaller ones, less those that fit nowhere there.
 
@@ -257,11 +280,7 @@ def _moved(
         sort_slice(domain.pods, _comes_first)
     sort_slice(domains, lambda one, other: len(one.pods) < len(other.pods))
     small = {domain.value for domain in domains if len(domain.pods) < average}
-    below = [
-        node
-        for node in handle.nodes
-        if node.metadata.labels.get(constraint.topology_key) in small and _is_eligible(handle.cluster, constraint, node)
-    ]
+    below = [node for node in eligible if node.metadata.labels[constraint.topology_key] in small]
     fit = Fit(handle.cluster, below)
     fits: dict[str, bool] = {}
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from kschedx.descheduler.arguments import HighNodeUtilizationArgs, LowNodeUtilizationArgs, Namespaces, Thresholds
-from kschedx.descheduler.cluster import MILLI, NANO, Metrics, PodFacts, up
+from kschedx.descheduler.cluster import MILLI, NANO, Cluster, Metrics, PodFacts, up
 from kschedx.descheduler.evictor import Handle, Outcome
 from kschedx.descheduler.policy import (
     KUBERNETES_METRICS,
@@ -69,6 +69,9 @@ NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
 NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
 
 
+UNMEASURED = "in the collected metrics"
+
+
 class UsageError(Exception):
     """The plugin ends with this text."""
 
@@ -106,7 +109,7 @@ class _Usage:
 
     def _measured(self, node: str, metrics: Metrics) -> Exact:
         if node not in metrics.nodes:
-            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} in the collected metrics")
+            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} {UNMEASURED}")
         usage = metrics.nodes[node].usage
         return {name: nano_units(usage.get(name, 0)) for name in (CPU, MEMORY)}
 
@@ -183,6 +186,23 @@ def rounded(percent: float) -> int:
     return math.floor(percent + 0.5) if percent >= 0 else -math.floor(-percent + 0.5)
 
 
+Shares = Mapping[str, Mapping[str, float]]
+"""Node to cpu, memory and pods to percentage of allocatable."""
+
+
+def shares(cluster: Cluster) -> Shares:
+    """What the requests of unfinished pods take of every node."""
+    found: dict[str, Exact] = {}
+    for node in cluster.nodes:
+        pods = cluster.unfinished_on(node.name)
+        total = found[node.name] = {CPU: 0, MEMORY: 0, PODS: len(pods) * NANO}
+        for pod in pods:
+            request = cluster.request(pod)
+            for name in (CPU, MEMORY):
+                total[name] += request.get(name, 0)
+    return _percentages(found, cluster.nodes)
+
+
 # --- LowNodeUtilization
 
 
@@ -231,7 +251,7 @@ def low_node_utilization(
 
         def because(node: Node) -> str:
             above = [
-                f"{name} {rounded(percents[node.name][name])}%"
+                f"{name} {rounded(percents[node.name][name])}%, target {rounded(most)}%"
                 for name, most in high.items()
                 if percents[node.name].get(name, 0.0) > most
             ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from kschedx.descheduler.arguments import InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs
-from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, anti_affinity_terms
+from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, anti_affinity_terms, by_namespace, matching
 from kschedx.descheduler.evictor import PREFER_NO_EVICTION, Handle, Outcome
 from kschedx.descheduler.lifetime import concerned
 from kschedx.descheduler.policy import PREFERRED, REQUIRED
@@ -77,7 +77,7 @@ class _Others:
     def __init__(self, cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFacts]) -> None:
         self._cluster = cluster
         self._labels: Mapping[str, Mapping[str, str]] = {node.name: node.metadata.labels for node in nodes}
-        self._pods = pods
+        self._pods = by_namespace(pods)
         self._gone: set[str] = set()
         self._known: dict[tuple[int, str], _Domains] = {}
         self._terms: list[PodAffinityTerm] = []
@@ -105,8 +105,8 @@ class _Others:
             self._terms.append(term)
             namespaces = term.namespaces or (pod.namespace,)
             found = self._known[key] = _Domains(term.topology_key)
-            for other in self._pods:
-                if other.key in self._gone or other.namespace not in namespaces or not selector.matches(other.labels):
+            for other in matching(chain(*(self._pods.get(name, ()) for name in dict.fromkeys(namespaces))), selector):
+                if other.key in self._gone:
                     continue
                 found.on_node[other.node][other.key] = other
                 value = self._labels[other.node].get(term.topology_key)

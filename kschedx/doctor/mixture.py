@@ -180,7 +180,7 @@ def _skew(contents: Contents) -> Iterator[Skew]:
     if minor_of(newest.kubelet) > bound or minor_of(oldest.kubelet) < (bound[0], bound[1] - allowed):
         yield Skew(
             certainty=Certainty.POSSIBLE,
-            weakens=(Weakness(plugins=(), effect="which release decides is in doubt: --kube-version says it"),),
+            weakens=(Weakness(plugins=(), effect="the version is in doubt: name it with --kube-version"),),
             server=server,
             newest=newest.kubelet,
             newest_node=newest.name,

@@ -1,7 +1,7 @@
 """A FailedScheduling event's text taken apart: how many nodes, which plugin said it, which finding explains it.
 
-All texts of the newest release, and those of older ones in which events still come along. What is not known is kept as
-unknown. Upstream: FitError in pkg/scheduler/framework/types.go, the reasons beside each plugin.
+What plugins say stands beside them (`Plugin.texts`); here are only the texts of releases that are not emulated. What is
+not known is kept as unknown. Upstream: FitError in pkg/scheduler/framework/types.go.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
+from string import Formatter
 
 from msgspec import Struct
 
@@ -27,6 +28,9 @@ from kschedx.explain.notes import (
     OtherRelease,
     OtherWords,
 )
+from kschedx.framework.interface import Plugin
+from kschedx.framework.registry import IN_TREE, of_packages, plugin_class
+from kschedx.framework.schedule import NO_NODES
 from kschedx.kube.types import Pod
 from kschedx.snapshot.events import CUT, FailedScheduling
 from kschedx.snapshot.snapshot import Snapshot
@@ -150,132 +154,68 @@ def _part(stage: Stage, count: int | None, text: str) -> EventPart:
     return EventPart(stage=stage, count=count, text=text, plugin="", reason="")
 
 
-TEXTS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    # a node's resources
-    ("NodeResourcesFit", "too-many-pods"): (r"Insufficient pods", r"Too many pods"),
-    ("NodeResourcesFit", "insufficient-resource"): (r"Insufficient (?P<subject>\S+)",),
-    ("NodeResourcesFit", "plugin-message"): (
-        r"Pod has a restartable init container and the SidecarContainers feature is disabled",
-    ),
-    # cordons, names, taints, labels
-    ("NodeUnschedulable", "node-unschedulable"): (r"node\(s\) were unschedulable", r"NodeUnschedulable"),
-    ("NodeName", "node-name-mismatch"): (
-        r"node\(s\) didn't match the requested (?:node name|hostname)",
-        r"HostName",
-    ),
+_EARLIER: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("NodeResourcesFit", "too-many-pods"): (r"Insufficient pods",),
+    ("NodeUnschedulable", "node-unschedulable"): (r"NodeUnschedulable",),
+    ("NodeName", "node-name-mismatch"): (r"node\(s\) didn't match the requested hostname", r"HostName"),
     ("TaintToleration", "untolerated-taint"): (
-        r"node\(s\) had untolerated taint\(s\)",
         r"node\(s\) had untolerated taint \{(?P<subject>.*?)\}",
         r"node\(s\) had taint \{(?P<subject>.*?)\}, that the pod didn't tolerate",
         r"node\(s\) had taints that the pod didn't tolerate",
         r"PodToleratesNodeTaints",
     ),
     ("NodeAffinity", "node-affinity-mismatch"): (
-        r"node\(s\) didn't match Pod's node affinity(?:/selector)?",
-        r"node\(s\) didn't match scheduler-enforced node affinity",
+        r"node\(s\) didn't match Pod's node affinity",
         r"node\(s\) didn't match node selector",
-        r"pod affinity terms conflict",
         r"MatchNodeSelector",
     ),
-    ("PreFilter", "nodes-excluded"): (
-        r"node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^\]]+)\](?: simultaneously)?",
-        r"node\(s\) didn't satisfy plugin (?P<plugins>\S+)",
-        r"node is filtered out by the prefilter result",
-    ),
-    ("NodeDeclaredFeatures", "missing-node-features"): (
-        r"node\(s\) didn't match Pod's required features",
-        r"node declared features check failed.*",
-    ),
-    ("NodePorts", "host-port-conflict"): (
-        r"node\(s\) didn't have free ports for the requested pod ports",
-        r"PodFitsHostPorts",
-    ),
+    ("NodePorts", "host-port-conflict"): (r"PodFitsHostPorts",),
     ("CheckNodeCondition", "untolerated-taint"): (
         r"node\(s\) had (?:memory pressure|disk pressure|pid pressure|unavailable network|unknown conditions)",
         r"node\(s\) were (?:not ready|out of disk space)",
         r"Node(?:NotReady|OutOfDisk|NetworkUnavailable|UnderMemoryPressure|UnderDiskPressure)",
     ),
-    # topology
-    ("PodTopologySpread", "topology-label-missing"): (
-        r"node\(s\) didn't match pod topology spread constraints \(missing required label\)",
-    ),
-    ("PodTopologySpread", "topology-spread-skew"): (r"node\(s\) didn't match pod topology spread constraints",),
     ("InterPodAffinity", "pod-affinity-unsatisfied"): (
-        r"node\(s\) didn't match pod affinity rules",
         r"PodAffinityRulesNotMatch",
         r"node\(s\) didn't match pod affinity/anti-affinity(?: rules)?",
         r"MatchInterPodAffinity",
     ),
-    ("InterPodAffinity", "pod-anti-affinity-conflict"): (
-        r"node\(s\) didn't match pod anti-affinity rules",
-        r"PodAntiAffinityRulesNotMatch",
-    ),
-    ("InterPodAffinity", "existing-anti-affinity-conflict"): (
-        r"node\(s\) didn't satisfy existing pods anti-affinity rules",
-        r"ExistingPodsAntiAffinityRulesNotMatch",
-    ),
-    # volumes
-    ("VolumeBinding", "volume-node-affinity-mismatch"): (
-        r"node\(s\) didn't match PersistentVolume's node affinity",
-        r"node\(s\) had volume node affinity conflict",
-    ),
-    ("VolumeBinding", "no-matching-volume"): (r"node\(s\) didn't find available persistent volumes to bind",),
-    ("VolumeBinding", "insufficient-storage-capacity"): (r"node\(s\) did not have enough free storage",),
-    ("VolumeBinding", "volume-not-found"): (
-        r"(?:node\(s\) unavailable due to one or more )?pvc\(s\) bound to non-existent pv\(s\)",
-    ),
+    ("InterPodAffinity", "pod-anti-affinity-conflict"): (r"PodAntiAffinityRulesNotMatch",),
+    ("InterPodAffinity", "existing-anti-affinity-conflict"): (r"ExistingPodsAntiAffinityRulesNotMatch",),
+    ("VolumeBinding", "volume-not-found"): (r"pvc\(s\) bound to non-existent pv\(s\)",),
     ("VolumeBinding", "claim-unbound"): (
-        r"pod has unbound immediate PersistentVolumeClaims(?: \(repeated \d+ times\))?",
+        r"pod has unbound immediate PersistentVolumeClaims \(repeated \d+ times\)",
         r".*PersistentVolumeClaim is not bound: \"(?P<subject>[^\"]+)\".*",
     ),
     ("VolumeBinding", "claim-not-found"): (
         r"(?:.*: )?persistentvolumeclaim \"(?P<subject>[^\"]+)\" not found(?: \(repeated \d+ times\))?",
-        r"waiting for ephemeral volume controller to create the persistentvolumeclaim \"(?P<subject>[^\"]+)\"",
     ),
-    ("VolumeBinding", "claim-being-deleted"): (r"persistentvolumeclaim \"(?P<subject>[^\"]+)\" is being deleted",),
-    ("VolumeBinding", "claim-lost"): (
-        r"persistentvolumeclaim \"(?P<subject>[^\"]+)\" bound to non-existent persistentvolume.*",
-    ),
-    ("VolumeBinding", "claim-not-owned"): (r"PVC (?P<subject>\S+) was not created for pod .*",),
-    ("VolumeZone", "volume-not-found"): (r"persistentvolume \"(?P<subject>[^\"]+)\" not found",),
-    ("VolumeZone", "volume-zone-mismatch"): (r"node\(s\) had no available volume zone", r"NoVolumeZoneConflict"),
-    ("VolumeZone", "plugin-message"): (
-        r"PersistentVolume(?:Claim)? had no (?:pv name and storageClass )?name",
-        r"VolumeBindingMode not set for StorageClass .*",
-        r"storageclass\.storage\.k8s\.io \"(?P<subject>[^\"]+)\" not found",
-    ),
-    ("VolumeRestrictions", "disk-conflict"): (r"node\(s\) had no available disk", r"NoDiskConflict"),
-    ("VolumeRestrictions", "claim-in-use"): (
-        r"node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use .*",
-        r"node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
-    ),
-    ("NodeVolumeLimits", "volume-limit-exceeded"): (r"node\(s\) exceed max volume count", r"MaxVolumeCount"),
-    ("NodeVolumeLimits", "driver-not-installed"): (r"(?P<subject>\S+) CSI driver is not installed on the node",),
-    # devices
-    ("DynamicResources", ""): (
-        r"no new claims to deallocate",
-        r"still not schedulable",
-        r"(?:deallocation|deletion) of ResourceClaim completed",
-        r"ResourceClaim unreserved for PodGroup",
-    ),
-    ("DynamicResources", "preemption-not-tried"): (r"not found",),
-    ("DynamicResources", "insufficient-devices"): (r"cannot allocate all claims",),
-    ("DynamicResources", "device-claim-out-of-reach"): (r"resourceclaim not available on the node",),
-    ("DynamicResources", "device-claim-not-found"): (r"could not find ResourceClaim \"(?P<subject>[^\"]+)\"",),
-    ("DynamicResources", "device-claim-being-deleted"): (r"resourceclaim \"(?P<subject>[^\"]+)\" is being deleted",),
-    ("DynamicResources", "device-claim-not-created"): (
-        r"pod \"(?P<subject>[^\"]+)\": ResourceClaim not created yet",
-        r"waiting for dynamic resource controller to create the resourceclaim \"(?P<subject>[^\"]+)\"",
-    ),
-    ("DynamicResources", "device-claim-not-owned"): (
-        r"ResourceClaim (?P<subject>\S+) was not created for Pod \S+ \(.*\)",
-    ),
-    ("DynamicResources", "device-class-not-found"): (r"request \S+: device class (?P<subject>\S+) does not exist",),
+    ("VolumeZone", "volume-zone-mismatch"): (r"NoVolumeZoneConflict",),
+    ("VolumeRestrictions", "disk-conflict"): (r"NoDiskConflict",),
+    ("NodeVolumeLimits", "volume-limit-exceeded"): (r"MaxVolumeCount",),
     ("DynamicResources", "device-selector-failed"): (
-        r"(?:.* filter plugin: )?(?:class|claim) (?P<subject>\S+): selector #\d+: CEL (?:runtime|compile) error: .*",
+        r".* filter plugin: (?:class|claim) (?P<subject>\S+): selector #\d+: CEL (?:runtime|compile) error: .*",
     ),
+    ("DefaultPreemption", "preemption-not-eligible"): (
+        r"not eligible due to .*",
+        r"waiting for the preemption for this pod to be finished",
+    ),
+    ("DefaultPreemption", "no-preemption-victims"): (r"No victims found on node .*",),
+}
+"""Plugin and the id that explains it to texts of releases that are not emulated, and names of predicates, as regular
+expressions."""
+
+_OF_THE_SCHEDULER: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("PreFilter", "nodes-excluded"): (
+        r"node\(s\) didn't satisfy plugin\(s\) \[(?P<plugins>[^\]]+)\](?: simultaneously)?",
+        r"node\(s\) didn't satisfy plugin (?P<plugins>\S+)",
+        r"node is filtered out by the prefilter result",
+    ),
+    ("kube-scheduler", "no-nodes"): (re.escape(NO_NODES),),
+}
+
+_NAMING_A_PLUGIN: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("DynamicResources", "plugin-message"): (
-        r"cannot schedule extended resource claim",
         r".*resource ?claim.*",
         r".*device class.*",
         r".*timed out trying to allocate devices.*",
@@ -283,28 +223,50 @@ TEXTS: Mapping[tuple[str, str], tuple[str, ...]] = {
         r".*number of requested devices.*",
         r".*CEL (?:runtime|compile) error.*",
     ),
-    # gates, preemption, the cluster
-    ("SchedulingGates", "scheduling-gated"): (r"waiting for scheduling gates: \[?(?P<subject>[^\]]*)\]?",),
-    ("DefaultPreemption", "preemption-not-eligible"): (
-        r"not eligible due to .*",
-        r"pod group for pod not found",
-        r"waiting for the preemption for this pod to be finished",
-    ),
-    ("DefaultPreemption", "preemption-not-helpful"): (r"Preemption is not helpful for scheduling",),
-    ("DefaultPreemption", "no-preemption-victims"): (
-        r"No preemption victims found for incoming pod",
-        r"No victims found on node .*",
-    ),
-    ("kube-scheduler", "no-nodes"): (r"no nodes available to schedule pods",),
 }
-"""Plugin and the id that explains it to the texts, as regular expressions. The first that matches counts."""
+"""What errors that wrap others have in common."""
+
+
+@cache
+def explained() -> frozenset[str]:
+    """The ids of what explains a text that is known."""
+    return frozenset(reason for _, _, reason in _patterns() if reason)
 
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str, str], ...]:
-    return tuple(
-        (re.compile(text, re.IGNORECASE), plugin, reason) for (plugin, reason), texts in TEXTS.items() for text in texts
+    """The first that matches counts: texts that fill nothing in come before those that do."""
+    texts = [
+        (text, plugin.name, reason) for plugin in _plugins() for reason, those in plugin.texts.items() for text in those
+    ]
+    tables = (_OF_THE_SCHEDULER, _EARLIER)
+    return (
+        *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" not in text),
+        *(one for table in tables for one in _of_table(table)),
+        *((_pattern(text), plugin, reason) for text, plugin, reason in texts if "{" in text),
+        *_of_table(_NAMING_A_PLUGIN),
     )
+
+
+def _of_table(table: Mapping[tuple[str, str], tuple[str, ...]]) -> Iterator[tuple[re.Pattern[str], str, str]]:
+    for (plugin, reason), texts in table.items():
+        for text in texts:
+            yield re.compile(text, re.IGNORECASE), plugin, reason
+
+
+def _plugins() -> Iterator[type[Plugin]]:
+    yield from (plugin_class(name) for name in IN_TREE)
+    yield from (found for _, found in of_packages() if isinstance(found, type))
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """A text as a plugin declares it; at its end there may be a full stop, which events do without."""
+    parts = []
+    for literal, name, _, _ in Formatter().parse(text.rstrip(".")):
+        parts.append(re.escape(literal))
+        if name is not None:
+            parts.append(r"(?P<subject>.+?)" if name == "subject" else r".*?")
+    return re.compile("".join(parts), re.IGNORECASE)
 
 
 # What the cluster's own kube-scheduler said of the pod, held against what kschedx says.

@@ -63,7 +63,7 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
     if "LimitRange" in forbidden and any(
         not (one.resources.requests and one.resources.limits) for one in (*spec.init_containers, *spec.containers)
     ):
-        refuse(snapshot, "LimitRange", "what a container asks for that does not say so itself", pod)
+        refuse(snapshot, "LimitRange", "default requests and limits of containers", pod)
 
 
 def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:

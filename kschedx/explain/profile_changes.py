@@ -90,8 +90,8 @@ def _facts(place: str, before: Iterable[tuple[str, object]], after: Iterable[tup
 
 
 def _shared(before: Setup, after: Setup) -> Iterator[Change]:
-    first = [extender.url_prefix for extender in before.scheduler.config.extenders]
-    second = [extender.url_prefix for extender in after.scheduler.config.extenders]
+    first = [str(extender.url) for extender in before.scheduler.config.extenders]
+    second = [str(extender.url) for extender in after.scheduler.config.extenders]
     if before.scheduler.config.extenders != after.scheduler.config.extenders:
         yield Change(
             profile="", place="scheduler", subject="extenders", before=", ".join(first), after=", ".join(second)
@@ -363,7 +363,7 @@ class Pair:
             stories = []
             for setup, run in ((self.before, first), (self.after, second)):
                 profile = setup.profile_compared(pod.spec.scheduler_name)
-                assert profile is not None, "asked for a pod of another scheduler"
+                assert profile is not None, "a pod of another scheduler"
                 stories.append(Story.of(run.scored_cycle(row, profile)))
         finally:
             cluster.revert(mark)
@@ -417,7 +417,7 @@ def _story(setup: Setup, scheduler: Scheduler, alone: tuple[Snapshot, Pod]) -> S
     otherwise with a kind that may not be listed."""
     snapshot, pod = alone
     profile = setup.profile_compared(pod.spec.scheduler_name)
-    assert profile is not None, "asked for a pod of another scheduler"
+    assert profile is not None, "a pod of another scheduler"
     cycle = scheduler.on(snapshot).schedule(pod, profile)
     require_for_decision(cycle)
     return Story.of(cycle)

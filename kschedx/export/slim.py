@@ -332,7 +332,9 @@ def _known(fields: Mapping[str, object]) -> dict[str, object]:
 _ENCODER = msgspec.json.Encoder()
 _PODS = msgspec.json.Decoder(list[PodItem])
 _RAWS = msgspec.json.Decoder(list[Raw])
-_CONDITIONS = frozenset({"PodScheduled", "DisruptionTarget", "PodResizePending", "Ready"})
+_CONDITIONS = frozenset(
+    {"PodScheduled", "DisruptionTarget", "PodResizePending", "Ready", "Initialized", "PodReadyToStartContainers"}
+)
 _ORDER = {"Node": 1, "Pod": 2}
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from kschedx.framework.config.document import Extender
 from kschedx.framework.status import Status
+from kschedx.kube.escaping import Url
 
 
 class ExtenderVerb(StrEnum):
@@ -43,7 +44,7 @@ class ExtenderRequest(Struct, frozen=True, kw_only=True):
     index: int
     """Of the extender in the configuration."""
     verb: ExtenderVerb
-    url: str
+    url: Url
     pod: str
     """`namespace/name`."""
     about: tuple[str, ...]

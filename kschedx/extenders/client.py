@@ -1,279 +1,244 @@
-"""POSTs of JSON, as Go's HTTP client sends them, within a time and a size; what fails is told in that client's words.
+"""Requests to HTTP extenders, and recordings of what they answered.
 
-Upstream: Client.do in net/http, as kube-scheduler sets it up (makeTransport and send in pkg/scheduler/extender.go).
-Nothing is sent through a proxy, and what identifies the sender (a password in the URL, a client certificate) goes to no
-other host than the configured one.
+A request is a POST of JSON within a time and a size. Failures that reach an event are worded as Go's HTTP client words
+them: nobody listens, the connection ends, the time is over, a certificate is not trusted. Nothing goes through a proxy,
+and a password or a client certificate goes to no other host than the configured one.
+
+Upstream: makeTransport and send in pkg/scheduler/extender.go.
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import ipaddress
+import http.client
 import os
-import re
-import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
 
-from msgspec import Struct
+import msgspec
+import urllib3
+from urllib3 import exceptions
 
-from kschedx.errors import UndecidableError
-from kschedx.extenders.gzip_body import unpacked
-from kschedx.extenders.http1 import CutOffError, Head, MalformedError, Wire, body_of, read_head
-from kschedx.extenders.tls import Identity, TLSError, refused, secured_socket
-from kschedx.extenders.urls import LENIENT, URL, URLError, joined, parsed
+from kschedx.errors import InputError, Place, UndecidableError
+from kschedx.extenders.calls import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
+from kschedx.extenders.replay import KIND, Replay, recording_of
+from kschedx.framework.config.document import ExtenderTLSConfig
+from kschedx.kube.duration import NANOSECONDS
+from kschedx.kube.escaping import Url
 from kschedx.kube.field_errors import quoted
+from kschedx.sources.batch import RAWS
+from kschedx.sources.dumps import ignore
+from kschedx.sources.files import read
+from kschedx.sources.live.credentials import load_certificate
 
+CALL = "call"
+DEFAULT_TIMEOUT = 5.0
+"""Seconds, for an extender without an httpTimeout."""
 MAX_ANSWER = 64 << 20
 """Bytes of an answer; kube-scheduler has no limit."""
 MAX_REDIRECTS = 10
-
 OK = 200
-
 _GRACE = 0.5
 """Seconds that a request may need to notice that its time is over."""
 _FOLLOWED = (301, 302, 303, 307, 308)
 _WITH_BODY = (307, 308)
-_LAST_PORT = 65535
+_READ = 1 << 20
 _HEADERS_LATE = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _BODY_LATE = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 
 
-class Request(Struct, frozen=True, kw_only=True):
-    url: str
-    body: bytes
-    seconds: float
-    """For everything: name, connection, redirects and the body of the answer."""
-    identity: Identity
+def asking(extenders: str | Mapping[str, object]) -> Ask:
+    """Who answers for the extenders: themselves, for "call", or a recording. Raises `InputError`."""
+    if isinstance(extenders, Mapping):
+        return Replay([recording_of(extenders)])
+    if extenders == CALL:
+        return call
+    raise InputError(f'extenders: found {extenders!r}, allowed are "call" and a recording')
 
 
-class Response(Struct, frozen=True, kw_only=True):
-    """The last answer, or why there is none."""
-
-    status: int = 0
-    body: bytes = b""
-    """Read for status 200 only."""
-    ended: str = "EOF"
-    """The error with which the body ended; anything but EOF cut it off."""
-    error: str = ""
-    """Instead of an answer."""
+def replaying(path: str) -> Replay:
+    """The recordings in a file of any form that a snapshot may have. Raises `InputError` where there is none."""
+    manifests = (msgspec.json.decode(raw) for batch in read(path, ignore) for raw in batch.decode(RAWS))
+    found = [one for one in manifests if isinstance(one, Mapping) and one.get("kind") == KIND]
+    if not found:
+        hint = "kschedx why --extenders record=FILE writes one"
+        raise InputError(f"holds no {KIND}", place=Place(source=path), hint=hint)
+    return Replay(map(recording_of, found), path)
 
 
-def post(requests: Sequence[Request]) -> tuple[Response, ...]:
-    """All at the same time. Raises `UndecidableError` for an answer of more than MAX_ANSWER, and `InputError` for
+def call(requests: tuple[ExtenderRequest, ...]) -> tuple[Reply, ...]:
+    """Send all at the same time. Raises `UndecidableError` for an answer of more than MAX_ANSWER, and `InputError` for
     certificates that cannot be read."""
+    urllib3.disable_warnings(exceptions.InsecureRequestWarning)
     exchanges = [_Exchange(request) for request in requests]
-    threads = [threading.Thread(target=exchange.run, daemon=True) for exchange in exchanges]
-    for thread in threads:
-        thread.start()
-    return tuple(exchange.result(thread) for exchange, thread in zip(exchanges, threads, strict=True))
+    for exchange in exchanges:
+        exchange.start()
+    return tuple(exchange.reply() for exchange in exchanges)
 
 
-class _BrokenError(Exception):
-    """No answer; `str()` is Go's word for it."""
+class _Exchange(threading.Thread):
+    """One request with its redirects; left behind in its thread where its time is over."""
 
-
-class _Exchange:
-    """One request with its redirects, in a thread of its own."""
-
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ExtenderRequest) -> None:
+        super().__init__(daemon=True)
         self._request = request
-        self._deadline = time.monotonic() + request.seconds
-        self._shown = request.url
-        """The URL that an error names."""
+        self._deadline = time.monotonic() + (request.extender.http_timeout / NANOSECONDS["s"] or DEFAULT_TIMEOUT)
+        self._url = request.url
         self._body: list[bytes] | None = None
         """What was read of the body, once there are headers."""
-        self._socket: socket.socket | None = None
-        self._ends = "?"
-        self._response: Response | None = None
-        self._raised: BaseException | None = None
+        self._outcome: Reply | BaseException | None = None
 
     def run(self) -> None:
         try:
-            self._response = self._answer()
-        except URLError as error:
-            self._response = Response(error=str(error))
-        except (_BrokenError, MalformedError, CutOffError, TLSError, OSError) as error:
-            self._response = self._failed(self._explained(error))
-        except BaseException as error:  # noqa: BLE001 - raised again by who waits
-            self._raised = error
-        finally:
-            self._close()
+            self._outcome = self._exchanged()
+        except (exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as error:
+            self._outcome = self._failed(self._words(error))
+        except BaseException as error:  # noqa: BLE001 - raised again by `reply`
+            self._outcome = error
 
-    def result(self, thread: threading.Thread) -> Response:
-        thread.join(max(self._deadline - time.monotonic(), 0))
-        if thread.is_alive():
-            self._interrupt()
-            thread.join(_GRACE)
-        if self._raised is not None:
-            raise self._raised
-        return self._response or self._late()
+    def reply(self) -> Reply:
+        self.join(max(self._deadline - time.monotonic(), 0) + _GRACE)
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome or self._failed("")
 
-    def _interrupt(self) -> None:
-        """Wake the thread, which closes what it has opened."""
-        held = self._socket
-        if held is not None:
-            with contextlib.suppress(OSError):  # the other side was faster
-                held.shutdown(socket.SHUT_RDWR)
+    def _exchanged(self) -> Reply:
+        method, sent, own, location = "POST", self._request.body(), _origin(self._url), ""
+        for _ in range(MAX_REDIRECTS):
+            with self._send(method, sent, is_own=_origin(self._url) == own) as response:
+                location = response.headers.get("Location", "") if response.status in _FOLLOWED else ""
+                if not location:
+                    return self._read(response)
+                if response.status not in _WITH_BODY:
+                    method, sent = "GET", b""
+            self._url = Url(urljoin(self._url.without_credentials, location))
+        self._url = Url(location)  # Go names it as it was answered
+        return self._failed(f"stopped after {MAX_REDIRECTS} redirects")
 
-    def _close(self) -> None:
-        connected, self._socket = self._socket, None
-        if connected is not None:
-            connected.close()
+    def _send(self, method: str, sent: bytes, *, is_own: bool) -> urllib3.BaseHTTPResponse:
+        left = max(self._deadline - time.monotonic(), 0.001)
+        tls = self._request.extender.tls_config or ExtenderTLSConfig()
+        headers = {"Accept-Encoding": "gzip", "Connection": "close", "User-Agent": "kschedx"}
+        if sent:
+            headers["Content-Type"] = "application/json"
+        credentials = self._url.credentials or (self._request.url.credentials if is_own else "")
+        if credentials:
+            headers |= urllib3.make_headers(basic_auth=credentials)
+        url = self._url.without_credentials
+        context = self._context(tls, is_own=is_own) if url.startswith("https:") else None
+        pool = urllib3.PoolManager(ssl_context=context, server_hostname=tls.server_name or None)
+        return pool.request(
+            method,
+            url,
+            body=sent or None,
+            headers=headers,
+            timeout=urllib3.Timeout(connect=left, read=left),
+            preload_content=False,
+            retries=False,
+            redirect=False,
+        )
 
-    # --- the answer
-
-    def _answer(self) -> Response:
-        first = at = parsed(self._request.url).without_empty_port
-        has_body, referer = True, ""
-        for hop in range(MAX_REDIRECTS + 1):
-            self._shown = str(at)
-            wire = self._send(at, is_own=_origin(at) == _origin(first), has_body=has_body, referer=referer)
-            head = read_head(wire)
-            location = head.first("location") if head.status in _FOLLOWED else ""
-            if not location:
-                return self._read(wire, head)
-            try:
-                to = joined(at, location)
-            except URLError as error:
-                raise _BrokenError(f"failed to parse Location header {quoted(location)}: {error}") from None
-            if hop + 1 == MAX_REDIRECTS:
-                self._shown = location
-                raise _BrokenError(f"stopped after {MAX_REDIRECTS} redirects")
-            self._close()
-            has_body = has_body and head.status in _WITH_BODY
-            referer = "" if (at.scheme, to.scheme) == ("https", "http") else at.without_user
-            at = to
-        raise AssertionError("the last redirect raises")
-
-    def _send(self, at: URL, *, is_own: bool, has_body: bool, referer: str) -> Wire:
-        if at.scheme not in ("http", "https"):
-            raise _BrokenError(f"unsupported protocol scheme {quoted(at.scheme)}")
-        if not at.host:
-            raise _BrokenError("http: no Host in request URL")
-        held = self._socket = self._connected(at)
-        if at.scheme == "https":
-            identity = self._request.identity
-            held = self._socket = secured_socket(
-                held, at.hostname, identity if is_own else identity.without_certificate()
-            )
-        sent = self._request.body if has_body else b""
-        headers = {"Host": at.host, "User-Agent": "kschedx"}
-        if has_body:
-            headers |= {"Content-Length": str(len(sent)), "Content-Type": "application/json"}
-        headers |= _authorization(at)
-        if referer:
-            headers["Referer"] = referer
-        headers |= {"Accept-Encoding": "gzip", "Connection": "close"}
-        lines = [f"{'POST' if has_body else 'GET'} {at.target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
-        # an answer may be there all the same, and an alert
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
-            held.sendall("\r\n".join((*lines, "", "")).encode(errors=LENIENT) + sent)
-        return Wire(held.recv)
-
-    def _connected(self, at: URL) -> socket.socket:
-        port = int(at.port or (443 if at.scheme == "https" else 80))
-        if port > _LAST_PORT:
-            raise _BrokenError(f"dial tcp: address {at.port}: invalid port")
+    def _context(self, tls: ExtenderTLSConfig, *, is_own: bool) -> ssl.SSLContext:
+        """`enableHTTPS` without a CA trusts any server."""
+        authority = self._pem(tls.ca_data, tls.ca_file, "caFile")
         try:
-            addresses = socket.getaddrinfo(_lookup(at.hostname), port, type=socket.SOCK_STREAM)
-        except (socket.gaierror, UnicodeError):
-            raise _BrokenError(f"dial tcp: lookup {at.hostname}: no such host") from None
-        first = ""
-        for family, kind, protocol, _, address in addresses:
-            held = socket.socket(family, kind, protocol)
-            held.settimeout(max(self._deadline - time.monotonic(), 0.001))
-            self._socket = held
-            try:
-                held.connect(address)
-                self._ends = f"{_address(held.getsockname())}->{_address(address)}"
-            except TimeoutError:
-                raise
-            except OSError as error:
-                self._close()
-                first = (
-                    first or f"dial tcp {_address(address) if at.hostname else f':{port}'}: connect: {_words(error)}"
-                )
-            else:
-                return held
-        raise _BrokenError(first or f"dial tcp: lookup {at.hostname}: no such host")
+            context = ssl.create_default_context(cadata=authority.decode("ascii", "replace") or None)
+        except (ssl.SSLError, ValueError):
+            raise InputError("holds no certificate in PEM", place=self._place("caFile")) from None
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Go has no such rules
+        if tls.insecure or (self._request.extender.enable_https and not authority):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        certificate, key = (
+            self._pem(tls.cert_data, tls.cert_file, "certFile"),
+            self._pem(tls.key_data, tls.key_file, "keyFile"),
+        )
+        if certificate and key and is_own:
+            load_certificate(context, certificate, key, self._place("certFile"))
+        return context
 
-    def _read(self, wire: Wire, head: Head) -> Response:
-        if head.status != OK:
-            return Response(status=head.status)
-        parts = self._body = []
+    def _pem(self, data: bytes, file: str, field: str) -> bytes:
+        try:
+            return data or (Path(file).read_bytes() if file else b"")
+        except OSError as error:
+            reason = (error.strerror or "cannot be read").lower()
+            text = f"{file}: {reason} (it is a file of kube-scheduler's machine; copy it here)"
+            raise InputError(text, place=self._place(field)) from None
+
+    def _place(self, field: str) -> Place:
+        return Place(field=f"extenders[{self._request.index}].tlsConfig.{field}")
+
+    def _read(self, response: urllib3.BaseHTTPResponse) -> Reply:
+        if response.status != OK:
+            return ExtenderAnswer(status=response.status)
+        self._body = []
         size = 0
-        for part in _body(wire, head):
-            parts.append(part)
+        while part := response.read1(_READ):
+            self._body.append(part)
             size += len(part)
             if size > MAX_ANSWER:
                 raise UndecidableError(
-                    f"the extender at {self._shown} answers with more than {MAX_ANSWER >> 20} MB: "
+                    f"the extender at {self._url} answers with more than {MAX_ANSWER >> 20} MB: "
                     "kschedx reads no further, and kube-scheduler has no limit"
                 )
             if time.monotonic() > self._deadline:
-                return self._late()
-        if time.monotonic() >= self._deadline:  # the end may be where the connection was shut
-            return self._late()
-        return Response(status=head.status, body=b"".join(parts))
+                return self._failed("")
+        return ExtenderAnswer(status=OK, body=b"".join(self._body))
 
-    # --- what went wrong
+    # --- failures
 
-    def _explained(self, error: Exception) -> str:
-        if time.monotonic() >= self._deadline or isinstance(error, TimeoutError):
-            return _HEADERS_LATE if self._body is None else _BODY_LATE
-        if isinstance(error, ssl.SSLError):
-            return refused(error)
-        if isinstance(error, OSError):
-            return f"read tcp {self._ends}: read: {_words(error)}"
-        return str(error)
-
-    def _late(self) -> Response:
-        return self._failed(_HEADERS_LATE if self._body is None else _BODY_LATE)
-
-    def _failed(self, words: str) -> Response:
-        """In the body it is where the body ended; before that, there is no answer."""
+    def _failed(self, words: str) -> Reply:
+        """Without `words` the time is over. Within the body it is where the body ended; before, there is no answer."""
         if self._body is not None:
-            return Response(status=OK, body=b"".join(self._body), ended=words)
-        return Response(error=f"Post {quoted(self._shown)}: {words}")
+            return ExtenderAnswer(status=OK, body=b"".join(self._body), ended=words or _BODY_LATE)
+        return ExtenderFailure(text=f"Post {quoted(str(self._url))}: {words or _HEADERS_LATE}")
 
-
-def _body(wire: Wire, head: Head) -> Iterator[bytes]:
-    pieces = body_of(wire, head)
-    return unpacked(pieces) if head.first("content-encoding").lower() == "gzip" and head.length != 0 else pieces
-
-
-def _lookup(host: str) -> str:
-    """The name to ask for. Raises `gaierror` for what Go takes for a name and the C library for an address: `127.1`."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        if re.fullmatch(r"[0-9.]+", host):
-            raise socket.gaierror from None
-    return host or "localhost"
-
-
-def _origin(at: URL) -> tuple[str, str, str]:
-    return at.scheme, at.hostname, at.port
-
-
-def _authorization(at: URL) -> dict[str, str]:
-    if at.user is None:
-        return {}
-    login = f"{at.username}:{at.password or ''}"
-    return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
-
-
-def _address(address: object) -> str:
-    host, port = address[:2] if isinstance(address, tuple) else ("?", 0)
-    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
-
-
-def _words(error: OSError) -> str:
-    """As Go words an errno."""
-    if isinstance(error, ssl.SSLError) or error.errno is None:
+    def _words(self, error: Exception) -> str:
+        """Go's words for what went wrong; none where the time is over."""
+        parts = urlsplit(self._url.without_credentials)
+        is_wrapped = isinstance(error, exceptions.ProtocolError | exceptions.SSLError)
+        cause = error.args[-1] if is_wrapped else error.__cause__
+        match error, cause:
+            case exceptions.NameResolutionError(), _:
+                return f"dial tcp: lookup {parts.hostname}: no such host"
+            case exceptions.NewConnectionError(), OSError():
+                port = parts.port or (443 if parts.scheme == "https" else 80)
+                return f"dial tcp {parts.hostname}:{port}: connect: {_errno(cause)}"
+            case ((exceptions.TimeoutError() | TimeoutError()), _):
+                return ""
+            case _ if time.monotonic() >= self._deadline:
+                return ""
+            case _, ssl.SSLCertVerificationError():
+                because = _UNTRUSTED.get(cause.verify_code, cause.verify_message)
+                return f"tls: failed to verify certificate: x509: {because}"
+            case _, ssl.SSLError(reason=str() as reason):
+                return f"tls: {reason.lower().replace('_', ' ')}"
+            case _, exceptions.IncompleteRead() | http.client.IncompleteRead():
+                return "unexpected EOF"
+            case _, http.client.RemoteDisconnected():
+                return "EOF"
+            case _, OSError():
+                return f"read: {_errno(cause)}"
         return str(error)
-    return os.strerror(error.errno).lower()
+
+
+_UNTRUSTED = {
+    9: "certificate has expired or is not yet valid",
+    10: "certificate has expired or is not yet valid",
+    18: "certificate signed by unknown authority",
+    19: "certificate signed by unknown authority",
+    20: "certificate signed by unknown authority",
+    21: "certificate signed by unknown authority",
+}
+
+
+def _errno(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else str(error)
+
+
+def _origin(url: Url) -> tuple[str, str]:
+    parts = urlsplit(url.without_credentials)
+    return parts.scheme, parts.netloc

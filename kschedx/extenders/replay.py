@@ -16,8 +16,6 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, UndecidableError
 from kschedx.extenders.calls import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
-from kschedx.kube.escaping import without_password
-from kschedx.kube.go_json import ONE_FOR_EACH_BYTE
 
 API_VERSION = "kschedx/v1"
 KIND = "ExtenderAnswers"
@@ -40,7 +38,7 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     @classmethod
     def of(cls, question: ExtenderRequest, reply: Reply) -> Self:
         asked = cls(
-            url=without_password(question.url),
+            url=str(question.url),
             verb=question.verb.value,
             pod=question.pod,
             about=tuple(sorted(question.about)),
@@ -49,7 +47,7 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
             case ExtenderFailure(text=text):
                 return replace(asked, error=text)
             case ExtenderAnswer(status=status, body=body, ended=ended):
-                return replace(asked, status=status, body=body.decode("utf-8", ONE_FOR_EACH_BYTE), ended=ended)
+                return replace(asked, status=status, body=body.decode("utf-8", "replace"), ended=ended)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -99,7 +97,7 @@ class Replay:
         return tuple(map(self._reply, questions))
 
     def _reply(self, question: ExtenderRequest) -> Reply:
-        url = without_password(question.url)
+        url = str(question.url)
         reply = self._replies.get((url, question.verb.value, question.pod, tuple(sorted(question.about))))
         if reply is None:
             what = "candidates" if question.verb == "preempt" else "nodes"

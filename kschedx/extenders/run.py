@@ -14,6 +14,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
+from kschedx.extenders.answers import (
+    AnsweredNode,
+    AnsweredVictims,
+    CrashError,
+    ExtenderError,
+    filter_answer,
+    preemption_answer,
+    priorities,
+)
 from kschedx.extenders.calls import (
     Ask,
     ExtenderRequest,
@@ -26,24 +35,14 @@ from kschedx.extenders.calls import (
     Victims,
     path_of,
 )
-from kschedx.extenders.wire import (
-    AnsweredNode,
-    AnsweredVictims,
-    CrashError,
-    ExtenderError,
-    Objects,
-    filter_answer,
-    filter_request,
-    preempt_request,
-    preemption_answer,
-    priorities,
-)
+from kschedx.extenders.requests import Objects, filter_request, preempt_request
 from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
+from kschedx.framework.columns import ScoreFailedError, run_scores
 from kschedx.framework.config.document import Extender
 from kschedx.framework.cycle import Cycle, Outcome, Scores, call_order, is_interested
 from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
-from kschedx.framework.schedule import run_dry_steps
+from kschedx.framework.schedule import Decision
 from kschedx.framework.status import (
     MAX_NODE_SCORE,
     SUCCESS,
@@ -54,7 +53,6 @@ from kschedx.framework.status import (
     Status,
     Verdicts,
 )
-from kschedx.kube.escaping import without_password
 from kschedx.kube.field_errors import quoted
 from kschedx.kube.scalars import wrap_int64
 from kschedx.kube.types import Pod
@@ -108,7 +106,7 @@ class Extenders:
     @property
     def urls(self) -> tuple[str, ...]:
         """As they may be shown."""
-        return tuple(without_password(extender.url_prefix) for extender in self.configured)
+        return tuple(str(extender.url) for extender in self.configured)
 
     @property
     def are_asked(self) -> bool:
@@ -215,7 +213,7 @@ class Extenders:
                 empty = next((candidate for candidate in found if not candidate.victims), None)
             except CrashError:
                 raise UndecidableError(
-                    f"the extender {extender.url_prefix} answers null where the victims of a node should be: "
+                    f"the extender {extender.url} answers null where the victims of a node should be: "
                     "kube-scheduler crashes there, and decides nothing"
                 ) from None
             except ExtenderError as failed:
@@ -287,7 +285,7 @@ class Extenders:
         self, verb: ExtenderVerb, number: int, pod: Pod, about: tuple[str, ...], body: Callable[[], bytes]
     ) -> ExtenderRequest:
         extender = self.configured[number]
-        url = f"{extender.url_prefix.rstrip('/')}/{path_of(extender, verb)}"
+        url = extender.url / path_of(extender, verb)
         return ExtenderRequest(extender=extender, index=number, verb=verb, url=url, pod=pod.key, about=about, body=body)
 
 
@@ -318,7 +316,7 @@ def _kept_by_extenders(
         strange = next((name for name in names if name not in known), None)
         if strange is not None:
             raise ExtenderError(
-                f"extender {quoted(extender.url_prefix)} claims a filtered node {quoted(strange)} which is not found "
+                f"extender {quoted(str(extender.url))} claims a filtered node {quoted(strange)} which is not found "
                 "in the input node list"
             )
         return tuple(known[name] for name in names)
@@ -328,7 +326,7 @@ def _kept_by_extenders(
         row = index.get(node.name)
         if row is None:
             raise UndecidableError(
-                f'the extender {extender.url_prefix} answers with node "{node.name}", which the cluster does not have: '
+                f'the extender {extender.url} answers with node "{node.name}", which the cluster does not have: '
                 "kube-scheduler takes it as it is, and what becomes of a pod there is not known"
             )
         found.append(Feasible(row=row, name=node.name, answered=answered))
@@ -345,7 +343,7 @@ def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: 
     strange = next((uid for uid in answered.uids if uid not in on_node), None)
     if strange is not None:
         raise ExtenderError(
-            f"extender: {extender.url_prefix} claims to preempt pod (UID: &{{{strange}}}) on node: {name}, but the pod "
+            f"extender: {extender.url} claims to preempt pod (UID: &{{{strange}}}) on node: {name}, but the pod "
             "is not found on that node"
         )
     victims = tuple(on_node[uid] for uid in answered.uids)
@@ -486,24 +484,22 @@ class Extended:
         self.error = filtered.error
         self.left = filtered.left
 
-    def score(self, state: CycleState, cycle: Cycle) -> Cycle:
+    def score(self, state: CycleState) -> tuple[Decision, Scores | None]:
         """The cycle's end where nodes are left: scores on what the extenders answered, and theirs on top."""
         assert self.left
         framework, left = self._framework, self.left
         scoring, nodes = as_scored(framework, left)
-        scores = scoring.run_scores(state, self._pod, nodes)
-        if isinstance(scores, Status):
+        try:
+            scores = run_scores(scoring, state, self._pod, nodes)
+        except ScoreFailedError as failed:
             if len(left) > 1:
-                return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
-            return replace(cycle, outcome=Outcome.SCHEDULED, best=(left[0].row,))
+                return Decision(outcome=Outcome.ERROR, message=failed.status.message), None
+            return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows([left[0].row])), None
         if len(left) > 1:
             self._scores = self._extenders.prioritize(self._pod, left, framework.nodes)
             scores = with_extenders(scores, self._scores, self._extenders.urls)
         best = [left[index].row for index in np.flatnonzero(scores.totals == scores.totals.max()).tolist()]
-        cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=tuple(dict.fromkeys(best)))
-        if len(cycle.choice) != 1:
-            return cycle
-        return replace(cycle, dry_steps=run_dry_steps(framework, state, self._pod, cycle.choice[0]))
+        return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows(list(dict.fromkeys(best)))), scores
 
     def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
         """The outcome as PostFilter is told of it, how many nodes each reason was given for, and how many names have a

@@ -24,6 +24,7 @@ from kschedx.fixes.trial import Candidate, Situation, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.types import Pod
+from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
 
@@ -36,10 +37,7 @@ MOST_NEW_NODES = 12
 """New nodes that are tried where nothing else helps."""
 MOST_STARTS = 8
 """Situations for which a new node is looked for."""
-OF_THE_NODE = frozenset({
-    "NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
-    "NodeDeclaredFeatures", "NodeVolumeLimits", "VolumeZone",
-})  # fmt: skip
+OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
 """Plugins that reject a node for what it is, or has left: a new one may be another."""
 MOST_THROUGH = 3
 """Ways past PreFilter from which is gone on."""

@@ -14,8 +14,7 @@ from msgspec import Struct, field
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.document import Extender
 from kschedx.framework.interface import PostFilterResult
-from kschedx.framework.status import FilterOutcome, Status
-from kschedx.kube.escaping import without_password
+from kschedx.framework.status import SUCCESS, FilterOutcome, Status
 from kschedx.kube.types import Pod
 from kschedx.releases import Release
 from kschedx.snapshot.columns import ClusterRow, IntArray, TableRows, each_row, rows_where
@@ -120,9 +119,7 @@ def unasked_extenders(config: SchedulerConfig, pod: Pod) -> Iterator[Unevaluated
         where = tuple(field for field, verb in verbs.items() if verb)
         if where and is_interested(extender, pod):
             stake = Stake.FIT if extender.filter_verb else Stake.NODE if extender.prioritize_verb else Stake.NOTHING
-            yield Unevaluated(
-                kind=UnevaluatedKind.EXTENDER, name=without_password(extender.url_prefix), where=where, stake=stake
-            )
+            yield Unevaluated(kind=UnevaluatedKind.EXTENDER, name=str(extender.url), where=where, stake=stake)
 
 
 def open_stake(unheard: Iterable[Unevaluated]) -> Stake:
@@ -147,6 +144,19 @@ class PreFilterStep(Struct, frozen=True, kw_only=True):
 
     status: Status
     nodes: frozenset[str] | None = None
+
+
+class PreFilterOutcome(Struct, frozen=True, kw_only=True):
+    """What the PreFilter phase arrives at."""
+
+    steps: tuple[PreFilterStep, ...] = ()
+    """The plugins that ran, in order."""
+    status: Status = SUCCESS
+    """Of the phase as a whole."""
+    nodes: frozenset[str] | None = None
+    """The names of the nodes that can be considered; None for all."""
+    naming: tuple[str, ...] = ()
+    """The plugins that named nodes."""
 
 
 class Scores(Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum, auto
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -156,12 +156,18 @@ class Touch(Enum):
     """Anything may change."""
 
 
+Texts: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The id of what explains a status to what it can say, as format strings: `{subject}` is what a text is about."""
+
+
 class Plugin(ABC):
     """A scheduling plugin. `name` is upstream's; constructed once per profile with its args and the handle."""
 
     name: ClassVar[str]
     reasons: ClassVar[Mapping[str, Explained]] = {}
     """What `kschedx reason` says of the plugin's own findings, by their id; for plugins of other packages."""
+    texts: ClassVar[Texts] = {}
+    """What its statuses say."""
 
     def __init__(self, args: object, handle: Handle) -> None:
         self.args = args

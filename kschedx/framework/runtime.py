@@ -6,6 +6,7 @@ Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/sched
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.findings import PluginMessage
 from kschedx.framework import status as statuses
 from kschedx.framework.config import Profile, SchedulerConfig
-from kschedx.framework.cycle import PreFilterStep, Scores
+from kschedx.framework.cycle import PreFilterOutcome, PreFilterStep
 from kschedx.framework.interface import (
     CycleState,
     FilterPlugin,
@@ -26,7 +27,6 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreScorePlugin,
     Room,
-    ScorePlugin,
     Touch,
 )
 from kschedx.framework.registry import plugin_class
@@ -126,41 +126,47 @@ class Framework:
     # --- PreFilter
 
     def run_pre_filter(
-        self, state: CycleState, pod: Pod
-    ) -> tuple[tuple[PreFilterStep, ...], Status, frozenset[str] | None, tuple[str, ...]]:
-        """The steps that ran, the phase's status, the names of the nodes left in (None: all), and the plugins that
-        named nodes."""
+        self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
+    ) -> PreFilterOutcome:
+        """PreFilter plugins in order, until one ends the phase. `known` plugins have run on `state`: their steps count
+        as they are."""
         steps: list[PreFilterStep] = []
-        skipped: set[str] = set()
         naming: list[str] = []
         left: frozenset[str] | None = None
         rejection: Status | None = None
-        behaviour = self.release.behaviour
         try:
             for plugin in self.plugins("preFilter", PreFilterPlugin):
-                result = plugin.pre_filter(state, pod, self.nodes)
-                status = result.status.by(plugin.name)
-                if status.is_skip and plugin.name in self.release.never_skips_filter:
-                    status = Status(plugin=plugin.name)
-                steps.append(PreFilterStep(status=status, nodes=result.nodes))
+                step = known.get(plugin.name) or self.pre_filter(plugin, state, pod)
+                steps.append(step)
+                status = step.status
                 if status.is_skip:
-                    skipped.add(plugin.name)
-                elif status.code is Code.UNSCHEDULABLE and not behaviour.pre_filter_stops_at_any_rejection:
+                    continue
+                if status.code is Code.UNSCHEDULABLE and not self.release.behaviour.pre_filter_stops_at_any_rejection:
                     rejection = status  # the other plugins still run: preemption will need their state
                 elif status.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-                    return tuple(steps), status, None, ()
+                    return PreFilterOutcome(steps=tuple(steps), status=status)
                 elif not status.is_success:
                     text = f'running PreFilter plugin "{plugin.name}": {status.message}'
-                    return tuple(steps), statuses.error(text, plugin.name), None, ()
-                else:
-                    if result.nodes is not None:
-                        naming.append(plugin.name)
-                        left = result.nodes if left is None else left & result.nodes
-                    if left is not None and not left:
-                        return tuple(steps), _nothing_left(naming, self.release), left, tuple(naming)
+                    return PreFilterOutcome(steps=tuple(steps), status=statuses.error(text, plugin.name))
+                elif step.nodes is not None:
+                    naming.append(plugin.name)
+                    left = step.nodes if left is None else left & step.nodes
+                if left is not None and not left and status.is_success:
+                    rejection = _nothing_left(naming, self.release)
+                    break
         finally:
-            state.skip_filter = frozenset(skipped)
-        return tuple(steps), rejection or statuses.SUCCESS, left, tuple(naming)
+            state.skip_filter = frozenset(step.status.plugin for step in steps if step.status.is_skip)
+        return PreFilterOutcome(
+            steps=tuple(steps), status=rejection or statuses.SUCCESS, nodes=left, naming=tuple(naming)
+        )
+
+    def pre_filter(self, plugin: PreFilterPlugin, state: CycleState, pod: Pod) -> PreFilterStep:
+        """One plugin's PreFilter; Skip is Success where the release does not let the plugin skip."""
+        result = plugin.pre_filter(state, pod, self.nodes)
+        status = result.status.by(plugin.name)
+        if status.is_skip and plugin.name in self.release.never_skips_filter:
+            status = Status(plugin=plugin.name)
+        return PreFilterStep(status=status, nodes=result.nodes)
 
     # --- Filter
 
@@ -270,44 +276,28 @@ class Framework:
 
     # --- Score
 
-    def run_scores(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores | Status:
-        """PreScore, Score, NormalizeScore and weights over the feasible nodes; an Error status where a plugin fails."""
-        skipped: set[str] = set()
-        for pre_score in self.plugins("preScore", PreScorePlugin):
-            try:
-                status = pre_score.pre_score(state, pod, nodes)
-            except NotPreparedError as missing:
-                status = statuses.error(str(missing))
-            if status.is_skip:
-                if pre_score.name not in self.release.never_skips_score:
-                    skipped.add(pre_score.name)
-            elif not status.is_success:
-                return statuses.error(f'running PreScore plugin "{pre_score.name}": {status.message}')
-        state.skip_score = frozenset(skipped)
-        raw: dict[str, IntArray] = {}
-        normalized: dict[str, IntArray] = {}
-        weights: dict[str, int] = {}
-        totals = np.zeros(len(nodes), dtype=np.int64)
-        for plugin in self.plugins("score", ScorePlugin):
-            if plugin.name in skipped:
-                continue
-            try:
-                raw[plugin.name] = plugin.score(state, pod, nodes)
-            except NotPreparedError as missing:
-                return statuses.error(f'running Score plugins: plugin "{plugin.name}" failed with: {missing}')
-            scores = normalized[plugin.name] = plugin.normalize_score(state, pod, nodes, raw[plugin.name])
-            weights[plugin.name] = self.profile.weights[plugin.name]
-            outside = np.flatnonzero((scores > MAX_NODE_SCORE) | (scores < MIN_NODE_SCORE))
-            if len(outside):
-                text = (
-                    f'plugin "{plugin.name}" returns an invalid score {scores[outside[0]]}, it should in the range of '
-                    f"[{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
-                )
-                return statuses.error(f"applying score defaultWeights on Score plugins: {text}")
-            totals += scores * weights[plugin.name]
-        return Scores(
-            nodes=nodes, skipped=tuple(sorted(skipped)), weights=weights, raw=raw, normalized=normalized, totals=totals
-        )
+    def pre_score(self, plugin: PreScorePlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
+        """One plugin's PreScore on the feasible nodes: Success, Skip, or the error that ends the cycle."""
+        try:
+            status = plugin.pre_score(state, pod, nodes)
+        except NotPreparedError as missing:
+            status = statuses.error(str(missing))
+        if status.is_success or (status.is_skip and plugin.name in self.release.never_skips_score):
+            return statuses.SUCCESS
+        if status.is_skip:
+            return status
+        return statuses.error(f'running PreScore plugin "{plugin.name}": {status.message}')
+
+
+def score_error(plugin: str, scores: IntArray) -> Status | None:
+    """The error that ends the cycle where a score, normalized, is out of bounds."""
+    if not len(scores) or (int(scores.max()) <= MAX_NODE_SCORE and int(scores.min()) >= MIN_NODE_SCORE):
+        return None
+    outside = scores[(scores > MAX_NODE_SCORE) | (scores < MIN_NODE_SCORE)]
+    return statuses.error(
+        f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid score {outside[0]}, it '
+        f"should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+    )
 
 
 def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> Extenders | None:

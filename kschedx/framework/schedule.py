@@ -1,17 +1,37 @@
-"""What follows the choice of a node: the steps that only say what they would do, and a cluster in which they are done.
+"""A pod, or a class of them, through the whole framework.
 
-Source of the rules: pkg/scheduler/framework/runtime/framework.go.
+An equivalence class is the pods that are equal in everything that scheduling reads, name and uid aside. A class of one
+pod, on a cluster that stands still, runs every phase and keeps all of it: that is `schedule`. On a cluster that moves,
+a class keeps what each plugin says, and after a move only what the move touches is evaluated again (`Plugin.touches`).
+The few cases that the pods of a class do not share (an internal error, a PreFilter that rejects, a gate) are decided by
+a class of the pod's own.
+
+Sources of the rules: pkg/scheduler/schedule_one.go, pkg/scheduler/framework/runtime/framework.go, and for the event's
+text FitError in pkg/scheduler/framework/types.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, open_stake, unasked_extenders, unknown_plugins
+from kschedx.framework.columns import Filtering, ScoreFailedError, Scoring
+from kschedx.framework.cycle import (
+    Cycle,
+    Outcome,
+    Scores,
+    Stake,
+    Unevaluated,
+    open_stake,
+    unasked_extenders,
+    unknown_plugins,
+)
 from kschedx.framework.interface import (
     BindingEffect,
     BindPlugin,
@@ -20,18 +40,421 @@ from kschedx.framework.interface import (
     PermitPlugin,
     Plugin,
     PostBindPlugin,
+    PostFilterResult,
     PreBindPlugin,
+    PreEnqueuePlugin,
     PreFilterPlugin,
     ReservePlugin,
+    Touch,
 )
+from kschedx.framework.preemption import KEPT, KeptDryRuns
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, TableRow, cluster_rows, each_row, rows_where
-from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    ClusterRows,
+    cluster_rows,
+    distinct,
+    each_cluster_row,
+    each_row,
+    rows_where,
+)
+from kschedx.snapshot.moving import Steps
+from kschedx.snapshot.nodes import NodeTable, PodRows
 
 if TYPE_CHECKING:
     from kschedx.extenders.run import Extended
+
+NO_NODES = "no nodes available to schedule pods"
+
+_Counted = tuple[tuple[int, ...], tuple[int, ...]]
+"""Nominated pods that count, and their nodes."""
+
+_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What becomes of one pod: a Cycle without its trace."""
+
+    outcome: Outcome
+    message: str = ""
+    best: ClusterRows = field(default_factory=lambda: cluster_rows([]))
+    """(tie,) the nodes that share the highest total."""
+    nominated: ClusterRow | None = None
+    """The pod's nominated node, where it fits: kube-scheduler then looks at no other."""
+    post_filter: PostFilterResult | None = None
+
+    @classmethod
+    def of(cls, cycle: Cycle) -> Decision:
+        return cls(
+            outcome=cycle.outcome,
+            message=cycle.message,
+            best=cluster_rows(cycle.best),
+            nominated=cycle.nominated,
+            post_filter=cycle.post_filter,
+        )
+
+    @property
+    def choice(self) -> ClusterRows:
+        """The nodes among which kube-scheduler picks."""
+        return self.best if self.nominated is None else cluster_rows([self.nominated])
+
+
+class _NotSharedError(Exception):
+    """The pods of a class do not share what comes next."""
+
+
+class EquivalenceClass:
+    """One class of pods under one profile."""
+
+    def __init__(self, framework: Framework, pod: Pod, steps: Steps | None = None) -> None:
+        """`steps` are those of the cluster that moves; without them the class is the pod's own, and explains."""
+        self._framework = framework
+        self._steps = steps
+        self._seen = -1
+        self._gates = framework.plugins("preEnqueue", PreEnqueuePlugin)
+        """The PreEnqueue plugins that are asked again about every pod, once all have been asked about one."""
+        self._entered: tuple[Status, ...] = ()
+        self._state = CycleState()
+        touch = self._touch(pod)
+        self._filtering = Filtering(framework, touch, explains=steps is None)
+        self._scoring = Scoring(framework, touch)
+        self._counted: _Counted = ((), ())
+        self._decision: Decision | None = None
+        self._decided_for = ""
+        """The nominated node of the pod that `_decision` is about."""
+        self._scored: ClusterRows | Scores | None = None
+        """The nodes whose scores `_decision` rests on, or what came of extenders; None where nothing was scored."""
+        self._extended: Extended | None = None
+        self._beyond: tuple[NodeTable, FilterOutcome] | None = None
+        """The nodes that PreFilter leaves in and the nominated one, where that is another."""
+
+    def _touch(self, pod: Pod) -> Callable[[Plugin], Touch]:
+        """A class of its own evaluates everything, as kube-scheduler does it, and nothing again."""
+        if self._steps is None:
+            return lambda plugin: Touch.CLUSTER
+        return lambda plugin: plugin.touches(pod)
+
+    def like(self, pod: Pod, plugins: Collection[str]) -> EquivalenceClass | None:
+        """A class that differs from this one in what these plugins say; None where it has to begin by itself."""
+        if self._seen < 0 or not self._filtering.is_plain:
+            return None
+        other = copy(self)
+        other._filtering, other._scoring = self._filtering.copy(), self._scoring.copy()
+        other._state = self._state.clone()
+        other._state.discard(KEPT)
+        other._decision = None
+        other._counted = ((), ())
+        touch = self._touch(pod)
+        if not other._filtering.evaluate_plugins(other._state, pod, plugins, touch):
+            return None
+        try:
+            other._scoring.evaluate_plugins(other._state, pod, other._filtering.nodes, plugins, touch)
+        except ScoreFailedError:
+            return None
+        return other
+
+    # --- what becomes of a pod
+
+    def decide(self, pod: Pod) -> Decision:
+        """What becomes of a pod of this class now."""
+        try:
+            return self._shared_decision(pod)
+        except _NotSharedError:
+            return EquivalenceClass(self._framework, pod).decide(pod)
+
+    def cycle(self, pod: Pod) -> Cycle:
+        """The decision about a pod of this class with verdicts and scores. Findings, what has not been asked, and the
+        steps after the choice come with a class of its own alone."""
+        try:
+            decision = self._shared_decision(pod)
+        except _NotSharedError:
+            return EquivalenceClass(self._framework, pod).cycle(pod)
+        framework, found = self._framework, self._filtering.pre_filter
+        cycle = Cycle(
+            pod=pod,
+            snapshot=framework.snapshot,
+            profile=framework.profile,
+            release=framework.release,
+            all_nodes=framework.nodes,
+            outcome=decision.outcome,
+            message=decision.message,
+            pre_enqueue=self._entered,
+            best=tuple(each_cluster_row(decision.best)),
+            nominated=decision.nominated,
+            post_filter=decision.post_filter,
+            unheard=_unevaluated(framework, pod),
+        )
+        if not len(framework.nodes):
+            return cycle
+        cycle = replace(
+            cycle,
+            pre_filter=found.steps,
+            pre_filter_status=found.status,
+            filter_skipped=tuple(sorted(self._state.skip_filter)),
+        )
+        if not found.status.is_success:
+            return cycle
+        cycle = replace(cycle, nodes=self._filtering.nodes, filter=self._filtering.outcome())
+        if self._scored is not None:
+            scored = self._scored
+            scores = scored if isinstance(scored, Scores) else self._scoring.scores(partial(self._table, scored))
+            cycle = replace(cycle, scores=scores)
+            if self._steps is None and len(cycle.choice) == 1:
+                cycle = replace(cycle, dry_steps=run_dry_steps(framework, self._state, pod, cycle.choice[0]))
+        return cycle if self._extended is None else self._extended.judged(cycle)
+
+    def _shared_decision(self, pod: Pod) -> Decision:
+        self._enter(pod)
+        if not len(self._framework.nodes):
+            self._require_own()
+            return Decision(outcome=Outcome.UNSCHEDULABLE, message=NO_NODES)
+        self._catch_up(pod)
+        self._count_nominated(pod)
+        if self._decision is None or self._decided_for != pod.status.nominated_node_name:
+            try:
+                self._decision = self._decide(pod)
+            except ScoreFailedError:
+                self._seen = -1
+                raise _NotSharedError from None
+            self._decided_for = pod.status.nominated_node_name
+        return self._decision
+
+    def _require_own(self) -> None:
+        if self._steps is not None:
+            raise _NotSharedError
+
+    def _enter(self, pod: Pod) -> None:
+        if self._steps is None:
+            self._entered = self._framework.run_pre_enqueue(pod)
+        elif not self._entered:
+            self._entered = self._framework.run_pre_enqueue(pod)
+            if not all(status.is_success for status in self._entered):
+                raise _NotSharedError
+            self._gates = tuple(plugin for plugin in self._gates if plugin.touches(pod) is Touch.CLUSTER)
+        elif not all(plugin.pre_enqueue(pod).is_success for plugin in self._gates):
+            raise _NotSharedError
+
+    def _decide(self, pod: Pod) -> Decision:
+        """kube-scheduler never looks at a gated pod; what would follow is there all the same, an internal error first
+        of all."""
+        decision = self._conclude(pod)
+        if self._steps is not None:
+            return decision
+        gated = not all(status.is_success for status in self._entered)
+        if gated and decision.outcome is not Outcome.ERROR:
+            return replace(decision, outcome=Outcome.GATED)
+        if decision.outcome is Outcome.SCHEDULED and open_stake(_unevaluated(self._framework, pod)) is Stake.FIT:
+            return replace(decision, outcome=Outcome.UNDECIDED)
+        return decision
+
+    def _conclude(self, pod: Pod) -> Decision:
+        framework, filtering, found = self._framework, self._filtering, self._filtering.pre_filter
+        self._scored = self._extended = self._beyond = None
+        if not filtering.is_plain:
+            self._require_own()
+        if not found.status.is_success:
+            if not found.status.is_rejection:
+                return Decision(outcome=Outcome.ERROR, message=found.status.message)
+            return self._post_filter(pod, framework.nodes, found.status, f" {found.status.message}.")
+        if framework.extenders is not None:
+            from kschedx.extenders.run import Extended  # most configurations have none
+
+            self._extended = Extended(framework, framework.extenders, pod)
+        feasible = filtering.feasible
+        nominated = self._nominated(pod)
+        if nominated is not None and self._extended is not None and not self._extended.pass_nominated(nominated):
+            nominated = None
+        if nominated is not None:
+            return self._best(pod, feasible if nominated in feasible else cluster_rows([nominated]), nominated)
+        error = "" if filtering.is_plain else self._broken_node_set() or filtering.error()
+        if error:
+            self._extended = None
+            return Decision(outcome=Outcome.ERROR, message=error)
+        if self._extended is not None:
+            self._extended.filter(framework.nodes.at(feasible))
+            if self._extended.error:
+                return Decision(outcome=Outcome.ERROR, message=self._extended.error)
+            if self._extended.left:
+                decision, self._scored = self._extended.score(self._state)
+                return decision
+            if self._extended.left is not None:
+                return self._nothing_fits(pod)
+        return self._best(pod, feasible, None) if len(feasible) else self._nothing_fits(pod)
+
+    def _nominated(self, pod: Pod) -> ClusterRow | None:
+        """The node that the pod is nominated for, if it fits there: then no other node is looked at."""
+        row = self._framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
+        if row is None:
+            return None
+        if self._filtering.is_left(row):
+            return row if self._filtering.passes(row) else None
+        self._require_own()
+        left = self._filtering.nodes
+        more = self._framework.nodes.at(ClusterRows(np.sort(np.append(left.rows, row))))
+        outcome = self._framework.passes_filters(self._state, pod, more)
+        self._beyond = more, outcome
+        return row if outcome.passed[more.rows == row].all() else None
+
+    def _broken_node_set(self) -> str:
+        """What releases make of names, given by PreFilter plugins, that no node has; empty where that does no harm."""
+        names, behaviour = self._filtering.pre_filter.nodes, self._framework.release.behaviour
+        unknown = sorted((names or frozenset()) - self._framework.snapshot.cluster.index.keys())
+        if unknown and behaviour.unknown_node_name_is_an_error:
+            return f'nodeinfo not found for node name "{unknown[0]}"'
+        if names is not None and len(unknown) == len(names) and behaviour.panics_without_nodes_left:
+            return "panic: runtime error: integer divide by zero"
+        return ""
+
+    def _best(self, pod: Pod, feasible: ClusterRows, nominated: ClusterRow | None) -> Decision:
+        places, _ = self._filtering.positions(feasible)
+        try:
+            totals = self._scoring.totals(self._state, pod, partial(self._table, feasible), places)
+        except ScoreFailedError as failed:
+            self._require_own()
+            # a nominated node that fits, or the only one that does, is never scored, so nothing can fail
+            alone = ClusterRow(int(feasible[0])) if len(feasible) == 1 else nominated
+            if alone is None:
+                return Decision(outcome=Outcome.ERROR, message=failed.status.message)
+            return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows([alone]), nominated=nominated)
+        self._scored = feasible
+        best = ClusterRows(feasible[np.flatnonzero(totals == totals.max())])
+        return Decision(outcome=Outcome.SCHEDULED, best=best, nominated=nominated)
+
+    def _table(self, rows: ClusterRows) -> NodeTable:
+        nodes = self._framework.nodes
+        return nodes if len(rows) == len(nodes) else nodes.at(rows)
+
+    # --- where no node is feasible
+
+    def _nothing_fits(self, pod: Pod) -> Decision:
+        framework, filtering, extended = self._framework, self._filtering, self._extended
+        if self._steps is not None and filtering.reads_only_own_pods and KEPT not in self._state:
+            # what a node would have to give up is its own affair; most classes never need to know
+            self._state[KEPT] = KeptDryRuns(len(framework.nodes))
+        nodes, outcome = filtering.nodes, filtering.outcome()
+        if self._beyond is not None and not framework.release.behaviour.node_left_out_is_not_nominated:
+            # the nominated node was tried first, whatever PreFilter says; an error there is logged and leaves no status
+            more, diagnosed = self._beyond
+            nodes, outcome = (nodes, outcome) if (diagnosed.codes == Code.ERROR).any() else (more, diagnosed)
+        reasons, explicit = outcome.count_reasons(), len(nodes)
+        named = sorted({*filtering.pre_filter.naming, *_rejector_of_nominated(pod, nodes, outcome)})
+        left_out = framework.release.messages.node_left_out.format(plugins=" ".join(named))
+        if extended is not None:
+            outcome, reasons, explicit = extended.diagnosed(nodes, outcome)
+        absent = len(framework.nodes) - explicit
+        if filtering.pre_filter.naming and absent > 0 and left_out:
+            reasons[left_out] += absent
+        told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+        return self._post_filter(pod, nodes, outcome, f" {told}." if told else "")
+
+    def _post_filter(self, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status, told: str) -> Decision:
+        """PostFilter, and the event's text: what rejected the nodes, then what PostFilter says."""
+        result = self._framework.run_post_filter(self._state, pod, nodes, outcome)
+        behaviour = self._framework.release.behaviour
+        message = f"0/{len(self._framework.nodes)} nodes are available:{told}"
+        status = None if result is None else result.status
+        if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_told):
+            message += f" {status.message}"
+            if behaviour.post_filter_part_gets_full_stop:
+                message += "."
+        return Decision(outcome=Outcome.UNSCHEDULABLE, message=message, post_filter=result)
+
+    # --- what has moved
+
+    def _catch_up(self, pod: Pod) -> None:
+        """Bring the columns up to date."""
+        steps = self._steps
+        if steps is None:
+            self._decision = None
+            self._evaluate(pod)
+            return
+        if self._seen != len(steps):
+            self._decision = None
+            if self._seen < 0 or not self._filtering.is_plain:
+                self._evaluate(pod)
+            else:
+                _, touched, signs = steps.since(self._seen)
+                rows = distinct(touched)
+                rows = rows[rows < len(self._framework.nodes)]  # others were of nodes that came and are no more
+                self._evaluate_touched(pod, ClusterRows(rows), nodes_too=not signs.all())
+            self._seen = len(steps)
+        if not self._filtering.is_plain:
+            raise _NotSharedError
+
+    def _evaluate(self, pod: Pod) -> None:
+        """Everything, for the first time."""
+        self._state = CycleState()
+        self._counted = ((), ())
+        self._filtering.evaluate(self._state, pod)
+        if self._steps is not None and self._filtering.is_plain:
+            try:
+                self._scoring.evaluate(self._state, pod, self._filtering.nodes)
+            except ScoreFailedError:
+                raise _NotSharedError from None
+
+    def _evaluate_touched(self, pod: Pod, rows: ClusterRows, *, nodes_too: bool) -> None:
+        """What pods that came to these nodes or left them can have changed. `nodes_too`: so have the nodes."""
+        # where volumes can be reached is worked out ahead, for all nodes
+        far = nodes_too and pod.spec.mounts_storage
+        if far or not self._filtering.evaluate_touched(self._state, pod, rows, nodes_too=nodes_too):
+            self._evaluate(pod)
+            return
+        self._scoring.touch(*self._filtering.positions(rows), nodes_too=nodes_too)
+        if KEPT in self._state:
+            self._state[KEPT].forget(rows)
+
+    def _count_nominated(self, pod: Pod) -> None:
+        """Let the pods count that are nominated now."""
+        framework = self._framework
+        if not self._filtering.pre_filter.status.is_success:
+            return
+        nobody = PodRows(pods=np.zeros(0, dtype=np.int64), nodes=cluster_rows([]))
+        counted = framework.nominated_change(pod, framework.nodes) if framework.nominated else nobody
+        if len(counted) and any(map(_may_read_nominations, self._plugins())):
+            self._require_own()
+        now = tuple(counted.pods.tolist()), tuple(counted.nodes.tolist())
+        if now != self._counted:
+            self._decision = None
+            if KEPT in self._state:
+                self._state[KEPT].forget(ClusterRows(np.array([*self._counted[1], *now[1]], dtype=np.int64)))
+            self._counted = now
+        if self._decision is None:
+            self._filtering.count_nominated(self._state, pod, counted)
+
+    def _plugins(self) -> Collection[Plugin]:
+        framework = self._framework
+        return {plugin for point in _POINTS for plugin in framework.plugins(point, Plugin)}
+
+
+def _unevaluated(framework: Framework, pod: Pod) -> tuple[Unevaluated, ...]:
+    unasked = framework.extenders is not None and not framework.extenders.are_asked
+    return (
+        *unknown_plugins(framework.profile, framework.config),
+        *(unasked_extenders(framework.config, pod) if unasked else ()),
+    )
+
+
+def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -> tuple[str, ...]:
+    """The plugin that rejects the nominated node: kube-scheduler counts it among those that named nodes."""
+    row = nodes.cluster.index.get(pod.status.nominated_node_name)
+    if row is None:
+        return ()
+    return tuple(outcome.status(here).plugin for here in each_row(rows_where(nodes.rows == row)))
+
+
+def _may_read_nominations(plugin: Plugin) -> bool:
+    """A plugin that says nothing of what it reads may read who is nominated, in whichever way it likes."""
+    return type(plugin).touches is Plugin.touches
+
+
+def schedule(framework: Framework, pod: Pod) -> Cycle:
+    """Run a pod through every phase. Nothing is left to chance: where kube-scheduler draws lots, `best` has several."""
+    return EquivalenceClass(framework, pod).cycle(pod)
+
+
+# --- after the choice of a node
 
 
 def after_binding(framework: Framework, pod: Pod, node: ClusterRow) -> Iterator[BindingEffect]:
@@ -89,195 +512,3 @@ def run_dry_steps(
 #
 # Sources of the rules: pkg/scheduler/schedule_one.go, and for the event's text FitError in
 # pkg/scheduler/framework/types.go.
-
-NO_NODES = "no nodes available to schedule pods"
-
-
-def schedule(framework: Framework, pod: Pod) -> Cycle:
-    """Run a pod through every phase. Nothing is left to chance: where kube-scheduler draws lots, `best` has several."""
-    cycle = Cycle(
-        pod=pod,
-        snapshot=framework.snapshot,
-        profile=framework.profile,
-        release=framework.release,
-        all_nodes=framework.nodes,
-        outcome=Outcome.UNSCHEDULABLE,
-        pre_enqueue=framework.run_pre_enqueue(pod),
-        unheard=tuple(_unheard(framework, pod)),
-    )
-    if not len(framework.nodes):
-        return replace(cycle, message=NO_NODES)
-    cycle = _schedule(framework, cycle)
-    # kube-scheduler never looks at a gated pod; what would follow is told all the same, an internal error first of all
-    gated = any(not status.is_success for status in cycle.pre_enqueue)
-    if gated and cycle.outcome is not Outcome.ERROR:
-        return replace(cycle, outcome=Outcome.GATED)
-    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.FIT:
-        return replace(cycle, outcome=Outcome.UNDECIDED)
-    return cycle
-
-
-def _unheard(framework: Framework, pod: Pod) -> Iterator[Unevaluated]:
-    yield from unknown_plugins(framework.profile, framework.config)
-    if framework.extenders is not None and not framework.extenders.are_asked:
-        yield from unasked_extenders(framework.config, pod)
-
-
-def _schedule(framework: Framework, cycle: Cycle) -> Cycle:
-    state, pod = CycleState(), cycle.pod
-
-    steps, status, names, naming = framework.run_pre_filter(state, pod)
-    cycle = replace(cycle, pre_filter=steps, pre_filter_status=status, filter_skipped=tuple(sorted(state.skip_filter)))
-    if not status.is_success:
-        if not status.is_rejection:
-            return replace(cycle, outcome=Outcome.ERROR, message=status.message)
-        return _post_filter(framework, state, cycle, framework.nodes, status, f" {status.message}.")
-
-    nodes = framework.nodes if names is None else framework.nodes.only(names)
-    outcome = framework.passes_filters(state, pod, nodes)
-    cycle = replace(cycle, nodes=nodes, filter=outcome)
-
-    nominated = _nominated_node(framework, state, pod)
-    extended = None
-    if framework.extenders is not None:
-        from kschedx.extenders.run import Extended  # most configurations have none
-
-        extended = Extended(framework, framework.extenders, pod)
-        if nominated is not None and not extended.pass_nominated(nominated):
-            nominated = None
-    if nominated is not None:
-        cycle = replace(cycle, nominated=nominated)
-        if nominated not in nodes.rows[outcome.passed]:
-            nodes = framework.nodes.at(cluster_rows([nominated]))
-            cycle = _score(framework, state, cycle, nodes)
-        else:
-            cycle = _score(framework, state, cycle, nodes.take(rows_where(outcome.passed)))
-        return cycle if extended is None else extended.judged(cycle)
-
-    broken = _broken_node_set(framework, names)
-    if broken:
-        return replace(cycle, outcome=Outcome.ERROR, message=broken)
-    failed = next(each_row(rows_where(outcome.codes == Code.ERROR)), None)
-    if failed is not None:
-        first = outcome.status(failed)
-        text = f'running "{first.plugin}" filter plugin: {first.message}'
-        return replace(cycle, outcome=Outcome.ERROR, message=text)
-    feasible = nodes.take(rows_where(outcome.passed))
-    if extended is not None:
-        extended.filter(feasible)
-        if extended.error:
-            return extended.judged(replace(cycle, outcome=Outcome.ERROR, message=extended.error))
-        if extended.left is not None and extended.left:
-            return extended.judged(extended.score(state, cycle))
-    if len(feasible) and (extended is None or extended.left is None):
-        cycle = _score(framework, state, cycle, feasible)
-        return cycle if extended is None else extended.judged(cycle)
-
-    return nothing_fits(framework, state, cycle, nodes, outcome, naming, extended)
-
-
-def nothing_fits(
-    framework: Framework,
-    state: CycleState,
-    cycle: Cycle,
-    nodes: NodeTable,
-    outcome: FilterOutcome,
-    naming: tuple[str, ...],
-    extended: Extended | None = None,
-) -> Cycle:
-    """The rest of a cycle in which no node is left: PostFilter and the event's text.
-
-    `naming` are the plugins that named the nodes to look at, `extended` is the extenders' part so far.
-    """
-    nodes, outcome = _diagnosed(framework, state, cycle.pod, nodes, outcome)
-    reasons = outcome.count_reasons()
-    named = sorted({*naming, *_rejector_of_nominated(cycle.pod, nodes, outcome)})
-    left_out = framework.release.messages.node_left_out.format(plugins=" ".join(named))
-    explicit = len(nodes)
-    if extended is not None:
-        outcome, reasons, explicit = extended.diagnosed(nodes, outcome)
-    absent = len(framework.nodes) - explicit
-    if naming and absent > 0 and left_out:
-        reasons[left_out] += absent
-    told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    cycle = _post_filter(framework, state, cycle, nodes, outcome, f" {told}." if told else "")
-    return cycle if extended is None else extended.judged(cycle)
-
-
-def _broken_node_set(framework: Framework, names: frozenset[str] | None) -> str:
-    """What releases make of names, given by PreFilter plugins, that no node has; empty where that does no harm."""
-    unknown = sorted((names or frozenset()) - framework.snapshot.cluster.index.keys())
-    if unknown and framework.release.behaviour.unknown_node_name_is_an_error:
-        return f'nodeinfo not found for node name "{unknown[0]}"'
-    if names is not None and len(unknown) == len(names) and framework.release.behaviour.panics_without_nodes_left:
-        return "panic: runtime error: integer divide by zero"
-    return ""
-
-
-def _nominated_node(framework: Framework, state: CycleState, pod: Pod) -> ClusterRow | None:
-    """The node that the pod is nominated for, if it fits there: then no other node is looked at."""
-    row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
-    if row is None:
-        return None
-    nominated = framework.nodes.at(cluster_rows([row]))
-    return row if bool(framework.passes_filters(state, pod, nominated).passed[0]) else None
-
-
-def _diagnosed(
-    framework: Framework, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome
-) -> tuple[NodeTable, FilterOutcome]:
-    """The nodes that have a status of their own, none of which fits: those that PreFilter left in, and the nominated
-    one, which was tried first whatever PreFilter said."""
-    row = framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
-    if row is None or row in nodes.rows or framework.release.behaviour.node_left_out_is_not_nominated:
-        return nodes, outcome
-    more = framework.nodes.at(ClusterRows(np.sort(np.append(nodes.rows, row))))
-    diagnosed = framework.passes_filters(state, pod, more)
-    # an error there is logged and leaves no status behind
-    return (nodes, outcome) if (diagnosed.codes == Code.ERROR).any() else (more, diagnosed)
-
-
-def _rejector_of_nominated(pod: Pod, nodes: NodeTable, outcome: FilterOutcome) -> tuple[str, ...]:
-    """The plugin that rejects the nominated node: kube-scheduler counts it among those that named nodes."""
-    row = nodes.cluster.index.get(pod.status.nominated_node_name)
-    if row is None:
-        return ()
-    return tuple(outcome.status(here).plugin for here in each_row(rows_where(nodes.rows == row)))
-
-
-def _score(framework: Framework, state: CycleState, cycle: Cycle, feasible: NodeTable) -> Cycle:
-    scores = framework.run_scores(state, cycle.pod, feasible)
-    if isinstance(scores, Status):
-        # a nominated node that fits, or the only one that does, is never scored, so nothing can fail
-        alone = feasible.cluster_row(TableRow(0)) if len(feasible) == 1 else cycle.nominated
-        if alone is None:
-            return replace(cycle, outcome=Outcome.ERROR, message=scores.message)
-        return replace(cycle, outcome=Outcome.SCHEDULED, best=(alone,))
-    best = tuple(map(feasible.cluster_row, each_row(rows_where(scores.totals == scores.totals.max()))))
-    cycle = replace(cycle, outcome=Outcome.SCHEDULED, scores=scores, best=best)
-    if len(cycle.choice) != 1:
-        return cycle
-    return replace(cycle, dry_steps=run_dry_steps(framework, state, cycle.pod, cycle.choice[0]))
-
-
-def _post_filter(
-    framework: Framework,
-    state: CycleState,
-    cycle: Cycle,
-    nodes: NodeTable,
-    outcome: FilterOutcome | Status,
-    told: str,
-) -> Cycle:
-    """PostFilter, and the event's text: what rejected the nodes, then what PostFilter says."""
-    result = framework.run_post_filter(state, cycle.pod, nodes, outcome)
-    behaviour = framework.release.behaviour
-    message = f"0/{len(framework.nodes)} nodes are available:{told}"
-    if (
-        result is not None
-        and result.status.message
-        and (result.status.is_rejection or behaviour.post_filter_error_is_told)
-    ):
-        message += f" {result.status.message}"
-        if behaviour.post_filter_part_gets_full_stop:
-            message += "."
-    return replace(cycle, message=message, post_filter=result)

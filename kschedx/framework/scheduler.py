@@ -142,12 +142,12 @@ def queue_order(scheduler: Scheduler) -> Callable[[Pod, str], tuple[object, ...]
 def filtered(framework: Framework, pod: Pod) -> Filtered:
     """PreFilter and Filter on all nodes."""
     state = CycleState()
-    _, status, names, _ = framework.run_pre_filter(state, pod)
-    if not status.is_success:
+    found = framework.run_pre_filter(state, pod)
+    if not found.status.is_success:
         nodes = framework.nodes.at(cluster_rows([]))
-        return Filtered(status=status, nodes=nodes, outcome=NOTHING_FILTERED)
-    nodes = framework.nodes if names is None else framework.nodes.only(names)
-    return Filtered(status=status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))
+        return Filtered(status=found.status, nodes=nodes, outcome=NOTHING_FILTERED)
+    nodes = framework.nodes if found.nodes is None else framework.nodes.only(found.nodes)
+    return Filtered(status=found.status, nodes=nodes, outcome=framework.passes_filters(state, pod, nodes))
 
 
 NOTHING_FILTERED = FilterOutcome(

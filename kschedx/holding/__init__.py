@@ -59,7 +59,7 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
     pod, snapshot = cycle.pod, cycle.snapshot
     names = {profile.scheduler_name for profile in scheduler.config.profiles}
     return Holding(
-        kueue=held_by_kueue(snapshot, pod, cycle.all_nodes.options, attempt),
+        kueue=held_by_kueue(snapshot, pod, attempt),
         gates=tuple(gates_of_others(pod)),
         scheduler=None if pod.spec.scheduler_name in names else other_scheduler(snapshot, pod),
         group=pod_group_of(scheduler, cycle, attempt),

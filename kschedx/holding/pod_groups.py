@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
@@ -17,8 +18,11 @@ from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.preemption import may_evict_for
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.model import Attempt, GangMember, GangStatus
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.types import Pod, PodGroup
+from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.snapshot.edits import with_only_pods, with_pods
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -28,32 +32,59 @@ MOST_MEMBERS = 50
 """Pods of a group that are each tried."""
 
 
-def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangStatus | None:
+class _GangKey(Struct, frozen=True, kw_only=True):
+    """A group of which as many as `min_count` pods start together, or none."""
+
+    namespace: str
+    name: str
+    min_count: int
+    group: PodGroup | None = None
+    """Kubernetes' own; None for one of Coscheduling, whose members name it in a label."""
+
+    @property
+    def plugin(self) -> str:
+        return "Coscheduling" if self.group is None else "GangScheduling"
+
+    def has(self, pods: PodTable, row: int) -> bool:
+        """Whether a pod is a member that has not finished."""
+        if pods.namespaces[row] != self.namespace or pods.phases[row] in ("Succeeded", "Failed"):
+            return False
+        if self.group is None:
+            return pods.labels[row].get(POD_GROUP_LABEL) == self.name
+        named = pods.specs[row].scheduling_group
+        return named is not None and named.pod_group_name == self.name
+
+
+def _gang_of(cycle: Cycle) -> _GangKey | None:
     """None for a pod without a group, or whose group is not in the snapshot or no gang."""
-    pod = cycle.pod
-    named = pod.spec.scheduling_group
-    if named is None:
-        return None
-    key = f"{pod.metadata.namespace}/{named.pod_group_name}"
-    group = cycle.snapshot.pod_groups.get(key)
-    gang = group.spec.scheduling_policy.gang if group is not None else None
-    if group is None or gang is None:
+    pod, namespace = cycle.pod, cycle.pod.metadata.namespace
+    if (named := pod.spec.scheduling_group) is not None:
+        group = cycle.snapshot.pod_groups.get(f"{namespace}/{named.pod_group_name}")
+        gang = group.spec.scheduling_policy.gang if group is not None else None
+        if named.pod_group_name is None or gang is None:
+            return None
+        return _GangKey(namespace=namespace, name=named.pod_group_name, min_count=gang.min_count, group=group)
+    label = pod.metadata.labels.get(POD_GROUP_LABEL)
+    if label and "Coscheduling" in cycle.profile.points.get("permit", ()):
+        for one in cycle.snapshot.of(Gang):
+            if (one.metadata.namespace, one.metadata.name) == (namespace, label):
+                return _GangKey(namespace=namespace, name=label, min_count=one.spec.min_member)
+    return None
+
+
+def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangStatus | None:
+    """The pod's group as a whole; None for a pod without one, or whose group is not in the snapshot or no gang."""
+    pod, gang = cycle.pod, _gang_of(cycle)
+    if gang is None or pod.spec.node_name:
         return None
     snapshot = _with(cycle.snapshot, pod)
     pods = snapshot.pods
-    mine = [
-        row
-        for row in range(len(pods))
-        if pods.namespaces[row] == pod.metadata.namespace
-        and (its := pods.specs[row].scheduling_group) is not None
-        and its.pod_group_name == named.pod_group_name
-        and pods.phases[row] not in ("Succeeded", "Failed")
-    ]
+    mine = [row for row in range(len(pods)) if gang.has(pods, row)]
     rows = sorted((row for row in mine if not pods.node_names[row]), key=lambda row: _turn(pods[row]))
-    is_heeded = "GangScheduling" in cycle.profile.points["permit"]
+    is_heeded = gang.plugin in cycle.profile.points["permit"]
     members = tuple(_alone(pods[row], attempt) for row in rows[:MOST_MEMBERS])
     found = GangStatus(
-        name=key,
+        name=f"{gang.namespace}/{gang.name}",
         min_count=gang.min_count,
         pods=len(mine),
         placed=len(mine) - len(rows),
@@ -61,7 +92,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
         waiting=members,
         more=len(rows) - len(members),
     )
-    if not is_heeded or found.more or _is_for_others(scheduler, cycle, group):
+    if not is_heeded or found.more or _is_for_others(scheduler, cycle, gang.group):
         return found
     from kschedx.framework.moving import Run  # few pods are members of a gang
 
@@ -74,10 +105,11 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
         return found
     if not first.lacks_room:
         return first
-    if may_evict_for(group, rows, pods, scheduler.release):
+    if gang.group is not None and may_evict_for(gang.group, rows, pods, scheduler.release):
         return replace(found, may_evict_as_a_whole=True)
     mine_placed = any(one.pod == pod.key and one.node for one in first.waiting)
-    return replace(first, message=scheduler.release.messages.gang_lacks_members if mine_placed else "")
+    text = SENT_AWAY if gang.group is None else scheduler.release.messages.gang_lacks_members
+    return replace(first, message=text if mine_placed else "")
 
 
 def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:
@@ -103,9 +135,11 @@ def _alone(pod: Pod, attempt: Attempt) -> GangMember:
     return GangMember(pod=pod.key, gates=gates, feasible=len(feasible), reasons=reasons)
 
 
-def _is_for_others(scheduler: Scheduler, cycle: Cycle, group: PodGroup) -> bool:
+def _is_for_others(scheduler: Scheduler, cycle: Cycle, group: PodGroup | None) -> bool:
     """Somebody who is not asked here decides too: extenders, unknown plugins, placements by topology."""
-    return bool(scheduler.config.extenders or cycle.profile.unknown or group.spec.scheduling_constraints)
+    return bool(
+        scheduler.config.extenders or cycle.profile.unknown or (group is not None and group.spec.scheduling_constraints)
+    )
 
 
 def _together(group: GangStatus, run: Run, rows: list[int], draw: int) -> GangStatus:

@@ -34,6 +34,7 @@ from kschedx.framework.runtime import request_options
 from kschedx.kube.quantity import Unit
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import Pod, Taint
+from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIALS = 6
@@ -170,17 +171,13 @@ def _new_groups(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> Iterat
     for group in models:
         plugins = {status.plugin for status in group.rejections}
         template = group.template
-        if template is None or not plugins <= _OF_LABELS_AND_TAINTS:
+        if template is None or not plugins <= plugins_with(Trait.ABOUT_LABELS_AND_TAINTS):
             continue
         for requirements in required_terms(asking):
             named = labels_for(template.node.metadata.labels, requirements)
             if named is not None and not named[0] and named[1] != template.node.metadata.labels:
                 yield _new_group(autoscaler, template, group, named[1], pod)
                 break
-
-
-_OF_LABELS_AND_TAINTS = frozenset({"NodeAffinity", "TaintToleration", "VolumeBinding", "VolumeZone"})
-"""The plugins that a group's labels and taints can satisfy."""
 
 
 def _new_group(

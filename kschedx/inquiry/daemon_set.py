@@ -24,10 +24,10 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import explain
 from kschedx.kube.resource_quota import not_created
 from kschedx.kube.workloads import pinned
+from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import each_row
 
-LEAVES_OUT = frozenset({"NodeName", "NodeAffinity", "TaintToleration"})
-"""Plugins whose rules the controller applies itself: it makes no pod for the nodes that they reject."""
+LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
 
 
 class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):

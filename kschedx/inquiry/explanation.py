@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from kschedx.explain import notes
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -14,12 +14,15 @@ from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.words.notes import note_facts, note_text
+from kschedx.render.words.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
     from kschedx.autoscaler.remedies import AutoscalerRemedy
     from kschedx.holding import Holding
+    from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
     from kschedx.karpenter.remedies import KarpenterRemedy as PoolRemedy
@@ -111,6 +114,11 @@ class Replicas(Struct, frozen=True, kw_only=True):
 
 # The answer about one pod, as the library returns it and as `-o json` prints it.
 
+_OVERALL = {
+    ExitCode.SCHEDULABLE: Outcome.SCHEDULED,
+    ExitCode.UNSCHEDULABLE: Outcome.UNSCHEDULABLE,
+    ExitCode.UNDECIDED: Outcome.UNDECIDED,
+}
 KARPENTER = "karpenter"
 """The key of what Karpenter does where a cluster has cluster-autoscaler too."""
 
@@ -131,6 +139,75 @@ class Explanation(Struct, frozen=True, dict=True):
     """Tries a fix of this one for the other replicas that wait; None where it is about one pod."""
     karpenter: Karpenter | None = None
     """The cluster's Karpenter, where there are NodePools and it has something to decide."""
+    lifecycle: Lifecycle | None = None
+    """Why no decision of kube-scheduler answers the question; the cycle then tells what it would decide, if it was
+    run."""
+    remedies: Callable[[], tuple[Fix, ...]] | None = None
+    """The fixes of a `lifecycle`."""
+
+    @property
+    def is_run(self) -> bool:
+        """The pod was put through a scheduling cycle."""
+        return bool(self.cycle.pre_enqueue or self.cycle.pre_filter or self.cycle.nodes or self.cycle.message)
+
+    @cached_property
+    def state(self) -> StateRow:
+        """The row of the table of states that answers the question."""
+        if self.lifecycle is not None:
+            return row_of(self.lifecycle)
+        return row_named(self._decision())
+
+    def _decision(self) -> str:
+        outcome = self.overall
+        if self.holding.scheduler is not None:
+            return "OtherScheduler"
+        if outcome is Outcome.UNSCHEDULABLE and self.gang is not None and self.gang.is_short:
+            return "WaitingForGang"
+        match outcome:
+            case Outcome.SCHEDULED:
+                return "Schedulable"
+            case Outcome.UNSCHEDULABLE:
+                if self.is_nominated:
+                    return "Nominated"
+                return "ScaleUp" if self.is_scaled_up else "Unschedulable"
+            case Outcome.GATED:
+                return "Gated"
+            case Outcome.UNDECIDED:
+                return "Undecided"
+            case Outcome.ERROR:
+                return "Error"
+            case _:
+                assert_never(outcome)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return self.state.exit_code
+
+    @property
+    def gang(self) -> GangStatus | None:
+        """The pod's group, where the profile lets all of its pods start or none."""
+        pod = self.cycle.pod
+        if pod.spec.scheduling_group is None and POD_GROUP_LABEL not in pod.metadata.labels:
+            return None
+        group = self.holding.group
+        return group if group is not None and group.is_heeded else None
+
+    @property
+    def is_nominated(self) -> bool:
+        """Victims of the pod are still terminating on the node that it is nominated for."""
+        node = self.cycle.snapshot.cluster.index.get(self.cycle.pod.status.nominated_node_name)
+        if node is None:
+            return False
+        pods = self.cycle.snapshot.pods
+        return any(
+            pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority for row in pods.on_node(node)
+        )
+
+    @property
+    def is_scaled_up(self) -> bool:
+        """An autoscaler adds a node for the pod."""
+        by_autoscaler = self.scaling is not None and self.scaling.choice is not None
+        return by_autoscaler or (self.provisioning is not None and bool(self.provisioning.pool))
 
     @property
     def outcome(self) -> Outcome:
@@ -146,11 +223,10 @@ class Explanation(Struct, frozen=True, dict=True):
     @property
     def overall(self) -> Outcome:
         """What becomes of all that was asked about: of every replica, where there are several, and of a pod's group."""
-        pod = self.cycle.pod
-        is_queued = not pod.spec.node_name
-        if is_queued and self.outcome is Outcome.SCHEDULED and pod.spec.scheduling_group is not None:
-            group = self.holding.group
-            return Outcome.UNSCHEDULABLE if group is not None and group.lacks_room else self.outcome
+        if self.lifecycle is not None:
+            return _OVERALL[row_of(self.lifecycle).exit_code]
+        if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.replicas is None:
+            return Outcome.UNSCHEDULABLE if self.gang.lacks_room else self.outcome
         if self.replicas is None:
             return self.becomes
         if self.replicas.fits:
@@ -175,6 +251,8 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
+        if self.lifecycle is not None:
+            return () if self.remedies is None else self.remedies()
         if self.becomes is Outcome.SCHEDULED:
             return ()
         from kschedx.fixes import find_fixes
@@ -220,13 +298,15 @@ class Explanation(Struct, frozen=True, dict=True):
     @cached_property
     def no_fix(self) -> str:
         """Why no fix is verified; empty where one is, or where there is nothing to fix."""
-        if self.becomes is Outcome.SCHEDULED:
+        if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
         from kschedx.fixes.dead_end import Untold
         from kschedx.render.words.fixes import no_fix_text
 
         if any(fix.certainty is FixCertainty.VERIFIED for fix in self.fixes):
+            return ""
+        if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
         if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
@@ -283,6 +363,11 @@ class Explanation(Struct, frozen=True, dict=True):
                 "takes": bound.is_taken,
                 "refusals": list(bound.refusals),
             }
+        state: dict[str, object] = {"name": self.state.name}
+        if self.lifecycle is not None:
+            state |= {"headline": headline(self.lifecycle)}
+            state |= {key: value for key, value in to_builtins(self.lifecycle).items() if value}
+        made["state"] = state
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
         if self.covering is not None:

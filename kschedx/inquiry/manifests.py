@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.apiserver.unknown_fields import unknown_fields
-from kschedx.apiserver.workload_validation import validate_budget, validate_claims, validate_workload
+from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
@@ -328,17 +328,17 @@ class Manifests:
         foreign = next((one.value for one in self._documents if is_foreign(one.value)), None)
         hint = ""
         if foreign is not None and kind_and_group(foreign)[1] == _KUSTOMIZE:
-            hint = "make its manifests first: kubectl kustomize FOLDER | kschedx why -"
+            hint = "this is a kustomization; render it: kubectl kustomize FOLDER | kschedx why -"
         elif foreign is not None:
-            controller = f"which pods come of {foreign.get('kind')} is known to its controller alone"
-            hint = _RENDERED.get(kind_and_group(foreign), f"{controller}: ask about those that it made")
+            controller = f"only the controller of {foreign.get('kind')} knows its pods"
+            hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
             if custom_kind(*kind_and_group(foreign)) is not None:
                 told = f"{title(foreign)}: its manifest does not say which pods it creates"
                 return UndecidableError(f"{told} (ask about the pods that its controller created)")
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
-        return InputError(f"no pod is in it, and nothing that makes one: {listed}", place=place, hint=hint)
+        return InputError(f"no pods or workloads in this file: {listed}", place=place, hint=hint)
 
 
 def named(target: str, written: Sequence[Written], namespace: str | None) -> list[Written]:
@@ -436,7 +436,6 @@ def _faults(document: ManifestDocument) -> Iterator[InputError]:
         found = unknown_fields(document.value) or [
             *validate_workload(document.value),
             *validate_claims(document.value),
-            *validate_budget(document.value),
         ]
     except InputError as error:
         found = [error]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kschedx.errors import InputError
+from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import AutoscalerUnreadable, ClaimsMade, KarpenterUnreadable, Note, RunsAlready
@@ -17,14 +17,17 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.lifecycle import no_scheduler, pod_lifecycle
 from kschedx.inquiry.manifests import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.render.words.states import ExitCode, Lifecycle, row_of
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
     from kschedx.extenders import Ask
+    from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 
 
@@ -74,6 +77,63 @@ def explain(
     """
     if is_of_another(subject, setup):
         return _of_another(subject, setup)
+    if (unknown := no_scheduler(subject.snapshot, subject.pod, setup)) is not None:
+        return unscheduled(subject, setup, unknown, _remedies(subject, setup, unknown))
+    lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
+    if lifecycle is not None and not subject.pod.spec.node_name:
+        return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+    try:
+        found = _explained(subject, setup, autoscaling, provisioning)
+    except UndecidableError:
+        if lifecycle is None:
+            raise
+        return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+    if lifecycle is None:
+        return found
+    return replace(found, lifecycle=lifecycle, remedies=_remedies(subject, setup, lifecycle))
+
+
+def _remedies(subject: Subject, setup: Setup, lifecycle: Lifecycle) -> Callable[[], tuple[Fix, ...]]:
+    """What would help a pod of the cluster, tried when it is asked for."""
+
+    def fixes() -> tuple[Fix, ...]:
+        from kschedx.inquiry.lifecycle_remedies import Stopped
+        from kschedx.inquiry.manifest_edit import as_manifest
+
+        pod = subject.pod
+        stopped = Stopped(snapshot=subject.snapshot, setup=setup, explain=explain, pod=pod, manifest=as_manifest(pod))
+        return stopped.fixes(lifecycle)
+
+    return fixes
+
+
+def unscheduled(
+    subject: Subject,
+    setup: Setup,
+    lifecycle: Lifecycle,
+    remedies: Callable[[], tuple[Fix, ...]] | None = None,
+) -> Explanation:
+    """The answer about a pod that is put through no scheduling cycle."""
+    scheduler = setup.scheduler_on(subject.snapshot)
+    name, first = subject.pod.spec.scheduler_name, setup.profiles[0]
+    is_open = row_of(lifecycle).exit_code is ExitCode.UNDECIDED
+    cycle = Cycle(
+        pod=subject.pod,
+        snapshot=scheduler.snapshot,
+        profile=replace(first, scheduler_name=name, points=dict.fromkeys(first.points, ()), weights={}, args={}),
+        release=setup.release,
+        all_nodes=scheduler.nodes,
+        outcome=Outcome.UNDECIDED if is_open else Outcome.UNSCHEDULABLE,
+    )
+    return Explanation(cycle, scheduler, (*setup.notes, *subject.notes), lifecycle=lifecycle, remedies=remedies)
+
+
+def _explained(
+    subject: Subject,
+    setup: Setup,
+    autoscaling: AutoscalerOptions | Autoscaler | None,
+    provisioning: KarpenterOptions | Karpenter | None,
+) -> Explanation:
     profile = setup.profile_of(subject.pod)
     notes: tuple[Note, ...] = (*subject.notes, *amount_notes(subject.pod))
     if subject.first is not None:

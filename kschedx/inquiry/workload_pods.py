@@ -214,6 +214,10 @@ class GroupState(Struct, frozen=True, kw_only=True):
         is_alone = len(self.pods) <= 1 and not self.replaced and not self.refused
         return is_alone and (not self.has_ordinals or self.pods in ((), (pod,)))
 
+    def as_replicas(self, workload: Workload) -> Replicas:
+        """Of a workload that needs no more pods."""
+        return Replicas(workload=workload.reference, wanted=self.wanted, running=self.running, placed={}, pending=())
+
 
 def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
     """What is there of a group, and what is still to come."""

@@ -233,7 +233,7 @@ def any_catalogue(document: object) -> InstanceTypes:
         return _of_kwok(document)
     raise InputError(
         "these are no instance types",
-        hint="a catalogue (kschedx schema InstanceTypes), or the output of aws ec2 describe-instance-types",
+        hint="a catalog (kschedx schema InstanceTypes), or the output of aws ec2 describe-instance-types",
     )
 
 

@@ -1,10 +1,14 @@
-"""Characters that a terminal or an editor obeys or hides, where text from a cluster should be seen as it is."""
+"""Text from outside, made harmless: what a terminal or a shell obeys, what an editor hides, and secrets in URLs."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
-from urllib.parse import urlsplit
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+from urllib.parse import unquote
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories that move the cursor, reorder the line or take no room: controls, bidi marks, zero widths."""
@@ -45,16 +49,101 @@ def _yaml_escape(found: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-# URLs as they may be shown.
+def visible(text: str) -> str:
+    """The text in one line; a character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`."""
+    if text.isprintable():  # which nothing that is hidden is
+        return text
+    return "".join(map(_visible, text))
 
 
-def without_password(url: str) -> str:
-    """As Go shows a URL: in place of the password stands `xxxxx`."""
-    try:
-        at = urlsplit(url)
-    except ValueError:
-        return url
-    if at.password is None:
-        return url
-    user, _, host = at.netloc.rpartition("@")
-    return at._replace(netloc=f"{user.partition(':')[0]}:xxxxx@{host}").geturl()
+def _visible(character: str) -> str:
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    if not is_hidden(character):
+        return character
+    code = ord(character)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+# --- commands
+
+_WORD = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.:/=]*[A-Za-z0-9])?)?")
+"""Names, kinds, label keys and values, taints: what Kubernetes accepts begins and ends with a letter or digit."""
+
+
+def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequence[object]) -> str:
+    """A command to copy into a shell: each `{}` of the template stands for one of `data`, quoted.
+
+    A text is a name from the cluster, a mapping or sequence is written as JSON. Where a name is none that Kubernetes
+    accepts, a comment takes the command's place.
+    """
+    unusable = next((one for one in data if isinstance(one, str) and not _WORD.fullmatch(one)), None)
+    if unusable is not None:
+        return shell_comment(f'no command: "{unusable}" is no name that Kubernetes accepts')
+    return template.format(*(quote(_written(one)) for one in data))
+
+
+def shell_comment(text: str) -> str:
+    """A line that a shell ignores, whatever the text holds."""
+    return f"# {visible(text)}"
+
+
+def _written(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str:
+    match datum:
+        case Path():
+            return f"./{datum}" if str(datum).startswith("-") else str(datum)
+        case str():
+            return datum
+        case Mapping():
+            return json.dumps(datum, separators=(",", ":"))
+        case _:
+            return json.dumps(datum)
+
+
+# --- URLs
+
+_MASK = "***"
+_HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
+
+
+class Url:
+    """A URL whose text never shows what may be a secret: its user part, and the values of its query and fragment."""
+
+    __slots__ = ("_written", "credentials", "without_credentials")
+
+    def __init__(self, written: str) -> None:
+        self._written = written
+        scheme, separator, rest = written.partition("://") if "://" in written else ("", "", written)
+        authority = re.split("[/?#]", rest, maxsplit=1)[0]
+        user, at, host = authority.rpartition("@")
+        if not separator or not _HOST.fullmatch(host):  # no URL: what stands before its last @ may be a secret
+            user, at, rest = rest.rpartition("@")
+        else:
+            rest = rest.removeprefix(f"{user}{at}")
+        self.credentials = unquote(user)
+        """`user:password`; empty where there is no user part."""
+        self.without_credentials = f"{scheme}{separator}{rest}"
+        """As it is requested."""
+
+    def __str__(self) -> str:
+        shown, fragment, _ = self.without_credentials.partition("#")
+        shown, query, values = shown.partition("?")
+        if self.credentials:
+            shown = shown.replace("://", f"://{_MASK}@", 1) if "://" in shown else f"{_MASK}@{shown}"
+        pairs = (pair.partition("=") for pair in values.split("&")) if values else ()
+        masked = "&".join(f"{key}={_MASK}" if equals else _MASK for key, equals, _ in pairs)
+        return f"{shown}{query}{masked}{fragment}{_MASK if fragment else ''}"
+
+    def __repr__(self) -> str:
+        return f"Url({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Url) and self._written == other._written
+
+    def __hash__(self) -> int:
+        return hash(self._written)
+
+    def __truediv__(self, path: str) -> Url:
+        return Url(f"{self._written.rstrip('/')}/{path}")

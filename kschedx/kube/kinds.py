@@ -159,7 +159,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="PersistentVolumeClaim", plural="persistentvolumeclaims", short_names=("pvc",), is_numerous=True,
-        record=storage.PersistentVolumeClaim, read_by=_VOLUMES, leaves="what the pod's claims ask for",
+        record=storage.PersistentVolumeClaim, read_by=_VOLUMES, leaves="what the pod's claims request",
     ),
     ResourceKind(
         name="StorageClass", plural="storageclasses", short_names=("sc",), group=_STORAGE, versions=_SINCE_BETA,
@@ -168,7 +168,7 @@ _ROWS = (
     ResourceKind(
         name="CSIDriver", plural="csidrivers", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
         record=storage.CSIDriver, read_by=("VolumeBinding", "NodeVolumeLimits"),
-        leaves="what a volume's driver asks for",
+        leaves="what a volume's driver needs",
     ),
     ResourceKind(
         name="CSIStorageCapacity", plural="csistoragecapacities", group=_STORAGE, versions=_SINCE_BETA,
@@ -196,7 +196,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="LimitRange", plural="limitranges", short_names=("limits",),
-        record=types.LimitRange, leaves="what a manifest's containers ask for that do not say so",
+        record=types.LimitRange, leaves="default requests of a manifest's containers",
     ),
     ResourceKind(
         name="ResourceQuota", plural="resourcequotas", short_names=("quota",),
@@ -217,7 +217,7 @@ _ROWS = (
     ResourceKind(
         name="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES,
         is_optional=True, record=devices.ResourceClaimTemplate, read_by=_CLAIMED,
-        leaves="what a new pod's claims ask for",
+        leaves="what a new pod's claims request",
     ),
     ResourceKind(
         name="DeviceClass", plural="deviceclasses", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
@@ -231,7 +231,7 @@ _ROWS = (
     ResourceKind(
         name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"),
         is_optional=True, record=scheduling.PodGroup, read_by=("GangScheduling",),
-        leaves="the pod group that the pod waits for",
+        leaves="the pod's group",
     ),
     ResourceKind(
         name="ConfigMap", plural="configmaps", short_names=("cm",),
@@ -241,7 +241,7 @@ _ROWS = (
     ResourceKind(
         name="PodGroup", plural="podgroups", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
         is_optional=True,
-        record=scheduler_plugins.Gang, read_by=("Coscheduling",), leaves="the pod group that the pod waits for",
+        record=scheduler_plugins.Gang, read_by=("Coscheduling",), leaves="the pod's group",
     ),
     ResourceKind(
         name="ElasticQuota", plural="elasticquotas", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
@@ -255,7 +255,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="Workload", plural="workloads", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
-        record=kueue.Workload, addon="Kueue", leaves="what Kueue's Workload of a pod waits for",
+        record=kueue.Workload, addon="Kueue", leaves="the state of the pod's Workload in Kueue",
     ),
     ResourceKind(
         name="LocalQueue", plural="localqueues", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
@@ -274,6 +274,16 @@ _ROWS = (
         name="ResourceFlavor", plural="resourceflavors", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
         is_namespaced=False,
         is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="on which nodes Kueue's quota is",
+    ),
+    ResourceKind(
+        name="AdmissionCheck", plural="admissionchecks", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
+        is_namespaced=False,
+        is_optional=True, record=kueue.AdmissionCheck, addon="Kueue", leaves="which of Kueue's queues are active",
+    ),
+    ResourceKind(
+        name="Topology", plural="topologies", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"),
+        is_namespaced=False,
+        is_optional=True, record=kueue.Topology, addon="Kueue", leaves="how Kueue places pods in a topology",
     ),
     ResourceKind(
         name="PodGroup", plural="podgroups", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
@@ -388,7 +398,7 @@ def refuse_unknown(name: str, group: str) -> None:
     if known is not None:
         hint = f"{name} is of the group {known.group}" if known.group else f"{name} is of apiVersion v1"
     elif (group, name) == ("", "Status"):
-        hint = "an API server answers so when it refuses: its message says why"
+        hint = "this is an API server's refusal; its message names the reason"
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
+from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import Labels, ObjectMeta, PodTemplateSpec, Taint, Toleration
 
 KUEUE_GROUP = "kueue.x-k8s.io"
@@ -27,10 +28,52 @@ class Condition(Struct, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str | None = None
 
 
+class SliceConstraint(Struct, frozen=True, kw_only=True):
+    """`size` pods together in one domain of the level `topology`."""
+
+    topology: str = ""
+    size: Int32 = 0
+
+
+class PodSetTopologyRequest(Struct, frozen=True, kw_only=True, rename="camel"):
+    required: str | None = None
+    preferred: str | None = None
+    unconstrained: bool | None = None
+    pod_set_slice_required_topology: str | None = None
+    pod_set_slice_size: Int32 | None = None
+    podset_slice_required_topology_constraints: tuple[SliceConstraint, ...] = ()
+    pod_set_group_name: str | None = None
+
+    @property
+    def is_explicit(self) -> bool:
+        return (
+            self.required is not None
+            or self.preferred is not None
+            or self.unconstrained is not None
+            or self.pod_set_slice_required_topology is not None
+            or self.pod_set_slice_size is not None
+            or bool(self.podset_slice_required_topology_constraints)
+        )
+
+    @property
+    def slices(self) -> tuple[SliceConstraint, ...]:
+        if self.podset_slice_required_topology_constraints:
+            return self.podset_slice_required_topology_constraints
+        if self.pod_set_slice_required_topology is None:
+            return ()
+        return (SliceConstraint(topology=self.pod_set_slice_required_topology, size=self.pod_set_slice_size or 0),)
+
+
 class PodSet(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = "main"
     template: PodTemplateSpec = PodTemplateSpec()
     count: Int32 = 1
+    min_count: Int32 | None = None
+    topology_request: PodSetTopologyRequest | None = None
+
+    @property
+    def requests_topology(self) -> bool:
+        return self.topology_request is not None and self.topology_request.is_explicit
 
 
 class WorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -63,13 +106,27 @@ class LevelValues(Struct, frozen=True, kw_only=True):
         return f"{one.prefix or ''}{root}{one.suffix or ''}"
 
 
+class PodCounts(Struct, frozen=True, kw_only=True):
+    """The pods of each domain of a slice: the same number in all of them, or one number each."""
+
+    universal: Int32 | None = None
+    individual: tuple[Int32, ...] = ()
+
+    def of(self, domain: int) -> int:
+        if self.universal is not None:
+            return self.universal
+        return self.individual[domain] if domain < len(self.individual) else 0
+
+
 class TopologySlice(Struct, frozen=True, kw_only=True, rename="camel"):
     domain_count: Int32 = 0
+    pod_counts: PodCounts = PodCounts()
     values_per_level: tuple[LevelValues, ...] = ()
 
 
 class TopologyDomain(Struct, frozen=True, kw_only=True):
     values: tuple[str, ...] = ()
+    count: Int32 = 0
 
 
 MOST_DOMAINS = 100_000
@@ -84,13 +141,20 @@ class TopologyAssignment(Struct, frozen=True, kw_only=True):
     """v1beta1's form."""
     slices: tuple[TopologySlice, ...] = ()
 
+    def counted(self) -> tuple[TopologyDomain, ...]:
+        """The domains with their numbers of pods, whichever form they are written in."""
+        from_slices = [
+            TopologyDomain(
+                values=tuple(level.of(domain) for level in one.values_per_level), count=one.pod_counts.of(domain)
+            )
+            for one in self.slices
+            for domain in range(min(one.domain_count, MOST_DOMAINS))
+        ]
+        return (*self.domains, *from_slices)
+
     def values(self) -> frozenset[tuple[str, ...]]:
         """The values of the levels, for each domain."""
-        found = {one.values for one in self.domains}
-        for one in self.slices:
-            for domain in range(min(one.domain_count, MOST_DOMAINS)):
-                found.add(tuple(level.of(domain) for level in one.values_per_level))
-        return frozenset(found)
+        return frozenset(one.values for one in self.counted())
 
 
 class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -101,6 +165,7 @@ class PodSetAssignment(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of all pods of the set."""
     count: Int32 | None = None
     topology_assignment: TopologyAssignment | None = None
+    delayed_topology_request: str | None = None
 
 
 class Admission(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -120,6 +185,9 @@ class AdmissionCheckState(Struct, frozen=True, kw_only=True, rename="camel"):
     name: str = ""
     state: str = ""
     message: str = ""
+    last_transition_time: str | None = None
+    requeue_after_seconds: Int32 | None = None
+    retry_count: Int32 | None = None
     pod_set_updates: tuple[PodSetUpdate, ...] = ()
 
 
@@ -134,6 +202,13 @@ class PodSetRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     """Of all pods of the set."""
 
 
+class ReclaimablePod(Struct, frozen=True, kw_only=True):
+    """Pods of a set that need their quota no longer."""
+
+    name: str = "main"
+    count: Int32 = 0
+
+
 class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     admission: Admission | None = None
     conditions: tuple[Condition, ...] = ()
@@ -142,6 +217,7 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     cluster_name: str | None = None
     """The cluster that MultiKueue sent it to."""
     requeue_state: RequeueState | None = None
+    reclaimable_pods: tuple[ReclaimablePod, ...] = ()
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -186,20 +262,39 @@ class Workload(Struct, frozen=True, kw_only=True):
 _PUT_BACK = ("PodsReadyTimeout", "AdmissionCheck")
 
 
-class LocalQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    cluster_queue: str = ""
-    stop_policy: str | None = None
-
-
 class FairSharing(Struct, frozen=True, kw_only=True):
     weight: str | int | float | None = None
 
 
+class LocalQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    cluster_queue: str = ""
+    stop_policy: str | None = None
+    fair_sharing: FairSharing | None = None
+
+
+class AdmissionFairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    consumed_resources: ResourceList = {}
+
+
 class FairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     weighted_share: int = 0
+    admission_fair_sharing_status: AdmissionFairSharingStatus | None = None
+
+
+class ReportedResource(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    total: str | int | float = 0
+
+
+class ReportedFlavor(Struct, frozen=True, kw_only=True):
+    """What a queue's status says of a flavor that is reserved."""
+
+    name: str = ""
+    resources: tuple[ReportedResource, ...] = ()
 
 
 class QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    flavors_reservation: tuple[ReportedFlavor, ...] = ()
     conditions: tuple[Condition, ...] = ()
     pending_workloads: Int32 | None = None
     fair_sharing: FairSharingStatus | None = None
@@ -228,11 +323,32 @@ class ResourceGroup(Struct, frozen=True, kw_only=True, rename="camel"):
     flavors: tuple[FlavorQuotas, ...] = ()
 
 
+class BorrowWithinCohort(Struct, frozen=True, kw_only=True, rename="camel"):
+    policy: str = ""
+    max_priority_threshold: Int32 | None = None
+
+
 class QueuePreemption(Struct, frozen=True, kw_only=True, rename="camel"):
     """Whose quota a queue's Workloads may take."""
 
     within_cluster_queue: str = ""
     reclaim_within_cohort: str = ""
+    borrow_within_cohort: BorrowWithinCohort | None = None
+
+
+class FlavorFungibility(Struct, frozen=True, kw_only=True, rename="camel"):
+    when_can_borrow: str = ""
+    when_can_preempt: str = ""
+    preference: str | None = None
+
+
+class AdmissionCheckRule(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    on_flavors: tuple[str, ...] = ()
+
+
+class AdmissionChecksStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    admission_checks: tuple[AdmissionCheckRule, ...] = ()
 
 
 class AdmissionScope(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -253,6 +369,11 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     fair_sharing: FairSharing | None = None
     preemption: QueuePreemption | None = None
     admission_scope: AdmissionScope | None = None
+    namespace_selector: LabelSelector | None = None
+    flavor_fungibility: FlavorFungibility | None = None
+    admission_checks: tuple[str, ...] = ()
+    """v1beta1's list."""
+    admission_checks_strategy: AdmissionChecksStrategy | None = None
 
 
 class ClusterQueue(Struct, frozen=True, kw_only=True):
@@ -270,6 +391,7 @@ class CohortSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parent: str = ""
     """v1alpha1's name of it."""
     resource_groups: tuple[ResourceGroup, ...] = ()
+    fair_sharing: FairSharing | None = None
 
 
 class Cohort(Struct, frozen=True, kw_only=True):
@@ -291,3 +413,34 @@ class ResourceFlavorSpec(Struct, frozen=True, kw_only=True, rename="camel"):
 class ResourceFlavor(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceFlavorSpec = ResourceFlavorSpec()
+
+
+class AdmissionCheckSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    controller_name: str = ""
+
+
+class AdmissionCheckStatus(Struct, frozen=True, kw_only=True):
+    conditions: tuple[Condition, ...] = ()
+
+
+class AdmissionCheck(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: AdmissionCheckSpec = AdmissionCheckSpec()
+    status: AdmissionCheckStatus = AdmissionCheckStatus()
+
+    @property
+    def is_active(self) -> bool:
+        return any(one.type == "Active" and one.status == "True" for one in self.status.conditions)
+
+
+class TopologyLevel(Struct, frozen=True, kw_only=True, rename="camel"):
+    node_label: str = ""
+
+
+class TopologySpec(Struct, frozen=True, kw_only=True):
+    levels: tuple[TopologyLevel, ...] = ()
+
+
+class Topology(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: TopologySpec = TopologySpec()

@@ -191,6 +191,7 @@ class Ordinals(Struct, frozen=True):
 class OfStatefulSetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 | None = None
     ordinals: Ordinals | None = None
+    pod_management_policy: str | None = None
     volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
 
 

@@ -342,8 +342,29 @@ class PodCondition(Struct, frozen=True, kw_only=True, rename="camel"):
     message: str = ""
 
 
+class ContainerStateWaiting(Struct, frozen=True, kw_only=True):
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateTerminated(Struct, frozen=True, kw_only=True, rename="camel"):
+    exit_code: Int32 = 0
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerState(Struct, frozen=True, kw_only=True):
+    """Neither of both while the container runs."""
+
+    waiting: ContainerStateWaiting | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
 class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The state is read for pods of which a container waits."""
+
     name: str = ""
+    state: ContainerState | None = None
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
 
@@ -455,8 +476,20 @@ class Node(Struct, frozen=True, kw_only=True):
 # --- the rest of core/v1, apps/v1, policy/v1 and scheduling.k8s.io that scheduling reads
 
 
+class NamespaceCondition(Struct, frozen=True, kw_only=True):
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
+class NamespaceStatus(Struct, frozen=True, kw_only=True):
+    phase: str = ""
+    conditions: tuple[NamespaceCondition, ...] = ()
+
+
 class Namespace(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
+    status: NamespaceStatus = NamespaceStatus()
 
 
 class ServiceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -558,28 +591,46 @@ class Strategy(Struct, frozen=True, kw_only=True, rename="camel"):
     rolling_update: RollingUpdate | None = None
 
 
+class ControllerCondition(Struct, frozen=True, kw_only=True):
+    """`ReplicaFailure` of a ReplicaSet, `Suspended`, `Complete` and `Failed` of a Job."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ControllerStatus(Struct, frozen=True, kw_only=True):
+    conditions: tuple[ControllerCondition, ...] = ()
+
+
 class ReplicasControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 | None = None
     strategy: Strategy | None = None
+    paused: bool | None = None
 
 
 class ReplicasController(Struct, frozen=True, kw_only=True):
     """Of a Deployment, a ReplicaSet and a ReplicationController."""
 
     spec: ReplicasControllerSpec = ReplicasControllerSpec()
+    status: ControllerStatus = ControllerStatus()
 
 
 class JobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     parallelism: Int32 | None = None
     completions: Int32 | None = None
+    suspend: bool | None = None
 
 
 class JobController(Struct, frozen=True, kw_only=True):
     spec: JobControllerSpec = JobControllerSpec()
+    status: ControllerStatus = ControllerStatus()
 
 
 class CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     job_template: JobController = JobController()
+    suspend: bool | None = None
 
 
 class CronJobController(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import ClaimBeingDeleted, ClaimNotFound, Finding
 from kschedx.framework.config import Profile, SchedulerConfig
 from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME
-from kschedx.framework.cycle import Cycle, Outcome, PreFilterStep, Scores
+from kschedx.framework.cycle import Cycle, Outcome, PreFilterOutcome, PreFilterStep, Scores
 from kschedx.framework.interface import CycleState, PostFilterResult
 from kschedx.framework.preemption import (
     NO_VICTIMS,
@@ -33,6 +34,7 @@ from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import NO_NODES
 from kschedx.framework.scheduler import Filtered, filtered
 from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, Status, Verdicts, error
+from kschedx.kube.escaping import Url
 from kschedx.kube.storage import not_found
 from kschedx.kube.types import Pod, PodDisruptionBudget
 from kschedx.legacy import v1_5, v1_13
@@ -96,17 +98,18 @@ class PredicateRunner(Framework):
     # --- predicates
 
     def run_pre_filter(
-        self, state: CycleState, pod: Pod
-    ) -> tuple[tuple[PreFilterStep, ...], Status, frozenset[str] | None, tuple[str, ...]]:
+        self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
+    ) -> PreFilterOutcome:
         """What comes before predicates: the pod's claims, the nodes that are looked at, and what predicates count."""
         wrong = _wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
         if wrong is not None:
-            return (), wrong, None, ()
+            return PreFilterOutcome(status=wrong)
         for predicate in self._predicates.values():
             predicate.prepare(state, pod, self.nodes)
         if not self.era.lists_usable_nodes:
-            return (), SUCCESS, None, ()
-        return (PreFilterStep(status=Status(plugin=LISTER), nodes=self._usable),), SUCCESS, self._usable, (LISTER,)
+            return PreFilterOutcome()
+        step = PreFilterStep(status=Status(plugin=LISTER), nodes=self._usable)
+        return PreFilterOutcome(steps=(step,), nodes=self._usable, naming=(LISTER,))
 
     @cached_property
     def _usable(self) -> frozenset[str]:
@@ -229,7 +232,9 @@ def _awaits_victims(runner: PredicateRunner, pod: Pod) -> bool:
 def _refuse_to_guess_victims(runner: PredicateRunner, pod: Pod) -> None:
     for extender in runner.policy.extenders:
         if extender.preempt_verb and extender.is_interested(pod):
-            raise UndecidableError(f"the extender at {extender.url_prefix} chooses victims too: kschedx cannot ask it")
+            raise UndecidableError(
+                f"the extender at {Url(extender.url_prefix)} chooses victims too: kschedx cannot ask it"
+            )
 
 
 # --- victims
@@ -287,14 +292,14 @@ def schedule_with_predicates(runner: PredicateRunner, pod: Pod) -> Cycle:
         outcome=Outcome.UNSCHEDULABLE,
     )
     state = CycleState()
-    steps, wrong, names, _ = runner.run_pre_filter(state, pod)
-    if not wrong.is_success:
-        return replace(cycle, outcome=Outcome.ERROR, message=wrong.message, pre_filter_status=wrong)
-    nodes = runner.nodes if names is None else runner.nodes.only(names)
+    found = runner.run_pre_filter(state, pod)
+    if not found.status.is_success:
+        return replace(cycle, outcome=Outcome.ERROR, message=found.status.message, pre_filter_status=found.status)
+    nodes = runner.nodes if found.nodes is None else runner.nodes.only(found.nodes)
     if not len(nodes):
         return replace(cycle, message=NO_NODES)
     outcome = runner.passes_filters(state, pod, nodes)
-    cycle = replace(cycle, pre_filter=steps, nodes=nodes, filter=outcome)
+    cycle = replace(cycle, pre_filter=found.steps, nodes=nodes, filter=outcome)
     if np.any(outcome.codes == Code.ERROR):
         return replace(cycle, outcome=Outcome.ERROR, message=_errors(runner, outcome))
     if outcome.passed.any():
@@ -312,9 +317,8 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
         verbs = [extender.filter_verb, extender.prioritize_verb if scored else ""]
         told = " and ".join(verb for verb in verbs if verb)
         if told and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
-            raise UndecidableError(
-                f"the extender at {extender.url_prefix} decides about {pod.key} too ({told}): kschedx cannot ask it"
-            )
+            url = Url(extender.url_prefix)
+            raise UndecidableError(f"the extender at {url} decides about {pod.key} too ({told}): kschedx cannot ask it")
 
 
 # --- what is told

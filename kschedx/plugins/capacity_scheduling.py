@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -15,7 +16,15 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.findings import ElasticQuotaExceeded
-from kschedx.framework.interface import CycleState, Handle, PreFilterPlugin, PreFilterResult, ReservePlugin, StateKey
+from kschedx.framework.interface import (
+    CycleState,
+    Handle,
+    PreFilterPlugin,
+    PreFilterResult,
+    ReservePlugin,
+    StateKey,
+    Texts,
+)
 from kschedx.framework.preemption import DryRun, dry_run, exceeding, in_turn
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status
 from kschedx.kube.other_schedulers import ElasticQuota
@@ -255,6 +264,14 @@ class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
     Who has not used up its own `min` may evict pods of those who have borrowed it."""
 
     name = "CapacityScheduling"
+    texts: ClassVar[Texts] = {
+        "elastic-quota-exceeded": (
+            "Pod {subject} is rejected in PreFilter because ElasticQuota {quota} is more than Max",
+            "Pod {subject} is rejected in PreFilter because total ElasticQuota used is more than min",
+            EXCEEDED,
+        ),
+        "preemption-not-eligible": (NOT_READ,),
+    }
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

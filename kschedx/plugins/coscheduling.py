@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from msgspec import Struct
@@ -18,6 +18,7 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     QueueSortPlugin,
+    Texts,
 )
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
@@ -25,6 +26,9 @@ from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
+
+NO_GROUP = "can not find pod group"
+GROUP_NOT_FOUND = "PodGroup not found"
 
 _SCALES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
@@ -74,6 +78,8 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
 # Permit. It decides here as it does about a group that it sees for the first time.
 
 PODS = "pods"
+SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
+"""kube-scheduler's text about a member that found a node, while its group found too few."""
 
 
 class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlugin):
@@ -81,6 +87,18 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
     node."""
 
     name = "Coscheduling"
+    texts: ClassVar[Texts] = {
+        "gang-too-small": (
+            "pre-filter pod {pod} cannot find enough sibling pods, current pods number: {counts}",
+            "pre-filter pod {pod} cannot proceed due to gated pods in the same PodGroup",
+        ),
+        "gang-resources-short": ("resource gap: map[{subject}]",),
+        "plugin-message": (
+            NO_GROUP,
+            GROUP_NOT_FOUND,
+            "PodGroup {subject} gets rejected due to Pod {pod} is unschedulable even after PostFilter",
+        ),
+    }
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
@@ -139,7 +157,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
     ) -> PostFilterResult:
         group = self._groups.get(_key(pod))
         if group is None:
-            return _unschedulable("can not find pod group")
+            return _unschedulable(NO_GROUP)
         needed, placed = group.spec.min_member, self._placed(pod)
         if placed >= needed or (needed - placed) / needed <= self._args.pod_group_reject_percentage / 100.0:
             return _unschedulable()
@@ -153,7 +171,7 @@ class Coscheduling(QueueSortPlugin, PreFilterPlugin, PostFilterPlugin, PermitPlu
             return SUCCESS
         group = self._groups.get(key)
         if group is None:
-            return Status(code=Code.UNSCHEDULABLE, reasons=("PodGroup not found",))
+            return Status(code=Code.UNSCHEDULABLE, reasons=(GROUP_NOT_FOUND,))
         placed = self._placed(pod) + 1  # this pod is assumed on its node by now
         if placed >= group.spec.min_member:
             return SUCCESS

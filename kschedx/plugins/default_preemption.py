@@ -10,8 +10,16 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.framework.args import DefaultPreemptionArgs
-from kschedx.framework.interface import CycleState, Handle, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, Touch
-from kschedx.framework.preemption import DryRun, best_candidates, dry_run
+from kschedx.framework.interface import (
+    CycleState,
+    Handle,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+    Texts,
+    Touch,
+)
+from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, best_candidates, dry_run
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, IntArray, rows_where
@@ -131,6 +139,18 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     """Where no node is feasible, finds the node on which the fewest and least important pods would have to go."""
 
     name = "DefaultPreemption"
+    texts: ClassVar[Texts] = {
+        "preemption-not-eligible": (
+            NEVER,
+            VICTIMS_TERMINATING,
+            NO_POD_GROUP,
+            PLACED_POD_GROUP,
+            WORKLOAD_AWARE,
+            NO_CANDIDATE,
+        ),
+        "preemption-not-helpful": NOT_HELPFUL.reasons,
+        "no-preemption-victims": NO_VICTIMS.reasons,
+    }
     prefix = "preemption: "
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from kschedx.errors import UndecidableError
 from kschedx.findings import PodGroupIncomplete
-from kschedx.framework.interface import CycleState, PermitPlugin, PreEnqueuePlugin, Touch
+from kschedx.framework.interface import CycleState, PermitPlugin, PreEnqueuePlugin, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, error
 from kschedx.kube.types import Pod, PodGroup
+from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import members_of
+
+NOT_ENOUGH = "waiting for minCount pods from a gang to appear in scheduling queue"
+TIMED_OUT = "rejected due to timeout after waiting {time} at plugin GangScheduling"
+WAITING = "waiting for minCount pods from a gang to be scheduled"
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     """All pods of a gang or none: they wait until enough of them are there, and again until enough have a node."""
 
     name = "GangScheduling"
+    texts: ClassVar[Texts] = {
+        "pod-group-incomplete": (NOT_ENOUGH, WAITING, TIMED_OUT, *in_every_release("gang_lacks_members")),
+        "plugin-message": ('failed to get podGroup {group}: podgroup.scheduling.k8s.io "{subject}" not found',),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.CLUSTER if pod.spec.scheduling_group or pod.spec.workload_ref else Touch.NOTHING
@@ -39,7 +50,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS
         pods = self._members(pod, name, scheduled=False)
         if pods < gang.min_count:
-            reason = "waiting for minCount pods from a gang to appear in scheduling queue"
+            reason = NOT_ENOUGH
             return _waiting(reason, PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count))
         return SUCCESS
 
@@ -57,8 +68,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         pods = self._members(pod, name, scheduled=True) + 1  # this pod is assumed on its node by now
         if pods < gang.min_count:
             finding = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
-            reason = "waiting for minCount pods from a gang to be scheduled"
-            return Status(code=Code.WAIT, reasons=(reason,), findings=(finding,))
+            return Status(code=Code.WAIT, reasons=(WAITING,), findings=(finding,))
         return SUCCESS
 
     def _group(self, pod: Pod, name: str) -> PodGroup | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +21,7 @@ from kschedx.framework.interface import (
     PreScorePlugin,
     ScorePlugin,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts, error
@@ -69,6 +72,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """spec.nodeSelector, spec.affinity.nodeAffinity, and the affinity that the profile adds to every pod."""
 
     name = "NodeAffinity"
+    texts: ClassVar[Texts] = {
+        "node-affinity-mismatch": (REASON_POD, REASON_ENFORCED, REASON_CONFLICT),
+    }
     normalizes_by_extremes = True
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.types import Pod
+from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.nodes import NodeTable
 
@@ -71,6 +74,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Features that the pod's spec needs, against those that the node's kubelet declares."""
 
     name = "NodeDeclaredFeatures"
+    texts: ClassVar[Texts] = {
+        "missing-node-features": in_every_release("unmatched_declared_features"),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from kschedx.findings import NodeNameMismatch
-from kschedx.framework.interface import CycleState, FilterPlugin, Touch
+from kschedx.framework.interface import CycleState, FilterPlugin, Texts, Touch
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.nodes import NodeTable
@@ -17,6 +19,9 @@ class NodeName(FilterPlugin):
     """spec.nodeName, where the pod has one already."""
 
     name = "NodeName"
+    texts: ClassVar[Texts] = {
+        "node-name-mismatch": (REASON,),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

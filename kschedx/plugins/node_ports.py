@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -16,6 +17,7 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import Code, Verdicts
@@ -87,6 +89,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Host ports that the pod wants, against those that pods on the node occupy."""
 
     name = "NodePorts"
+    texts: ClassVar[Texts] = {
+        "host-port-conflict": (REASON,),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.CLUSTER if host_ports(pod.spec) else Touch.NOTHING

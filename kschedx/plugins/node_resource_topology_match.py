@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -20,7 +21,7 @@ from msgspec import Struct
 from kschedx.errors import ConfigError, UndecidableError
 from kschedx.findings import NumaMisfit
 from kschedx.framework.args import ResourceSpec, args_of_another_project
-from kschedx.framework.interface import CycleState, FilterPlugin, Handle, ReservePlugin, ScorePlugin, Touch
+from kschedx.framework.interface import CycleState, FilterPlugin, Handle, ReservePlugin, ScorePlugin, Texts, Touch
 from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, SUCCESS, Code, Status, Verdicts
 from kschedx.kube.names import is_hugepages, is_native_resource, is_scalar_resource
 from kschedx.kube.other_schedulers import (
@@ -305,6 +306,9 @@ class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin):
     """
 
     name = "NodeResourceTopologyMatch"
+    texts: ClassVar[Texts] = {
+        "numa-misfit": ("cannot align pod", "cannot align container", "cannot align {kind} container"),
+    }
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -26,6 +27,7 @@ from kschedx.framework.interface import (
     Room,
     ScorePlugin,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
@@ -74,6 +76,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """What the pod asks for against what the nodes have left; scores by how full a node would be."""
 
     name = "NodeResourcesFit"
+    texts: ClassVar[Texts] = {
+        "too-many-pods": (REASON_PODS,),
+        "insufficient-resource": ("Insufficient {subject}",),
+        "plugin-message": (REASON_SIDECAR,),
+    }
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

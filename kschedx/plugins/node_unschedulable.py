@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from kschedx import findings
-from kschedx.framework.interface import CycleState, FilterPlugin, Touch
+from kschedx.framework.interface import CycleState, FilterPlugin, Texts, Touch
 from kschedx.framework.status import Code, Verdicts
 from kschedx.kube.tolerations import NO_SCHEDULE, tolerates
 from kschedx.kube.types import Pod, Taint
@@ -19,6 +21,9 @@ class NodeUnschedulable(FilterPlugin):
     """Cordoned nodes, unless the pod tolerates the taint that cordoning sets."""
 
     name = "NodeUnschedulable"
+    texts: ClassVar[Texts] = {
+        "node-unschedulable": (REASON,),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -24,6 +24,7 @@ from kschedx.framework.interface import (
     PreScorePlugin,
     ScorePlugin,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
@@ -32,6 +33,7 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE as NO_SCHEDULE_EFFECTS
 from kschedx.kube.tolerations import untolerated
 from kschedx.kube.types import Pod, ReplicaSet, ReplicationController, StatefulSet, TopologySpreadConstraint
 from kschedx.releases import Release
+from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import BoolArray, Column, FloatArray, IntArray, TableRow, distinct
 from kschedx.snapshot.node_selection import where_required
 from kschedx.snapshot.nodes import NodeTable, PodRows
@@ -565,6 +567,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     """
 
     name = "PodTopologySpread"
+    texts: ClassVar[Texts] = {
+        "topology-label-missing": (REASON_LABEL,),
+        "topology-spread-skew": (REASON_SKEW,),
+        "plugin-message": in_every_release("hard_constraints_unreadable"),
+    }
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

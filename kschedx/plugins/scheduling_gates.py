@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from kschedx.findings import SchedulingGated
-from kschedx.framework.interface import PreEnqueuePlugin, Touch
+from kschedx.framework.interface import PreEnqueuePlugin, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status
 from kschedx.kube.types import Pod
 
@@ -12,6 +14,9 @@ class SchedulingGates(PreEnqueuePlugin):
     """Keeps a pod out of the queue until its spec.schedulingGates are gone."""
 
     name = "SchedulingGates"
+    texts: ClassVar[Texts] = {
+        "scheduling-gated": ("waiting for scheduling gates: [{subject}]",),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

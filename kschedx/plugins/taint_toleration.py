@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from kschedx.findings import UntoleratedTaint
 from kschedx.findings.nodes import CONDITION_OF_TAINT
-from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, StateKey, Touch
+from kschedx.framework.interface import CycleState, FilterPlugin, PreScorePlugin, ScorePlugin, StateKey, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations, toleration_text
 from kschedx.kube.types import Node, Pod, Taint, Toleration
 from kschedx.plugins.score_functions import default_normalize
+from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import Column, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 
@@ -25,6 +27,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """NoSchedule and NoExecute taints reject; every untolerated PreferNoSchedule taint costs score."""
 
     name = "TaintToleration"
+    texts: ClassVar[Texts] = {
+        "untolerated-taint": in_every_release("untolerated_taint"),
+    }
     normalizes_by_extremes = True
 
     def touches(self, pod: Pod) -> Touch:

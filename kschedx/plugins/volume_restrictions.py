@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -16,11 +17,13 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import Code, Status, Verdicts
 from kschedx.kube.storage import READ_WRITE_ONCE_POD, not_found
 from kschedx.kube.types import Pod, PodSpec, Volume
+from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import BoolArray, IntArray, TableRow, all_false
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
@@ -47,6 +50,10 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Disks that two pods of a node cannot share, and claims that belong to a single pod."""
 
     name = "VolumeRestrictions"
+    texts: ClassVar[Texts] = {
+        "disk-conflict": (REASON_DISK,),
+        "claim-in-use": in_every_release("read_write_once_pod_in_use"),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         if self.tells_apart(pod) != frozenset():

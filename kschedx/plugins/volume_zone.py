@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +16,7 @@ from kschedx.framework.interface import (
     PreFilterPlugin,
     PreFilterResult,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import Code, Status, Verdicts
@@ -34,6 +36,9 @@ from kschedx.snapshot.columns import BoolArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
 
 REASON = "node(s) had no available volume zone"
+NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
+NO_VOLUME_NAME = "PersistentVolume had no name"
+NO_NAMES = "PersistentVolumeClaim had no pv name and storageClass name"
 
 _LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 _NEWER = {BETA_ZONE: ZONE, BETA_REGION: REGION}
@@ -55,6 +60,17 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Bound volumes with zone or region labels go to nodes whose labels agree, or that have none of these labels."""
 
     name = "VolumeZone"
+    texts: ClassVar[Texts] = {
+        "volume-zone-mismatch": (REASON,),
+        "volume-not-found": ('persistentvolume "{subject}" not found',),
+        "plugin-message": (
+            NO_CLAIM_NAME,
+            NO_VOLUME_NAME,
+            NO_NAMES,
+            "VolumeBindingMode not set for StorageClass {subject}",
+            'storageclass.storage.k8s.io "{subject}" not found',
+        ),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING
@@ -114,7 +130,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         claim = storage.claim(pod.metadata.namespace, name)
         if claim is None:
             key = f"{pod.metadata.namespace}/{name}"
-            reason = not_found("persistentvolumeclaim", name) if name else "PersistentVolumeClaim had no name"
+            reason = not_found("persistentvolumeclaim", name) if name else NO_CLAIM_NAME
             return _rejected(reason, ClaimNotFound(claim=key, volume=volume_name, ephemeral=False))
         if claim.spec.volume_name:
             volume = storage.volumes.get(claim.spec.volume_name)
@@ -125,15 +141,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
                 )
             return _labels(claim, volume)
         if not claim.storage_class:
-            reason = "PersistentVolumeClaim had no pv name and storageClass name"
-            return _rejected(reason, claim_unbound(claim, storage))
+            return _rejected(NO_NAMES, claim_unbound(claim, storage))
         storage_class = storage.classes.get(claim.storage_class)
         if storage_class is None:
             reason = not_found("storageclass.storage.k8s.io", claim.storage_class)
             return _rejected(reason, claim_unbound(claim, storage))
         if storage_class.waits_for_first_consumer:
             return []
-        return _rejected("PersistentVolume had no name", claim_unbound(claim, storage))
+        return _rejected(NO_VOLUME_NAME, claim_unbound(claim, storage))
 
 
 def _rejected(reason: str, finding: Finding) -> Status:

@@ -93,4 +93,4 @@ def _known(version: str) -> str:
         return match[1]
     hint = nearest(version, every)
     known = f"known releases: {', '.join((*VERSIONS, *legacy.VERSIONS))}, and as published {', '.join(PUBLISHED)}"
-    raise ConfigError(f"unknown Kubernetes release {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)
+    raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)

@@ -55,7 +55,9 @@ def between(first: str, last: str) -> bool:
 
 def dated(history: Mapping[str, T]) -> T:
     """A value that changes: release to the value from then on, oldest first."""
-    return _dated(lambda release: [value for first, value in history.items() if minor(first) <= release][-1])
+    return _dated(
+        lambda release: [value for first, value in history.items() if minor(first) <= release][-1], (*history.values(),)
+    )
 
 
 class DatedFacts:
@@ -76,11 +78,19 @@ class DatedFacts:
 class _Dated:
     """What stands in the class; to a reader and to a type checker it is the value."""
 
-    __slots__ = ("at",)
+    __slots__ = ("at", "values")
 
-    def __init__(self, at: Callable[[Minor], object]) -> None:
+    def __init__(self, at: Callable[[Minor], object], values: tuple[object, ...] = ()) -> None:
         self.at = at
+        self.values = values
 
 
-def _dated(at: Callable[[Minor], T]) -> T:
-    return cast(T, _Dated(at))
+def _dated(at: Callable[[Minor], T], values: tuple[object, ...] = ()) -> T:
+    return cast(T, _Dated(at, values))
+
+
+def values_of(facts: type[DatedFacts], name: str) -> tuple[object, ...]:
+    """What a `dated` fact has been, oldest first."""
+    found = vars(facts)[name]
+    assert isinstance(found, _Dated), "only a dated fact has a history"
+    return found.values

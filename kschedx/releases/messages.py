@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kschedx.releases.dates import DatedFacts, dated
+from kschedx.releases.dates import DatedFacts, dated, values_of
 
 
 class Messages(DatedFacts):
@@ -53,3 +53,8 @@ class Messages(DatedFacts):
         }
     )
     """What a member of a gang is told that finds a node, while too few others do."""
+
+
+def in_every_release(name: str) -> tuple[str, ...]:
+    """A text of `Messages` as it has been, oldest first."""
+    return tuple(str(text) for text in values_of(Messages, name) if text)

@@ -10,6 +10,7 @@ Releases are written `1.28..` (from that one on), `..1.31` (up to it), `1.26..1.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Flag, auto
 
 from msgspec import Struct
 
@@ -42,6 +43,28 @@ SCHEDULER_PLUGINS = "scheduler-plugins"
 """The project kubernetes-sigs/scheduler-plugins."""
 
 
+class Trait(Flag):
+    """What holds of a plugin and decides what else can be said of its rejections."""
+
+    ABOUT_THE_NODE = auto()
+    """It rejects a node for what the node is or has left: another node may pass."""
+    ABOUT_OTHER_NODES = auto()
+    """Whether it rejects a node depends on other nodes."""
+    ABOUT_LABELS_AND_TAINTS = auto()
+    """The labels and taints of a new node can satisfy it."""
+    SAME_ON_NEW_NODES = auto()
+    """It says the same of every new node of a group, or what it says can be counted, for a pod without volumes, claims,
+    and host ports."""
+    DAEMON_SET_CONTROLLER = auto()
+    """The DaemonSet controller applies the rule too: it creates no pod for a node that the plugin rejects."""
+    KUBELET = auto()
+    """The kubelet applies the rule too, when the pod arrives (pkg/kubelet/lifecycle/predicate.go)."""
+    FILTERS_ALONE = auto()
+    """Filter works out itself what PreFilter would have prepared; without the trait it fails."""
+    SCORES_ALONE = auto()
+    """The same for PreScore and Score."""
+
+
 class Row(Struct, frozen=True, kw_only=True):
     """A plugin. One of another project than Kubernetes takes part only where a configuration names it."""
 
@@ -64,7 +87,11 @@ class Row(Struct, frozen=True, kw_only=True):
     """The same for PreScore. In others a plugin with nothing to say scores all the same."""
     refused_in_v1: str | None = None
     """The releases in which a v1 configuration is told that it may not name the plugin."""
+    traits: Trait = Trait(0)
 
+
+_OF_THE_NODE = Trait.ABOUT_THE_NODE | Trait.SAME_ON_NEW_NODES
+_CHECKED_AGAIN = Trait.DAEMON_SET_CONTROLLER | Trait.KUBELET
 
 PLUGINS = (
     Row(
@@ -76,23 +103,42 @@ PLUGINS = (
         ),
     ),
     Row(name="PrioritySort", points="queueSort", default=(Default(),)),
-    Row(name="NodeUnschedulable", points="filter", default=(Default(),)),
-    Row(name="NodeName", points="filter", default=(Default(),)),
-    Row(name="TaintToleration", points="filter, preScore, score", default=(Default(weight=3),)),
+    Row(name="NodeUnschedulable", points="filter", default=(Default(),), traits=_OF_THE_NODE),
+    Row(name="NodeName", points="filter", default=(Default(),), traits=_OF_THE_NODE | _CHECKED_AGAIN),
+    Row(
+        name="TaintToleration",
+        points="filter, preScore, score",
+        default=(Default(weight=3),),
+        traits=_OF_THE_NODE | _CHECKED_AGAIN | Trait.ABOUT_LABELS_AND_TAINTS,
+    ),
     Row(
         name="NodeAffinity",
         points="preFilter, filter, preScore, score",
         default=(Default(weight=2),),
         filter_can_skip="1.27..",
         score_can_skip="1.30..",
+        traits=_OF_THE_NODE | _CHECKED_AGAIN | Trait.ABOUT_LABELS_AND_TAINTS | Trait.FILTERS_ALONE | Trait.SCORES_ALONE,
     ),
-    Row(name="NodePorts", points="preFilter, filter", default=(Default(),), filter_can_skip="1.28.."),
+    Row(
+        name="NodePorts",
+        points="preFilter, filter",
+        default=(Default(),),
+        filter_can_skip="1.28..",
+        traits=_OF_THE_NODE | Trait.KUBELET,
+    ),
     Row(
         name="NodeResourcesFit",
         points="preFilter, filter, preScore 1.27.., score, placementScore 1.36..",
         default=(Default(weight=1),),
+        traits=_OF_THE_NODE | Trait.KUBELET | Trait.SCORES_ALONE,
     ),
-    Row(name="VolumeRestrictions", points="preFilter, filter", default=(Default(),), filter_can_skip="1.28.."),
+    Row(
+        name="VolumeRestrictions",
+        points="preFilter, filter",
+        default=(Default(),),
+        filter_can_skip="1.28..",
+        traits=Trait.SAME_ON_NEW_NODES,
+    ),
     Row(
         name="EBSLimits",
         points="preFilter 1.28.., filter",
@@ -100,6 +146,7 @@ PLUGINS = (
         releases="..1.31",
         default=(Default(releases="..1.30"),),
         refused_in_v1="1.31..",
+        traits=Trait.SAME_ON_NEW_NODES,
     ),
     Row(
         name="GCEPDLimits",
@@ -108,8 +155,14 @@ PLUGINS = (
         releases="..1.31",
         default=(Default(releases="..1.30"),),
         refused_in_v1="1.31..",
+        traits=Trait.SAME_ON_NEW_NODES,
     ),
-    Row(name="NodeVolumeLimits", points="preFilter 1.28.., filter", default=(Default(),)),
+    Row(
+        name="NodeVolumeLimits",
+        points="preFilter 1.28.., filter",
+        default=(Default(),),
+        traits=_OF_THE_NODE | Trait.FILTERS_ALONE,
+    ),
     Row(
         name="AzureDiskLimits",
         points="preFilter 1.28.., filter",
@@ -117,20 +170,28 @@ PLUGINS = (
         releases="..1.31",
         default=(Default(releases="..1.30"),),
         refused_in_v1="1.31..",
+        traits=Trait.SAME_ON_NEW_NODES,
     ),
     Row(
         name="VolumeBinding",
         points="preFilter, filter, preScore 1.30.., score, reserve, preBind",
         default=(Default(),),
         filter_can_skip="1.27..",
+        traits=Trait.ABOUT_LABELS_AND_TAINTS | Trait.SAME_ON_NEW_NODES | Trait.SCORES_ALONE,
     ),
-    Row(name="VolumeZone", points="preFilter 1.27.., filter", default=(Default(),)),
+    Row(
+        name="VolumeZone",
+        points="preFilter 1.27.., filter",
+        default=(Default(),),
+        traits=_OF_THE_NODE | Trait.ABOUT_LABELS_AND_TAINTS | Trait.FILTERS_ALONE,
+    ),
     Row(
         name="PodTopologySpread",
         points="preFilter, filter, preScore, score",
         default=(Default(weight=2),),
         filter_can_skip="1.28..",
         score_can_skip="1.28..",
+        traits=Trait.ABOUT_OTHER_NODES | Trait.SAME_ON_NEW_NODES,
     ),
     Row(
         name="InterPodAffinity",
@@ -138,6 +199,7 @@ PLUGINS = (
         default=(Default(weight=2),),
         filter_can_skip="1.27..",
         score_can_skip="1.28..",
+        traits=Trait.ABOUT_OTHER_NODES | Trait.SAME_ON_NEW_NODES,
     ),
     Row(
         name="DynamicResources",
@@ -148,6 +210,7 @@ PLUGINS = (
             Default(weight=2, gate="DynamicResourceAllocation", releases="1.35.."),
         ),
         filter_can_skip="1.27..",
+        traits=Trait.SAME_ON_NEW_NODES,
     ),
     Row(name="DefaultPreemption", points="preEnqueue 1.32.., postFilter", default=(Default(),)),
     Row(
@@ -155,6 +218,7 @@ PLUGINS = (
         points="preScore 1.27.., score",
         default=(Default(weight=1),),
         score_can_skip="1.33..",
+        traits=Trait.SCORES_ALONE,
     ),
     Row(name="ImageLocality", points="score", default=(Default(weight=1),)),
     Row(name="DefaultBinder", points="bind", default=(Default(),)),
@@ -163,6 +227,7 @@ PLUGINS = (
         points="preFilter, filter",
         releases="1.35..",
         default=(Default(gate="NodeDeclaredFeatures"),),
+        traits=_OF_THE_NODE,
     ),
     Row(
         name="GangScheduling",
@@ -198,12 +263,7 @@ PLUGINS = (
         follows="0.35",
         points="queueSort, preFilter, postFilter, permit, reserve",
     ),
-    Row(
-        name="CapacityScheduling",
-        project=SCHEDULER_PLUGINS,
-        follows="0.35",
-        points="preFilter, postFilter, reserve",
-    ),
+    Row(name="CapacityScheduling", project=SCHEDULER_PLUGINS, follows="0.35", points="preFilter, postFilter, reserve"),
     Row(name="NodeResourcesAllocatable", project=SCHEDULER_PLUGINS, follows="0.35", points="score"),
     Row(
         name="NodeResourceTopologyMatch",
@@ -275,6 +335,11 @@ V1BETA2_DEFAULT_PLUGINS: Mapping[str, tuple[DefaultPlugin, ...]] = {
     "bind": (DefaultPlugin(name="DefaultBinder"),),
 }
 """v1beta2 has no MultiPoint: a list for each extension point."""
+
+
+def plugins_with(trait: Trait) -> frozenset[str]:
+    """The names of the plugins, of whatever release."""
+    return frozenset(row.name for row in PLUGINS if trait in row.traits)
 
 
 def default_plugins(release: Minor) -> tuple[DefaultPlugin, ...]:

@@ -98,7 +98,7 @@ def _facts(row: _Row, width: int) -> list[Text]:
     if group.rejections[0].plugin == "NodeUnschedulable" and group.template.source != "template":
         model = group.template.source.removeprefix("node/")
         lines += fact_lines(
-            Fact(label="model", items=(f"{model}, which is cordoned, so that a new node counts as cordoned too",)),
+            Fact(label="model", items=(f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned",)),
             width,
         )
     return lines
@@ -115,8 +115,8 @@ def _event(explanation: Explanation, scaling: PodScaling, width: int) -> list[Te
     if said is None:
         return lines
     if is_same_autoscaler_event(said.message, ours):
-        return [*lines, *labelled("", "cluster-autoscaler said the same", width)]
-    return [*lines, *labelled("said", f"{said.message}  (another moment, or other flags)", width)]
+        return [*lines, *labelled("", "the recorded event is the same", width)]
+    return [*lines, *labelled("recorded", f"{said.message}  (recorded at another time, or with other flags)", width)]
 
 
 # What cluster-autoscaler and Karpenter add for all pods that wait.

@@ -14,7 +14,7 @@ from kschedx.findings import Finding, InsufficientResource, PluginMessage, Topol
 from kschedx.findings.topology import HOSTNAME
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Candidate, Status
-from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, SEPARATOR, cut, fact_lines, fits, line, paragraph, text
+from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, cut, fact_lines, fits, line, paragraph, text
 from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
 
@@ -65,7 +65,7 @@ def _title(cycle: Cycle) -> str:
     best = [names[row] for row in result.best]
     title = f"preemption makes room on {count(len(result.candidates), 'node')}"
     if len(best) > 1:
-        return f"{title}: {listed(best, 3)} are equal, kube-scheduler takes any of them"
+        return f"{title}: {listed(best, 3)} are equal, kube-scheduler selects any of them"
     rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
     return f"{title}: {best[0]} is best" + (f" by {rule_text(rule)}" if rule else "")
 
@@ -146,8 +146,8 @@ def detail_block(
         pairs = pairs[:1]
     for number, (blocker, finding) in enumerate(pairs):
         words = describe(finding, detail)
-        nominated = " (with the pods nominated for it)" if blocker.with_nominated else ""
-        headline = f"✗ {blocker.plugin}{SEPARATOR}{words.headline}{nominated}"
+        nominated = " (counting the pods nominated for it)" if blocker.with_nominated else ""
+        headline = f"✗ {blocker.plugin}: {words.headline}{nominated}"
         if number == 0:
             lines += _heading(where or detail.account.name, headline, aside, width)
         else:
@@ -230,8 +230,8 @@ def _in_sum(diagnosis: Diagnosis, group: NodeGroup) -> list[Fact]:
         return []
     sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
     amount = sums.alike(finding.resource, (free,))[0]
-    free_text = f"{amount} are free on these {count(group.count, 'node')}, on none in one piece"
-    return [Fact(label="in sum", items=(free_text,))]
+    free_text = f"{amount} free on these {count(group.count, 'node')}, not enough on any one node"
+    return [Fact(label="in total", items=(free_text,))]
 
 
 def _brief(detail: NodeDetail) -> str:
@@ -254,7 +254,7 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
         sums = balance(short.resource, asks=short.requested, allocatable=short.allocatable, used=short.used)
         texts = sums.alike(short.resource, tuple(holder.amount for holder in found.enough))
         pods = [f"{holder.pod} ({text})" for holder, text in zip(found.enough, texts, strict=True)]
-        lead = "any one of these leaving: " if len(pods) > 1 else "if it left: "
+        lead = "enough after evicting any one of " if len(pods) > 1 else "enough after evicting "
         facts.append(
             Fact(
                 label="room",
@@ -276,11 +276,11 @@ def _worth_saying(detail: NodeDetail, helped: int) -> list[Fact]:
 def _eviction(found: Eviction, detail: NodeDetail) -> str:
     match found.answer:
         case EvictionVerdict.HELPS:
-            broken = f", against {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
-            return f"could help: {pods_text(found.victims, SHOWN_PODS)} would go{broken}"
+            broken = f", violating {count(found.pdb_violations, 'PodDisruptionBudget')}" if found.pdb_violations else ""
+            return f"helps: evicts {pods_text(found.victims, SHOWN_PODS)}{broken}"
         case EvictionVerdict.UNRESOLVABLE:
             only = sum(not all(map(only_repeats_cordon, one.findings)) for one in detail.account.blockers) == 1
-            return "cannot help" if only else f"cannot help: {found.plugin} rejects the node whoever runs there"
+            return "cannot help" if only else f"cannot help: {found.plugin} rejects the node even without pods"
         case EvictionVerdict.NOT_ALLOWED:
             lower = count(found.lower, "pod here has", "pods here have")
             return f"not allowed: preemptionPolicy is Never ({lower} a lower priority)"
@@ -288,7 +288,7 @@ def _eviction(found: Eviction, detail: NodeDetail) -> str:
             return "cannot help: no pod here has a lower priority"
         case EvictionVerdict.NOT_ENOUGH:
             lower = "the only pod" if found.lower == 1 else f"all {found.lower:,} pods"
-            return f"cannot help: without {lower} of lower priority it still does not fit"
+            return f"cannot help: the pod does not fit even without {lower} of lower priority"
         case EvictionVerdict.NOT_TRIED:
             return f"not tried: {count(found.lower, 'pod here has', 'pods here have')} a lower priority"
         case _:
@@ -306,10 +306,10 @@ def pods_text(pods: tuple[Holder, ...], limit: int) -> str:
 def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
     """What stops the pod before any node is looked at."""
     lines: list[Text] = []
-    aside = "PreFilter: no node was evaluated" if stop.point == "PreFilter" else "PreEnqueue: it is not in the queue"
+    aside = "PreFilter: no node is evaluated" if stop.point == "PreFilter" else "PreEnqueue: not in the queue"
     for number, finding in enumerate(_status_findings(stop.status)):
         words = describe(finding)
-        plugin = f"{stop.status.plugin}{SEPARATOR}" if stop.status.plugin else ""
+        plugin = f"{stop.status.plugin}: " if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
         lines += _heading(where, headline, aside, width) if number == 0 else _also(headline, width)
         for fact in words.facts if level is not Level.LINE else ():
@@ -324,7 +324,5 @@ def _status_findings(status: Status) -> tuple[Finding, ...]:
 def excluded_block(excluded: Excluded, width: int) -> list[Text]:
     """The nodes that PreFilter left out, in a line."""
     plugins = ", ".join(excluded.plugins)
-    only = f"only {listed(excluded.names, 3)} can be considered" if excluded.names else "no node can be considered"
-    return _heading(
-        count(excluded.count, "other node"), f"✗ {plugins}{SEPARATOR}{only}", "PreFilter: not evaluated", width
-    )
+    only = f"the pod names only {listed(excluded.names, 3)}" if excluded.names else "the pod names no existing node"
+    return _heading(count(excluded.count, "other node"), f"✗ {plugins}: {only}", "PreFilter: not evaluated", width)

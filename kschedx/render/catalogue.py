@@ -18,6 +18,7 @@ from kschedx.render import terminal
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text
 from kschedx.render.wording import Reason, count, listed
 from kschedx.render.words import REASON_IDS, REASONS
+from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS
 
 LONGEST_VALUE = 40
 
@@ -65,9 +66,7 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
         lines += [BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
         unknown = [f"{name} ({', '.join(where)})" for name, where in profile.unknown.items()]
         if unknown:
-            told = (
-                f"kschedx does not have {'it' if len(unknown) == 1 else 'them'}, and leaves out: {', '.join(unknown)}"
-            )
+            told = f"not available to kschedx, skipped: {', '.join(unknown)}"
             lines += [BLANK, *paragraph(told, width, first="  ", indent=2)]
         arguments = [["arguments", "", "", "from"]]
         for number, (plugin, plain) in enumerate(expanded.arguments[index].items()):
@@ -99,14 +98,14 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
 def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
     """What a check found; the configuration itself is valid."""
     out = terminal.console()
-    told = count(len(found), "thing") + " to look at" if found else "nothing to remark"
+    told = count(len(found), "warning") if found else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
     built = f" if it is built with {listed(needed, len(needed), conjunction='and')}" if needed else ""
     lines = paragraph(f"{name}: kube-scheduler {version} accepts it{built}, {told}", out.width)
     for advice in found:
         lines += paragraph(f"{advice.path}: {advice.text}", out.width, first="  ", indent=4)
     if found:
-        lines.append(text("  kube-scheduler says nothing about these", DIM))
+        lines.append(text("  kube-scheduler does not report these", DIM))
     terminal.write(lines, out)
 
 
@@ -123,7 +122,7 @@ def print_plugins(plugins: Sequence[Known]) -> None:
         for plugin in group:
             name = f"{'  ' if plugin.by_default else '- '}{plugin.name}".ljust(size)
             lines += paragraph(plugin.defect or ", ".join(plugin.points), out.width, first=name, indent=size)
-    told = "- is not in the default profile: it takes part where a configuration names it"
+    told = "- is not in the default profile; a configuration can enable it"
     terminal.write([*lines, BLANK, *paragraph(told, out.width)], out)
 
 
@@ -146,7 +145,7 @@ def reason_lines(what: str, width: int) -> list[Text]:
     """An id, a plugin, or any text of an event. Raises `InputError` where nothing of it is known."""
     what = what.strip()
     if what in REASONS:
-        return id_lines(what, width)
+        return [*id_lines(what, width), *_guide_lines(what, width)]
     if what in IN_TREE or any(what in reason.plugins for reason in REASONS.values()):
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
@@ -195,10 +194,25 @@ def _explained(name: str, reason: Reason, width: int) -> list[Text]:
     return lines
 
 
+def _guide_lines(name: str, width: int) -> list[Text]:
+    """How to confirm a reason, what does not help, and where Kubernetes documents it."""
+    guide = GUIDES[name]
+    blocks = {
+        "confirm": guide.confirm,
+        "useless": guide.useless,
+        "docs": tuple(f"{KUBERNETES_DOCS}{link}" for link in guide.links),
+    }
+    lines: list[Text] = []
+    for title, entries in blocks.items():
+        for number, entry in enumerate(entries):
+            lines += paragraph(entry, width, first=f"  {title:<8}- " if number == 0 else "          - ")
+    return lines
+
+
 def _plugin_lines(plugin: str, width: int) -> list[Text]:
     ids = [name for name, reason in REASONS.items() if plugin in reason.plugins]
     if not ids:
-        return paragraph(f"{plugin} rejects no node with a reason of its own", width)
+        return paragraph(f"{plugin} has no rejection reasons", width)
     lines: list[Text] = []
     for name in ids:
         lines += [*([BLANK] if lines else []), *id_lines(name, width)]
@@ -212,8 +226,8 @@ def event_lines(event: Event, width: int) -> list[Text]:
     """Each reason with its count, plugin and id, then what the ids mean."""
     lines: list[Text] = []
     if event.nodes is not None:
-        lines += [text(f"{count(event.nodes, 'node')}, none of which the pod fits on", BOLD), BLANK]
-    for stage, title in ((Stage.FILTER, "why not"), (Stage.PREEMPTION, "could evicting pods help")):
+        lines += [text(f"the pod fits none of {count(event.nodes, 'node')}", BOLD), BLANK]
+    for stage, title in ((Stage.FILTER, "reasons"), (Stage.PREEMPTION, "preemption")):
         parts = [part for part in event.parts if part.stage is stage]
         if parts:
             lines += [text(title, BOLD), *(made for part in parts for made in _part_lines(part, width)), BLANK]
@@ -225,7 +239,7 @@ def event_lines(event: Event, width: int) -> list[Text]:
 
 def _part_lines(part: EventPart, width: int) -> list[Text]:
     number = "" if part.count is None else f"{part.count:,}"
-    who = " · ".join(filter(None, (part.plugin, part.reason))) or "unknown: kschedx does not know this text"
+    who = " · ".join(filter(None, (part.plugin, part.reason))) or "unknown text"
     lines = paragraph(part.text, width, first=f"{number:>6}  ")
     return [*lines, *paragraph(who, width, first=" " * 8, style=DIM)]
 
@@ -236,6 +250,6 @@ def _sum(event: Event, width: int) -> list[Text]:
     if event.counted > event.nodes:
         told = "The counts exceed the number of nodes: a node counts for each reason of the plugin that rejects it."
     else:
-        told = f"{count(event.nodes - event.counted, 'node is', 'nodes are')} not counted: older releases leave out "
+        told = f"{count(event.nodes - event.counted, 'node is', 'nodes are')} not counted: older versions omit "
         told += "the nodes that PreFilter excludes."
     return [*paragraph(told, width), BLANK]

@@ -91,7 +91,7 @@ def comparison_lines(
     if left:
         lines += [BLANK, text(f"{count(left, 'more group')} of pods: -o wide shows all", DIM)]
     if summary.differences:
-        lines += [BLANK, text("more: --pod NAMESPACE/NAME tells one pod's two stories, -o wide, -o json", DIM)]
+        lines += [BLANK, text("more: --pod NAMESPACE/NAME compares one pod in detail, -o wide, -o json", DIM)]
     return lines
 
 
@@ -178,7 +178,7 @@ def story_lines(
     room = max((width - size - 8) // 2, 16)
     titles = [visible(name) for name in (_title(names[0], before), _title(names[1], after))]
     head = f"  {'':{size}}  {cut(titles[0], room):{room}}  {cut(titles[1], room)}"
-    lines = [text(f"{after.pod}: two stories", BOLD), BLANK, text(head.rstrip(), DIM)]
+    lines = [text(f"{after.pod}: before and after", BOLD), BLANK, text(head.rstrip(), DIM)]
     if not any(row.differs for row in told):
         lines.append(text("  nothing differs"))
     for row in rows:
@@ -226,8 +226,8 @@ def _padded(content: str, size: int) -> str:
 def _rows(before: Story, after: Story) -> Iterator[Row]:
     sides = (before, after)
     yield _row("outcome", (story.outcome.value for story in sides))
-    yield _row("goes to", (listed(story.chosen, MOST_NODES) for story in sides))
-    yield _row("ahead by", ("" if story.margin is None else f"{story.margin:,}" for story in sides))
+    yield _row("assigned to", (listed(story.chosen, MOST_NODES) for story in sides))
+    yield _row("leads by", ("" if story.margin is None else f"{story.margin:,}" for story in sides))
     yield _row("fits on", (_fits(story) for story in sides))
     yield _row("event", (story.message for story in sides))
     yield _row("preempts", (_preemption(story) for story in sides))
@@ -245,7 +245,7 @@ def _fits(story: Story) -> str:
 
 
 def _preemption(story: Story) -> str:
-    told = [f"{one.node} without {', '.join(one.victims)}" for one in story.preemptions[:2]]
+    told = [f"{', '.join(one.victims)} on {one.node}" for one in story.preemptions[:2]]
     rest = f"; {count(len(story.preemptions) - 2, 'more node')}" if len(story.preemptions) > 2 else ""
     return " or ".join(told) + rest
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar, assert_never, cast
 
 from msgspec import Struct
@@ -46,6 +46,7 @@ from kschedx.doctor.findings import (
     YoungNodes,
 )
 from kschedx.errors import InputError, Place
+from kschedx.kube.escaping import shell_command
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
 from kschedx.render.wording import Fact, Words, count, listed
@@ -94,19 +95,19 @@ def reaction_fact(how: Reaction) -> Fact:
     """What `kschedx why` does about it."""
     match how:
         case Reaction.REFUSES:
-            told = "by `kschedx why`, which refuses the dump"
+            told = "`kschedx why` refuses the dump"
         case Reaction.SHOWS:
-            told = "by `kschedx why`, in answers that depend on it"
+            told = "`kschedx why` warns in affected answers"
         case Reaction.SILENT:
-            told = "not by `kschedx why`"
+            told = "`kschedx why` does not warn about this"
         case _:
             assert_never(how)
-    return Fact(label="noticed", items=(told,))
+    return Fact(label="note", items=(told,))
 
 
 def _weakens(found: Finding) -> tuple[Fact, ...]:
     lines = [f"{', '.join(one.plugins)}: {one.effect}" if one.plugins else one.effect for one in found.weakens]
-    facts = (Fact(label="" if position else "weakens", items=(text,)) for position, text in enumerate(lines))
+    facts = (Fact(label="" if position else "affects", items=(text,)) for position, text in enumerate(lines))
     return (*facts, reaction_fact(found.reaction), *_mend(found)) if found.counts else ()
 
 
@@ -114,13 +115,13 @@ def _mend(found: Finding) -> Iterator[Fact]:
     """What makes `kschedx why` take the dump, where that is not to take it anew."""
     match found:
         case Unreadable():
-            text = "mend it, or leave the file out"
+            text = "repair the file, or omit it"
         case Copies(pairs=1, first=first, second=second) if first.source != second.source:
-            text = "give one of the two files"
+            text = "use only one of the two files"
         case Copies():
-            text = "leave one of each two out"
+            text = "omit one of each pair"
         case Orphans():
-            text = "--ignore-orphans puts up with them"
+            text = "ignore them with --ignore-orphans"
         case _:
             return
     yield Fact(label="fix", items=(text,))
@@ -138,7 +139,7 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
         return _absent(found)
     match found:
         case Unreadable(problems=problems):
-            number = count(found.number, "thing")
+            number = count(found.number, "object")
             rest = found.number - len(problems)
             texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
             return f"{number} cannot be read", tuple(
@@ -147,7 +148,7 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
         case Secrets():
             where = listed(found.files, NAMES)
             number = count(found.secrets, "Secret")
-            return f"{number} in {where}, never read here: to be removed before the dump is shared", ()
+            return f"{number} in {where}: remove them before you share the dump; kschedx does not read them", ()
         case _:
             assert_never(found)
 
@@ -155,7 +156,7 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
 def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
     match found:
         case TwoClusters():
-            return "objects of two clusters: the namespace kube-system has two uids", (
+            return "objects of two clusters: namespace kube-system has two uids", (
                 Fact(label="one", items=(f"{found.first_uid} in {_file(found.first)}",)),
                 Fact(label="other", items=(f"{found.second_uid} in {_file(found.second)}",)),
             )
@@ -163,7 +164,7 @@ def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
             return _copies(found)
         case OtherOwner():
             number = count(found.objects, "object is", "objects are")
-            return f"{number} owned by something else than what is there by that name", (
+            return f"{number} owned by another object of the same name", (
                 Fact(label="example", items=(f"{found.example} ({found.place})",)),
                 Fact(label="owner", items=(f"{found.owner}, uid {found.named_uid}",)),
                 Fact(label="there", items=(f"uid {found.found_uid} ({found.owner_place})",)),
@@ -176,7 +177,7 @@ def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
             return _skew(found)
         case NodesOfTwoTimes():
             return (
-                f"nodes of two times: {count(found.older, 'ready node was', 'ready nodes were')} last seen earlier",
+                f"nodes recorded at two times: {count(found.older, 'ready node', 'ready nodes')} last seen earlier",
                 (
                     Fact(label="newest", items=(f"{found.newest} {found.newest_node} ({found.newest_place})",)),
                     Fact(label="oldest", items=(f"{found.oldest} {found.oldest_node} ({found.oldest_place})",)),
@@ -209,28 +210,24 @@ def _absent(found: Absence) -> tuple[str, tuple[Fact, ...]]:
         case MissingKind():
             return f"{found.kind}: {missing_kind_text(found)}", ()
         case PerhapsNone():
-            return f"none there, or none saved: {', '.join(found.kinds)}", ()
+            return f"none exist, or none were saved: {', '.join(found.kinds)}", ()
         case NamespacesOnly():
             return f"a snapshot of {listed(found.namespaces, NAMES)} only: pods of other namespaces are missing", ()
         case PodsOfNamespaces():
             return _pods_of_namespaces(found)
         case Cut():
-            kinds = [f"{number:,} {kind}, {found.there[kind]:,} there" for kind, number in found.kinds.items()]
-            return "the snapshot is cut or edited: it held more than is there", (
-                Fact(label="held", items=tuple(kinds)),
-            )
+            kinds = [f"{number:,} {kind}, {found.there[kind]:,} now" for kind, number in found.kinds.items()]
+            return "the snapshot was truncated or edited after it was taken", (Fact(label="held", items=tuple(kinds)),)
         case Orphans():
-            where = "a node that is" if found.total == 1 else f"{found.total:,} nodes that are"
+            where = "a missing node" if found.total == 1 else f"{found.total:,} missing nodes"
             rest = found.total - len(found.nodes)
             items = [*map(_unknown_node, found.nodes), *([(f"{count(rest, 'more node')}",)] if rest else [])]
-            return f"{count(found.pods, 'pod is', 'pods are')} on {where} not there", tuple(
+            return f"{count(found.pods, 'pod is', 'pods are')} on {where}", tuple(
                 Fact(label="" if position else "node", items=item) for position, item in enumerate(items)
             )
         case WorkloadPods():
             missing = count(found.pods, "pod is", "pods are")
-            return f"{missing} missing: workloads say that they have {found.of:,}", (
-                Fact(label="of", items=found.workloads),
-            )
+            return f"{missing} missing: workloads report {found.of:,}", (Fact(label="of", items=found.workloads),)
         case EmptyNodes():
             number = f"{found.empty:,} of {count(found.total, 'node runs', 'nodes run')} no pod, not even a DaemonSet's"
             return number, (Fact(label="nodes", items=(listed(found.nodes, NAMES, found.empty),)),)
@@ -239,19 +236,19 @@ def _absent(found: Absence) -> tuple[str, tuple[Fact, ...]]:
             return f"{number} no status", (Fact(label="pods", items=(listed(found.examples, NAMES, found.pods),)),)
         case NoAutoscalerStatus():
             namespace, _, name = found.config_map.partition("/")
-            told = f"kubectl get configmap {name} -n {namespace} -o yaml"
-            return "cluster-autoscaler's status is not there", (
-                Fact(label="it runs", items=(found.pod,)),
+            told = shell_command("kubectl get configmap {} -n {} -o yaml", name, namespace)
+            return "cluster-autoscaler's status is missing", (
+                Fact(label="runs as", items=(found.pod,)),
                 Fact(label="add", items=(told,), whole=True),
             )
         case NoNodePools():
             made = count(found.nodes, "node was", "nodes were")
-            return f"{made} made by Karpenter, and none of its NodePools is there", (
+            return f"{made} created by Karpenter, but its NodePools are missing", (
                 Fact(label="node", items=(found.example,)),
                 Fact(label="add", items=("kubectl get nodepools,nodeclaims -o yaml",), whole=True),
             )
         case AutoscalerFlags():
-            return "cluster-autoscaler's Deployment is not there: its flags are taken as the defaults", ()
+            return "cluster-autoscaler's Deployment is missing: kschedx assumes default flags", ()
         case _:
             assert_never(found)
 
@@ -268,11 +265,11 @@ def missing_kind_text(found: MissingKind) -> str:
     if found.is_forbidden:
         return "listing is forbidden"
     if not found.missing:
-        return f"none, and there are {found.named_by}" if found.named_by else "none"
+        return f"none, but there are {found.named_by}" if found.named_by else "none"
     if not found.present:
-        return f"none, and {found.named_by} name {found.missing:,}"
+        return f"none, but {found.named_by} name {found.missing:,}"
     names = listed(found.names, 1, found.missing)
-    return f"{found.present:,} there; not there, and named by {found.named_by}: {names}"
+    return f"{found.present:,} present; missing but named by {found.named_by}: {names}"
 
 
 def missing_kind_effect(found: MissingKind) -> str:
@@ -290,7 +287,7 @@ def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
     where = Fact(label="example", items=(found.example, f"{found.first} and {found.second}"))
     match found.difference:
         case Difference.NONE:
-            return f"{kinds} {files}, the same each time", (where,)
+            return f"{kinds} {files}, identical", (where,)
         case Difference.UNKNOWN:
             return f"{kinds} {files}", (where,)
         case Difference.STATE:
@@ -298,7 +295,7 @@ def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
             return f"{kinds} {files}, at two times", (where, Fact(label="differs", items=(versions,)))
         case Difference.OBJECT:
             uids = f"uid {found.first_value} and {found.second_value}"
-            return f"{kinds} {files}, of the same names and not the same", (
+            return f"{kinds} {files}, with the same names but different uids", (
                 where,
                 Fact(label="differs", items=(uids,)),
             )
@@ -309,9 +306,9 @@ def _copies(found: Copies) -> tuple[str, tuple[Fact, ...]]:
 def _skew(found: Skew) -> tuple[str, tuple[Fact, ...]]:
     newest = f"{found.newest} on {found.newest_node}"
     oldest = f"{found.oldest} on {found.oldest_node}"
-    rule = f"a kubelet is at most {found.allowed} minor versions older than its API server, and never newer"
+    rule = f"a kubelet may be at most {found.allowed} minor versions older than its API server, and never newer"
     compared = (f"API server {found.server}",) if found.server else ()
-    return "versions that Kubernetes does not run together", (
+    return "unsupported version skew", (
         Fact(label="kubelets", items=(*compared, newest, oldest)),
         Fact(label="rule", items=(rule,)),
     )
@@ -323,12 +320,12 @@ def _unknown_node(node: UnknownNode) -> tuple[str, ...]:
 
 
 def _pods_of_namespaces(found: PodsOfNamespaces) -> tuple[str, tuple[Fact, ...]]:
-    here = Fact(label="there", items=(f"pods of {listed(found.present, NAMES, found.namespaces)}",))
+    here = Fact(label="present", items=(f"pods of {listed(found.present, NAMES, found.namespaces)}",))
     if not found.namespaces_absent:
-        return "only pods of the cluster's own namespaces are there", (here,)
+        return "only pods of system namespaces are present", (here,)
     absent = listed(found.absent, NAMES, found.namespaces_absent)
     number = f"at least {found.pods:,} pods" if found.pods else "pods"
-    headline = f"{number} are missing: there is none of {absent}"
+    headline = f"{number} are missing: none of namespace {absent}"
     return headline, (here, *((Fact(label="shown by", items=(found.evidence,)),) if found.evidence else ()))
 
 
@@ -397,9 +394,9 @@ def _title(diagnosis: Diagnosis, width: int) -> list[Text]:
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     source = "standard input" if source == "-" else source
     if not number:
-        return paragraph(f"{source}: nothing found that weakens an answer", width, first="✓ ", style=GOOD)
-    told = count(number, "thing weakens", "things weaken")
-    return paragraph(f"{source}: {told} what kschedx says of it", width, first="✗ ", style=BAD)
+        return paragraph(f"{source}: complete, no gaps found", width, first="✓ ", style=GOOD)
+    told = count(number, "gap makes", "gaps make")
+    return paragraph(f"{source}: {told} answers less reliable", width, first="✗ ", style=BAD)
 
 
 def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
@@ -416,7 +413,7 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
     versions = [f"API server {found.server_version}"] if found.server_version else []
     versions += [f"kubelets {' to '.join(kubelets)}"] if found.oldest_kubelet else []
     if versions:
-        facts.append(Fact(label="release", items=tuple(versions)))
+        facts.append(Fact(label="versions", items=tuple(versions)))
     if found.taken or found.newest:
         facts.append(Fact(label="taken", items=(found.taken or f"{found.newest} or later",)))
     origin = (found.origin,) if found.origin and found.origin != found.source else ()
@@ -473,14 +470,14 @@ def _headline(headline: str, found: Finding, width: int) -> list[Text]:
 def _missing(kinds: Sequence[MissingKind], width: int, *, wide: bool) -> _Block:
     told = count(len(kinds), "kind is", "kinds are")
     names = ", ".join(found.kind for found in kinds)
-    head = paragraph(f"{told} missing, in whole or in part: {names}", width, first="✗ ", style=BOLD)
+    head = paragraph(f"{told} missing or incomplete: {names}", width, first="✗ ", style=BOLD)
     lines: list[Text] = []
     shown = kinds if wide or len(kinds) <= KINDS + 1 else kinds[:KINDS]
     label = max(len(found.kind) for found in shown)
     for found in shown:
         text = f"{missing_kind_text(found)}{certainty_text(found.certainty)} · {missing_kind_effect(found)}"
         if found.reaction is not Reaction.SILENT:
-            text += f"; noticed {' '.join(reaction_fact(found.reaction).items)}"
+            text += f"; {' '.join(reaction_fact(found.reaction).items)}"
         lines += paragraph(text, width, first=f"  {found.kind:<{label}}  ")
     if len(shown) < len(kinds):
         lines.append(line((f"  {len(kinds) - len(shown):,} more: -o wide", DIM)))
@@ -495,13 +492,13 @@ def _completion(found: Completion) -> list[Text]:
     match found.way:
         case Way.ADD:
             lead = "complete it with"
-            paths = " ".join(f"--snapshot {shlex.quote(path)}" for path in found.snapshots)
-            commands = [found.command, f"kschedx why ... {paths}"]
+            again = "kschedx why ..." + " --snapshot {}" * len(found.snapshots)
+            commands = [found.command, shell_command(again, *map(Path, found.snapshots))]
         case Way.ANEW:
-            lead = "take it anew, all at one time, with one of"
+            lead = "take it again, all at one time, with one of"
             commands = [f"kschedx snapshot -o {SNAPSHOT}", found.command]
         case Way.ALLOW:
-            lead = "allow it with this role, bound to you"
+            lead = "grant yourself this role"
             commands = [found.command]
         case _:
             assert_never(found.way)

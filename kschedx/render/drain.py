@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from shlex import quote
 from typing import assert_never
 
 from rich.text import Text
@@ -12,6 +10,7 @@ from rich.text import Text
 from kschedx.controllers.disruption_budgets import ALWAYS
 from kschedx.fixes.pending_pods import PendingStory, SharedFixes
 from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
+from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import command_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
 from kschedx.render.wording import count, listed
@@ -20,14 +19,14 @@ from kschedx.simulate.simulation import Simulation
 
 
 def drain_remedy_title(found: DrainFix) -> str:
-    """`scale shop/deploy/web to 4 (verified: all 3 nodes can be drained)`."""
+    """`scale shop/deploy/web to 4 · all 3 nodes can be drained`."""
     if found.of == 1:
-        seen = "verified"
+        seen = "the node can be drained"
     elif found.done == found.of:
-        seen = f"verified: all {count(found.of, 'node')} can be drained"
+        seen = f"all {count(found.of, 'node')} can be drained"
     else:
-        seen = f"verified: {found.done:,} of {count(found.of, 'node')} can be drained"
-    return f"{', '.join(map(_remedy_step_text, found.steps))} ({seen})"
+        seen = f"{found.done:,} of {count(found.of, 'node')} can be drained"
+    return f"{', '.join(map(_remedy_step_text, found.steps))} · {seen}"
 
 
 def drain_remedy_commands(found: DrainFix) -> tuple[str, ...]:
@@ -71,19 +70,20 @@ def _budget_change(step: SmallerBudget) -> str:
 def _remedy_command(step: BudgetStep) -> str:
     match step:
         case MoreReplicas(workload=workload, replicas=replicas):
-            kind = workload.reference.split("/")[1]
-            target = quote(f"{kind}/{workload.name}")
-            return f"kubectl scale {target} -n {quote(workload.namespace)} --replicas={replicas}"
+            target = f"{workload.reference.split('/')[1]}/{workload.name}"
+            return shell_command("kubectl scale {} -n {} --replicas={}", target, workload.namespace, str(replicas))
         case SmallerBudget():
-            patch = json.dumps({"spec": step.fields}, separators=(",", ":"))
-            return f"kubectl patch pdb {quote(step.name)} -n {quote(step.namespace)} --type merge -p {quote(patch)}"
+            return _patch_command(step, step.fields)
         case EvictUnhealthy():
-            policy = json.dumps({"spec": {"unhealthyPodEvictionPolicy": ALWAYS}}, separators=(",", ":"))
-            return f"kubectl patch pdb {quote(step.name)} -n {quote(step.namespace)} --type merge -p {quote(policy)}"
+            return _patch_command(step, {"unhealthyPodEvictionPolicy": ALWAYS})
         case WithoutBudget():
-            return f"kubectl delete pdb {quote(step.name)} -n {quote(step.namespace)}"
+            return shell_command("kubectl delete pdb {} -n {}", step.name, step.namespace)
         case _:
             assert_never(step)
+
+
+def _patch_command(step: SmallerBudget | EvictUnhealthy, fields: Mapping[str, object]) -> str:
+    return shell_command("kubectl patch pdb {} -n {} --type merge -p {}", step.name, step.namespace, {"spec": fields})
 
 
 # What a drain came to, in lines.
@@ -104,7 +104,6 @@ def several_lines(
     lets_go: Sequence[DrainFix],
     forced: Mapping[str, DrainResult],
     width: int,
-    short: Mapping[str, str],
     most: int | None,
     nodes: int,
     *,
@@ -118,7 +117,7 @@ def several_lines(
 
     def story(one: DrainResult) -> list[Text]:
         its = fixes if len(drained) == 1 else ()
-        lines = drain_lines(one, width, most, short, stranded_story(simulation, one), its)
+        lines = drain_lines(one, width, most, stranded_story(simulation, one), its)
         if one.is_refused and one.node in forced:
             then = forced[one.node]
             lines += paragraph(f"with {_flags(one, then)}: {verdict(then)}", width, first="  ", indent=4)
@@ -138,7 +137,7 @@ def several_lines(
         lines.append(line((f"  {count(len(bad) - nodes, 'more node')} that cannot: -o wide shows all", DIM)))
     lines += [BLANK] if good else []
     for one in good[:nodes]:
-        lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}", width, first="✓ ")
+        lines += paragraph(f"{one.node}: {verdict(one)}", width, first="✓ ")
     if len(good) > nodes:
         lines.append(line((f"  {count(len(good) - nodes, 'more node')} that can: -o wide shows all", DIM)))
     return lines
@@ -155,12 +154,10 @@ def drain_lines(
     drained: DrainResult,
     width: int,
     most: int | None = None,
-    short: Mapping[str, str] = {},
     story: PendingStory | None = None,
     lets_go: Iterable[Text] = (),
 ) -> list[Text]:
-    """The verdict, then who stops it and what `lets_go`, who stays behind, and where the others went. `short` are names
-    of nodes."""
+    """The verdict, then who stops it and what `lets_go`, who stays behind, and where the others went."""
     mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
     lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
     if drained.is_refused:
@@ -187,7 +184,7 @@ def drain_lines(
         lines += paragraph(told, width, first="  ✗ ", indent=4)
         lines += story_fix_lines(story, width)
     moved = [one for one in drained.of(DrainOutcome.EVICTED) if one.node]
-    lines += _moved(moved, width, most, short)
+    lines += _moved(moved, width, most)
     if drained.waves > 1:
         lines += paragraph(f"PDBs allow it in {drained.waves:,} rounds: {_budgets(drained)}", width, first="  ")
     stays = drained.of(DrainOutcome.OF_DAEMON_SET, DrainOutcome.OF_KUBELET)
@@ -199,7 +196,6 @@ def drain_lines(
 def each_lines(
     drained: Sequence[DrainResult],
     width: int,
-    short: Mapping[str, str],
     forced: Mapping[str, DrainResult],
     *,
     wide: bool,
@@ -217,13 +213,13 @@ def each_lines(
         lines += paragraph(told, width, first="  ")
     if wide or len(bad) <= MOST_NODES:
         for one in bad:
-            lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
+            lines += paragraph(f"{one.node}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
     else:
-        lines += _by_cause(bad, width, short)
+        lines += _by_cause(bad, width)
     for one in good if wide else ():
-        lines += paragraph(f"{short.get(one.node, one.node)}: {verdict(one)}", width, first="✓ ")
+        lines += paragraph(f"{one.node}: {verdict(one)}", width, first="✓ ")
     if good and not wide:
-        lines += paragraph(listed((short.get(one.node, one.node) for one in good), 12), width, first="✓ ")
+        lines += paragraph(listed((one.node for one in good), 12), width, first="✓ ")
     return lines
 
 
@@ -233,11 +229,11 @@ def _flags(refused: DrainResult, then: DrainResult) -> str:
     return " ".join([*force, *(["--delete-emptydir-data"] if refused.of(DrainOutcome.NEEDS_EMPTYDIR_FLAG) else [])])
 
 
-def _by_cause(bad: Sequence[DrainResult], width: int, short: Mapping[str, str]) -> list[Text]:
+def _by_cause(bad: Sequence[DrainResult], width: int) -> list[Text]:
     """A line for each cause that nodes share, the most common first."""
     causes: dict[str, list[str]] = {}
     for one in bad:
-        causes.setdefault(_shared(one), []).append(short.get(one.node, one.node))
+        causes.setdefault(_shared(one), []).append(one.node)
     ordered = sorted(causes.items(), key=lambda item: -len(item[1]))
     lines: list[Text] = []
     for cause, names in ordered[:MOST_CAUSES]:
@@ -312,11 +308,11 @@ def _budgets(drained: DrainResult) -> str:
     return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets if number)
 
 
-def _moved(moved: list[DrainedPod], width: int, most: int | None, short: Mapping[str, str]) -> list[Text]:
+def _moved(moved: list[DrainedPod], width: int, most: int | None) -> list[Text]:
     lines = []
     shown = moved if most is None else moved[:most]
     for one in shown:
-        lines += paragraph(f"{one.pod} → {short.get(one.node, one.node)}", width, first="  ")
+        lines += paragraph(f"{one.pod} → {one.node}", width, first="  ")
     if len(moved) > len(shown):
         lines.append(line((f"  {count(len(moved) - len(shown), 'more pod')} on other nodes", DIM)))
     return lines

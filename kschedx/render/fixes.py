@@ -11,22 +11,21 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.node_groups import NodeGroup
-from kschedx.findings.nodes import NodeUnschedulable
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Covered, Explanation
 from kschedx.render.holding import gang_text
-from kschedx.render.terminal import DIM, LABEL, paragraph, text
+from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text
 from kschedx.render.wording import count, listed, visible
-from kschedx.render.words import headline
+from kschedx.render.words.causes import because
 
 if TYPE_CHECKING:
     from kschedx.fixes.pending_pods import PendingStory, SharedFix
     from kschedx.inquiry.fix import Fix
-    from kschedx.snapshot.nodes import NodeTable
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
+_PARTIAL = "partial"
+"""A fix's certainty; `kschedx.fixes` is loaded only for a pod that needs it."""
 
 
 def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
@@ -34,67 +33,46 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
     lines: list[Text] = []
     known = explanation.cycle.all_nodes.cluster.index
     replicas = explanation.replicas
-    for_whom = " for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
+    for_whom = "for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
     fixes = explanation.fixes
     for number, fix in enumerate(fixes, start=1):
         covered = explanation.covered(fix)
         title, for_these = (fix.title, for_whom) if covered is None else (covered.title, _for(covered))
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
         seen = _seen(fix, [name for name in fix.feasible_nodes if name in known], for_these)
-        made = paragraph(f"{title} ({seen})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
+        made = paragraph(
+            SEPARATOR.join(filter(None, (title, seen))), width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2
+        )
         made += command_lines(fix.commands, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
             return [*lines, text(" " * _INDENT + f"{count(left, 'more fix', 'more fixes')}: -o wide", DIM)]
         lines += made
     if explanation.no_fix:
-        lines += paragraph(explanation.no_fix, width, first=f"  {'no fix'.ljust(LABEL)}", indent=_INDENT)
+        lines += labelled("no fix", explanation.no_fix, width)
     if any(fix.apply and not fix.commands for fix in fixes):
         lines.append(text(" " * _INDENT + f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", DIM))
     return lines
 
 
 def _for(covered: Covered | SharedFix) -> str:
-    return f" for all {covered.of:,}" if covered.pods == covered.of else f" for {covered.pods:,} of {covered.of:,}"
+    return f"for all {covered.of:,}" if covered.pods == covered.of else f"for {covered.pods:,} of {covered.of:,}"
 
 
 def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
-    """A node that the title names, or that the fix adds, is not said twice."""
+    """`fits node-1 and 2 more`; without a node that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
-    told = f"{fix.certainty.value}{for_whom}"
-    return f"{told}: fits {listed(nodes, SHOWN_NODES)}" if nodes else told
+    told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
+    told += ["not enough alone"] if fix.certainty == _PARTIAL else []
+    return ", ".join([*told, *([for_whom] if for_whom else [])])
 
 
 def story_reason(story: PendingStory) -> str:
-    """What keeps the pod from the nearest nodes, and what from most of the others, where that is something else; that
-    one is cordoned says least, as it is where it is drained."""
+    """Why the pod stays pending: its commonest causes."""
     group = story.explanation.holding.group
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
         return gang_text(group)
-    cycle = story.explanation.cycle
-    diagnosis = Diagnosis(cycle)
-    stopped = [one for stop in diagnosis.stops for one in stop.status.findings]
-    if stopped:
-        return headline(stopped[0])
-    groups = [one for one in diagnosis.groups if one.exemplar.findings]
-    open_ones = [
-        one for one in groups if not any(isinstance(found, NodeUnschedulable) for found in one.exemplar.findings)
-    ]
-    if not open_ones:
-        return headline(groups[0].exemplar.findings[0]) if groups else ""
-    nearest = open_ones[0]
-    told = headline(nearest.exemplar.findings[0])
-    others = [(one, headline(one.exemplar.findings[0])) for one in open_ones[1:]]
-    most, why = max(
-        ((one, why) for one, why in others if why != told), key=lambda each: each[0].count, default=(None, "")
-    )
-    if most is None or cycle.nodes is None:
-        return told
-    return f"{told} ({_where(nearest, cycle.nodes)}); {why} ({_where(most, cycle.nodes)})"
-
-
-def _where(group: NodeGroup, nodes: NodeTable) -> str:
-    return nodes.name(group.rows[0]) if group.count == 1 else count(group.count, "node")
+    return "; ".join(because(Diagnosis(story.explanation.cycle), 2))
 
 
 def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> list[Text]:
@@ -108,11 +86,10 @@ def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> 
 
 
 def mended_text(mended: SharedFix) -> str:
-    """`add 3 nodes like node-1 (verified for all 12)`."""
-    told = mended.fix.certainty.value
-    if mended.pods and mended.of > 1:
-        told += _for(mended)
-    return f"{mended.title} ({told})"
+    """`add 3 nodes like node-1 · for all 12`."""
+    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL else []
+    parts += [_for(mended)] if mended.pods and mended.of > 1 else []
+    return SEPARATOR.join((mended.title, *parts))
 
 
 def command_lines(commands: Iterable[str], width: int) -> list[Text]:
@@ -123,7 +100,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
     if any(cell_len(row) > room or visible(row) != row for rows in broken for row in rows):
         return []
     marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in broken)
-    return [text(f"{' ' * _INDENT}{mark} {row}", DIM) for mark, row in marks]
+    return [text(f"{' ' * _INDENT}{mark} {row}", DIM, exact=True) for mark, row in marks]
 
 
 _SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")

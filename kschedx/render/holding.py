@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 from rich.text import Text
@@ -22,6 +22,8 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kueue.amounts import displayed
+from kschedx.kueue.verdict import Verdict
 from kschedx.render.terminal import fact_lines
 from kschedx.render.wording import Fact, count, listed
 
@@ -41,8 +43,8 @@ def gang_text(group: GangStatus) -> str:
     """The outcome's words about a pod that fits alone, in a group that lacks room."""
     found = group.placed + (group.together or 0)
     return (
-        f"fits by itself, and gets no node: its group {group.name} finds room for {found:,} of the {group.min_count:,} "
-        "pods that it needs at once"
+        f"is unschedulable: it fits alone, but its group {group.name} has room for {found:,} of {group.min_count:,} "
+        "pods at once"
     )
 
 
@@ -66,24 +68,24 @@ def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
     where = f"queue {kueue.queue}" if kueue.queue else "no queue"
     match kueue.state:
         case WorkloadState.NO_WORKLOAD:
-            held = f"is held by Kueue ({where}; no Workload of it is in this snapshot)"
+            held = f"is gated by Kueue ({where}; its Workload is not in this snapshot)"
         case WorkloadState.NO_QUEUE:
             lacking = f"ClusterQueue {kueue.cluster_queue}" if kueue.cluster_queue else f"LocalQueue {kueue.queue}"
-            held = f"is held by Kueue: there is no {lacking}"
+            held = f"is gated by Kueue: {lacking} does not exist"
         case WorkloadState.STOPPED:
-            held = f"is held by Kueue: {where} takes nothing in, or the Workload is not active"
+            held = f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case WorkloadState.WAITING:
             held = f"waits for quota in Kueue ({where}{_place(kueue)})"
         case WorkloadState.CHECKING:
-            held = f"has its quota in Kueue ({where}), and waits for {_checks(kueue)}"
+            held = f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
         case WorkloadState.ADMITTED:
-            held = "is admitted by Kueue, and its gate is still there: Kueue takes it away, and has not"
+            held = "is admitted by Kueue, but Kueue has not removed its gate"
         case WorkloadState.FINISHED:
-            held = "is held by Kueue, and its Workload has finished: it stays gated"
+            held = "stays gated by Kueue: its Workload has finished"
         case _:
             assert_never(kueue.state)
     others = [gate.name for gate in gates]
-    besides = f", and by the gate{'s' if len(others) > 1 else ''} {listed(others, SHOWN)}" if others else ""
+    besides = f", and has the gate{'s' if len(others) > 1 else ''} {listed(others, SHOWN)}" if others else ""
     return f"{key} {held}{besides}{_even_then(kueue)}"
 
 
@@ -104,11 +106,11 @@ def _checks(kueue: Kueue) -> str:
 
 def _even_then(kueue: Kueue) -> str:
     if kueue.fits_nowhere:
-        return "; even admitted it would fit no node"
+        return "; once admitted it fits no node"
     if not kueue.fits:
         return ""
     nodes = {node for fit in kueue.fits for node in fit.feasible}
-    return f"; admitted, it would fit {count(len(nodes), 'node')}"
+    return f"; once admitted it fits {count(len(nodes), 'node')}"
 
 
 def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
@@ -118,11 +120,11 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
     if parts:
         yield Fact(label="kueue", items=(*parts, f"priority {kueue.priority:,}"))
     if kueue.circle:
-        yield Fact(label="cohorts", items=("they are above each other in a circle: Kueue admits nothing below them",))
+        yield Fact(label="cohorts", items=("they form a cycle: Kueue admits nothing below them",))
     if kueue.cluster:
         yield Fact(label="runs in", items=(f"the cluster {kueue.cluster}, where MultiKueue sent it",))
     for said in (*kueue.said, *kueue.checks):
-        yield Fact(label="says", items=(_said(said),))
+        yield Fact(label="status", items=(_said(said),))
     flavors = [quota.flavor for quota in kueue.quotas]
     ordered = sorted(kueue.quotas, key=lambda quota: (flavors.index(quota.flavor), not quota.short))
     short = [quota for quota in ordered if quota.short]
@@ -136,21 +138,62 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
             yield Fact(label="used by", items=tuple(used[:SHOWN]), rest=rest)
+    yield from _decision(kueue)
     if kueue.is_by_usage and kueue.waiting:
-        turn = f"{kueue.waiting:,} wait there; the LocalQueue that used the least comes first, then priority and age"
+        turn = f"{kueue.waiting:,} wait; order: LocalQueue with the least usage, then priority, then age"
         yield Fact(label="turn", items=(turn,))
     if kueue.weighted_share is not None and kueue.cohort:
-        share = f"share {kueue.weighted_share:,} by weight {kueue.fair_weight}; the least of the cohort comes first"
+        share = (
+            f"share {kueue.weighted_share:,} with weight {kueue.fair_weight}; the lowest share in the cohort is first"
+        )
         yield Fact(label="fair", items=(share,))
     if kueue.state is WorkloadState.WAITING and (taking := _taking(kueue)):
         yield Fact(label="preempts", items=taking)
     if kueue.requeue_at:
-        yield Fact(label="again", items=(f"it is put back into its queue at {kueue.requeue_at}",))
+        yield Fact(label="requeued", items=(f"at {kueue.requeue_at}",))
     if kueue.ahead:
         more = len(kueue.ahead) - SHOWN
         yield Fact(label="ahead", items=(*kueue.ahead[:SHOWN], *([f"{more:,} more"] if more > 0 else [])))
+    if kueue.verdict is not None:
+        yield from remedy_facts(kueue.verdict)
     for fit in kueue.fits:
         yield Fact(label="admitted", items=(_fit(fit),))
+
+
+_NO_FLAVOR = "couldn't assign flavors to pod set"
+
+
+def _decision(kueue: Kueue) -> Iterator[Fact]:
+    """What Kueue's own rules come to, and what would change it."""
+    verdict = kueue.verdict
+    if verdict is None:
+        return
+    yield from decision_facts(verdict, [said.message for said in kueue.said])
+
+
+def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
+    """`known`: messages that are on the screen already."""
+    message = verdict.head.message if verdict.head is not None else verdict.blocked
+    is_known = any(message == one or {message[:15], one[:15]} == {_NO_FLAVOR[:15]} for one in known)
+    if verdict.has_quota_now:
+        yield Fact(label="decision", items=("Kueue admits it as the cluster stands",))
+    elif message and not is_known:
+        yield Fact(label="decision", items=(message,))
+    if verdict.equal_to:
+        yield Fact(label="", items=(f"decided for {verdict.equal_to}, which is equal",))
+    for fr, amount in verdict.unseen:
+        told = f"{displayed(fr.resource, amount)} {fr.resource} in {fr.flavor}"
+        yield Fact(label="note", items=(f"{told} reserved by Workloads that are not in the snapshot",))
+    if verdict.victims:
+        names = [f"{one.workload} ({one.reason})" for one in verdict.victims]
+        rest = tuple(f"{len(names) - number:,} others" for number in range(len(names)))
+        yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
+
+
+def remedy_facts(verdict: Verdict) -> Iterator[Fact]:
+    for number, remedy in enumerate(verdict.remedies, start=1):
+        preempts = f" (preempts {listed(list(remedy.victims), SHOWN)})" if remedy.victims else ""
+        yield Fact(label="to admit" if number == 1 else "      or", items=(f"{remedy.title}{preempts}",), whole=True)
 
 
 def _taking(kueue: Kueue) -> tuple[str, ...]:
@@ -172,8 +215,8 @@ _STANDS = {
     WorkloadState.NO_WORKLOAD: "",
     WorkloadState.NO_QUEUE: "has no queue",
     WorkloadState.STOPPED: "is stopped",
-    WorkloadState.WAITING: "waits",
-    WorkloadState.CHECKING: "has its quota",
+    WorkloadState.WAITING: "is pending",
+    WorkloadState.CHECKING: "has quota reserved",
     WorkloadState.ADMITTED: "is admitted",
     WorkloadState.FINISHED: "has finished",
 }
@@ -192,15 +235,15 @@ def _quota(quota: FlavorQuota) -> str:
         return format_quantity(amount, unit)
 
     told = (
-        f"{quota.resource} in {quota.flavor}: asks {shown(quota.asked)}, {shown(quota.free)} free = "
+        f"{quota.resource} in {quota.flavor}: requests {shown(quota.asked)}, {shown(quota.free)} free = "
         f"{shown(quota.nominal)} nominal - {shown(min(quota.used, quota.nominal))} used"
     )
     if quota.borrowed:
-        told += f", {shown(quota.borrowed)} borrowed beyond that"
+        told += f", {shown(quota.borrowed)} borrowed"
     if quota.lent:
-        told += f", {shown(quota.lent)} of it lent to others of the cohort"
+        told += f", {shown(quota.lent)} lent to the cohort"
     elif quota.pools:
-        told += f"; to borrow in the cohort {shown(quota.to_borrow)}"
+        told += f"; {shown(quota.to_borrow)} can be borrowed in the cohort"
         if quota.borrowing_limit is not None:
             told += f" (limit {shown(quota.borrowing_limit)})"
     return f"{told}; short by {shown(quota.short)}" if quota.short else told
@@ -209,20 +252,20 @@ def _quota(quota: FlavorQuota) -> str:
 def _fit(fit: FlavorFit) -> str:
     if not fit.exists:
         return f"with flavor {fit.flavor}, which does not exist"
-    by = f", of which Kueue picks by topology {fit.topology}" if fit.topology else ""
+    by = f", selected by topology {fit.topology}" if fit.topology else ""
     of = f"with flavor {fit.flavor} ({count(fit.nodes, 'node')}{by})"
     if fit.refused:
-        return f"{of}: Kueue does not give it to this pod, {fit.refused}"
+        return f"{of}: not for this pod, {fit.refused}"
     if fit.feasible:
         return f"{of}: fits {listed(list(fit.feasible), SHOWN)}"
-    return f"{of}: fits none, {', '.join(fit.reasons)}" if fit.reasons else f"{of}: fits none"
+    return f"{of}: fits no node, {', '.join(fit.reasons)}" if fit.reasons else f"{of}: fits no node"
 
 
 # --- others
 
 
 def _gate(gate: Gate) -> Fact:
-    return Fact(label="gate", items=(f"{gate.name} is {gate.owner}'s: {gate.look_at}",))
+    return Fact(label="gate", items=(f"{gate.name} belongs to {gate.owner}: {gate.look_at}",))
 
 
 def _of_another(scheduler: OtherScheduler, key: str) -> str:
@@ -235,12 +278,12 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         parts = [f"{scheduler.group} {scheduler.phase}".rstrip() or f"task group {scheduler.task_group}"]
         least = f", needs {scheduler.min_member:,}" if scheduler.min_member is not None else ""
         if scheduler.members:
-            parts.append(f"{scheduler.running:,} of {count(scheduler.members, 'pod')} have a node{least}")
+            parts.append(f"{scheduler.running:,} of {count(scheduler.members, 'pod')} assigned{least}")
         yield Fact(label="group", items=tuple(parts))
     if scheduler.application:
         yield Fact(label="app", items=(scheduler.application,))
     for said in scheduler.said:
-        yield Fact(label="says", items=(_said(said),))
+        yield Fact(label="status", items=(_said(said),))
     if scheduler.queue:
         yield _queue("queue", scheduler.queue, scheduler.queue_state, scheduler.queue_shares, scheduler.title)
     for queue in scheduler.queues_above:
@@ -249,12 +292,14 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
     for room in scheduler.rooms:
         where = f" on {room.node}" if room.node else ""
         wrong = (_said(said) for said in room.said)
-        yield Fact(label="room", items=(f"Reservation {room.name} is {room.phase or 'not seen yet'}{where}", *wrong))
+        yield Fact(
+            label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
+        )
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
-        yield Fact(label="view", items=("what kube-scheduler would say: --profile default-scheduler",))
+        yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))
     else:
-        yield Fact(label="view", items=("kube-scheduler's, which never sees this pod",))
+        yield Fact(label="note", items=("this is kube-scheduler's answer; it does not schedule this pod",))
 
 
 def _queue(label: str, name: str, state: str, shares: Sequence[QueueShare], title: str) -> Fact:
@@ -276,41 +321,39 @@ def _share(share: QueueShare, title: str) -> str:
         return f"{share.resource} at most {most}"
     told = f"{share.resource} {shown(share.allocated)}{f' of {most}' if most else ''} allocated"
     beside = [f"{_SURE.get(title, 'deserved')} {shown(share.deserved)}"] if share.deserved is not None else []
-    beside += [f"asked {shown(share.requested)}"] if share.requested is not None else []
+    beside += [f"requested {shown(share.requested)}"] if share.requested is not None else []
     return f"{told} ({', '.join(beside)})" if beside else told
 
 
 def _group(group: GangStatus) -> Iterator[Fact]:
-    told = (
-        f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} have a node, all or none of {group.min_count:,}"
-    )
-    room = () if group.together is None else (f"room for {group.together:,} more together",)
+    told = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned, needs {group.min_count:,} at once"
+    room = () if group.together is None else (f"room for {group.together:,} more at once",)
     yield Fact(label="group", items=(told, *room))
     if not group.is_heeded:
-        gates = "the feature gates GenericWorkload and, up to 1.36, GangScheduling"
-        yield Fact(label="", items=(f"not heeded without {gates}: each pod goes by itself",))
+        gates = "GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
+        yield Fact(label="", items=(f"ignored unless these gates are on: {gates}; each pod is scheduled alone",))
     # who lacks something comes first
     shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
     for member in shown[:MOST_MEMBERS]:
         yield Fact(label="", items=(f"{member.pod} {_member(member, is_tried=group.together is not None)}",))
     left = len(group.waiting) + group.more - MOST_MEMBERS
     if left > 0:
-        yield Fact(label="", items=(f"{left:,} more wait",))
+        yield Fact(label="", items=(f"{left:,} more pending",))
     if group.has_ties and group.lacks_room:
-        yield Fact(label="", items=("nodes tied on the way: with the first of them as with the last there is no room",))
+        yield Fact(label="", items=("nodes tied; the gang fits with neither choice tried",))
     if group.may_evict_as_a_whole:
-        told = "together there is no room; whether kube-scheduler evicts pods for the group as a whole is not known"
-        yield Fact(label="", items=(told, "its gate WorkloadAwarePreemption is on"))
+        told = "preemption for the group as a whole is not evaluated"
+        yield Fact(label="", items=(told, "the gate WorkloadAwarePreemption is on"))
     if group.is_by_draw:
-        yield Fact(label="", items=("that is by one draw among nodes that tie: by another there is no room",))
+        yield Fact(label="", items=("nodes tied; with another random choice the gang does not fit",))
 
 
 def _member(member: GangMember, *, is_tried: bool) -> str:
     if member.gates:
-        return f"is held back by {listed(list(member.gates), SHOWN)}"
+        return f"is gated by {listed(list(member.gates), SHOWN)}"
     if member.node:
         return f"→ {member.node}" + (f", evicting {count(member.evicts, 'pod')}" if member.evicts else "")
-    alone = f"fits {count(member.feasible, 'node')} by itself" if member.feasible else "fits no node"
+    alone = f"fits {count(member.feasible, 'node')} alone" if member.feasible else "fits no node"
     if is_tried and member.feasible:
-        alone = f"{alone}, none beside the others"
+        alone = f"{alone}, no node with the rest of its group"
     return f"{alone}: {', '.join(member.reasons)}" if member.reasons else alone

@@ -43,7 +43,7 @@ def karpenter_block(explanation: Explanation, width: int, limit: int | None = MO
     lines += _event(explanation, found, width)
     for number, remedy in enumerate(explanation.provisioning_remedies):
         types = listed(remedy.types, MOST_NAMES)
-        told = f"{pool_remedy_title(remedy.step)} (verified: adds a node of {remedy.pool}, {types})"
+        told = f"{pool_remedy_title(remedy.step)} · adds a node of {remedy.pool}, {types}"
         lines += labelled("" if number else "fix", told, width, further=2)
     rules = f"rules of Karpenter {FOLLOWS} · " if limit is None else ""
     return [*lines, *labelled("by", rules + karpenter_basis(karpenter), width)]
@@ -95,14 +95,14 @@ def _event(explanation: Explanation, found: PodProvisioning, width: int) -> list
     if said is None:
         return lines
     if found.event and is_same_karpenter_event(said.message, found.event):
-        return [*lines, *labelled("", "Karpenter said the same", width)]
+        return [*lines, *labelled("", "the recorded event is the same", width)]
     another = "  (another moment, or other types and settings)" if found.event else ""
     return [*lines, *labelled("said", f"{said.message}{another}", width)]
 
 
 # A catalogue of instance types on a screen.
 
-_HEAD = ("NAME", "CAPACITY", "FOR PODS", "OFFERED IN")
+_HEAD = ("NAME", "CAPACITY", "ALLOCATABLE", "OFFERED IN")
 
 
 def print_catalogue(catalogue: InstanceTypes) -> None:
@@ -119,5 +119,5 @@ def _row(one: WrittenType) -> tuple[str, str, str, str]:
     capacity = amounts_of(one.capacity)
     left = subtracted(capacity, amounts_of(one.overhead))
     zones = sorted({offering.zone for offering in one.offerings if offering.available})
-    where = count(len(zones), "zone") if one.offerings else "wherever its pool can be"
+    where = count(len(zones), "zone") if one.offerings else "every zone of its NodePool"
     return one.name, resources_text(capacity), resources_text(left), where

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from shlex import quote
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +11,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError
 from kschedx.fixes import Change
 from kschedx.fixes.changes import PatchError, apply_patch
-from kschedx.kube.escaping import json_escaped, yaml_escaped
+from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
 
 
 def to_json(document: Mapping[str, object]) -> str:
@@ -167,12 +165,12 @@ def _written(change: Change, manifest: Manifest) -> str:
     target = change.target
     named = f"{target.kind} {target.name}"
     if change.delete:
-        return f"# leave {named} out of the manifests"
+        return shell_comment(f"leave {named} out of the manifests")
     changed = _as_patched(change, lambda _: manifest) if change.create is None else change.create
     metadata = changed.get("metadata")
     is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
     verb = "apply --server-side" if is_named else "create"
-    why = f"# {named}: the cluster does not have it as it is written, so that there is nothing to patch"
+    why = shell_comment(f"{named}: the cluster does not have it as it is written, so that there is nothing to patch")
     return f"{why}\nkubectl {verb} {_here(sendable_manifest(changed))}"
 
 
@@ -186,36 +184,38 @@ def _follows(change: Change) -> str:
     if target.kind != "Node":
         named = f"{target.kind} {'/'.join(filter(None, (target.namespace, target.name)))}"
         if target.kind == "PersistentVolume" and change.create is None:
-            return f"# {change.by} makes {named} available by itself"
+            return shell_comment(f"{change.by} makes {named} available by itself")
         if target.kind == "PersistentVolume":
-            return f"# {change.by} has to make a volume: the events of the claim say why it has not"
+            return shell_comment(f"{change.by} has to create a volume; the events of the claim show why it has not")
         if target.kind == "PersistentVolumeClaim":
-            return f"# {named} is bound to it then"
-        return f"# {change.by} {'deletes' if change.delete else 'gives up'} {named} by itself"
+            return shell_comment(f"{named} is bound to it then")
+        return shell_comment(f"{change.by} {'deletes' if change.delete else 'gives up'} {named} by itself")
     if any(one["path"] == "/spec/taints" for one in change.patch):
-        return f"# {change.by} takes the taints off node {target.name} once it is well"
+        return shell_comment(f"{change.by} takes the taints off node {target.name} once it is well")
     amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
-    return f"# {target.name} has to offer {amounts}".replace("~1", "/")
+    return shell_comment(f"{target.name} has to offer {amounts}".replace("~1", "/"))
 
 
 def _command(change: Change) -> str:
     target = change.target
-    where = f" -n {quote(target.namespace)}" if target.namespace else ""
-    name = f"{_resource(change)} {quote(target.name)}{where}"
+    group, slash, _ = target.api_version.rpartition("/")
+    name = f"{{}}{'.{}' if slash else ''} {{}}{' -n {}' if target.namespace else ''}"
+    data = (target.kind.lower(), *((group,) if slash else ()), target.name, *filter(None, (target.namespace,)))
     if change.delete:
-        return f"kubectl delete {name}"
+        return shell_command(f"kubectl delete {name}", *data)
     if change.create is not None and (maker := _made_elsewhere(change.create)):
         is_node = change.target.kind == "Node"  # what it offers is in its status, and nobody sends a comment
         lines = to_yaml(change.create if is_node else sendable_manifest(change.create)).splitlines()
         return "\n".join([f"# {maker}", *(f"#   {one}" for one in lines)])
     if change.create is not None:
         return f"kubectl apply --server-side {_here(sendable_manifest(change.create))}"
-    patch = quote(json.dumps(list(change.patch)))
+    patch = list(change.patch)
     if target.kind in _MADE_AGAIN:
-        local = f"kubectl patch --local -f - --type=json --patch={patch} -o json"
-        return f"{_MADE_AGAIN[target.kind]}kubectl get {name} -o json | {local} | kubectl replace --force -f -"
+        local = "kubectl patch --local -f - --type=json --patch={} -o json"
+        template = f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
+        return f"{_MADE_AGAIN[target.kind]}{shell_command(template, *data, patch)}"
     comment = "# for the Jobs to come: one that is there keeps its template\n" if target.kind == "CronJob" else ""
-    return f"{comment}kubectl patch {name} --type=json --patch={patch}"
+    return f"{comment}{shell_command(f'kubectl patch {name} --type=json --patch={{}}', *data, patch)}"
 
 
 def _made_elsewhere(manifest: Manifest) -> str:
@@ -226,7 +226,7 @@ def _made_elsewhere(manifest: Manifest) -> str:
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
         return "a volume like this, with where it is kept (csi, nfs, local, ...):"
     if str(manifest.get("provisioner")).startswith("<"):
-        return "a class like this, with the name of what makes its volumes:"
+        return "a class like this, with the name of its provisioner:"
     return ""
 
 
@@ -236,12 +236,6 @@ def sendable_manifest(manifest: Manifest) -> Manifest:
     own = metadata if isinstance(metadata, Mapping) else {}
     kept = {key: value for key, value in own.items() if key not in _GIVEN}
     return {key: value for key, value in {**manifest, "metadata": kept}.items() if key != "status"}
-
-
-def _resource(change: Change) -> str:
-    """`deployment.apps`, `pod`: no other group's kind of that name."""
-    group, slash, _ = change.target.api_version.rpartition("/")
-    return change.target.kind.lower() + (f".{group}" if slash else "")
 
 
 def patched_manifests(changes: Sequence[Change], find: Find) -> str:

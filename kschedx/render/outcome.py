@@ -8,19 +8,18 @@ from typing import assert_never
 from rich.text import Text
 
 from kschedx.explain.cycle_notes import bound_by_hand
-from kschedx.explain.diagnosis import Cause, Diagnosis, OfferedNowhere, UnwellNodes
+from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Replicas
 from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.scores import decision
-from kschedx.render.terminal import BAD, BOLD, DIM, GOOD, OPEN, fact_lines, line, paragraph
-from kschedx.render.wording import Fact, count, listed, short_names
-from kschedx.render.words.constraints import unwell_nodes_text
+from kschedx.render.terminal import BAD, BOLD, DIM, GOOD, OPEN, SEPARATOR, fact_lines, labelled, line, paragraph
+from kschedx.render.wording import Fact, count, listed
+from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
-from kschedx.render.words.resources import offered_nowhere
 
 SHOWN_REASONS = 6
 
@@ -32,9 +31,8 @@ def replicas_block(replicas: Replicas, width: int) -> list[Text]:
         mark, style = "? ", BOLD
     lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     nodes = Counter(replicas.placed.values()).most_common()
-    short = short_names([name for name, _ in nodes])
     if len(nodes) > 2:
-        nodes = [(short.get(name, name), number) for name, number in nodes]
+        nodes = [(name, number) for name, number in nodes]
     told = [name if number == 1 else f"{name} ×{number:,}" for name, number in nodes]
     if replicas.refusal:
         lines += fact_lines(Fact(label="refused", items=(replicas.refusal,)), width)
@@ -55,22 +53,22 @@ def replicas_sentence(replicas: Replicas) -> str:
     asked, placed = replicas.asked, len(replicas.placed)
     if not asked:
         return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
-    which = f"the {asked:,} replicas that it lacks" if replicas.running else f"{asked:,} replicas"
+    which = f"{asked:,} missing replicas" if replicas.running else f"{asked:,} replicas"
     if replicas.fits:
         every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
-        told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be placed"
+        told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
         told += f"; {replicas.undecided}" if replicas.undecided else ""
     elif not placed:
-        told = f"none of {which} can be placed"
+        told = f"none of {which} can be scheduled"
     elif replicas.pending:
-        told = f"{placed:,} of {which} can be placed, {len(replicas.pending):,} cannot"
+        told = f"{placed:,} of {which} can be scheduled, {len(replicas.pending):,} stay pending"
     else:
-        told = f"{placed:,} of {which} can be placed"
+        told = f"{placed:,} of {which} can be scheduled"
     if replicas.refused:
         told += f", {len(replicas.refused):,} are refused by the API server"
     if replicas.replaced:
         before = f"{count(replicas.replaced, 'pod')} of the previous template"
-        told += f", in place of {before}" if replicas.fits else f", and the rollout stalls: it replaces {before}"
+        told += f", replacing {before}" if replicas.fits else f"; the rollout stalls, {before} still to replace"
     return f"{replicas.workload}: {told}"
 
 
@@ -79,16 +77,16 @@ def _of_kubelet(replicas: Replicas) -> str:
     taken, asked = len(replicas.placed), replicas.asked
     kubelet = f"the kubelet of {replicas.kubelet}"
     if replicas.fits:
-        return f"nothing that is sure makes {kubelet} refuse any of {asked:,} replicas"
+        return f"{kubelet} can run all {asked:,} replicas, as far as requests, ports, and affinity tell"
     if not taken:
-        return f"{kubelet} refuses all {asked:,} replicas"
-    return f"{kubelet} takes {taken:,} of {asked:,} replicas, and refuses {len(replicas.pending):,}"
+        return f"{kubelet} rejects all {asked:,} replicas"
+    return f"{kubelet} runs {taken:,} of {asked:,} replicas and rejects {len(replicas.pending):,}"
 
 
 def _again(replicas: Replicas) -> str:
     is_job = replicas.workload.split("/")[1] in ("job", "cj", "cronjob")
-    long = "until the Job's backoffLimit" if is_job else "again and again"
-    return f"what the kubelet refuses stays as a Failed pod, and another is made in its place, {long}"
+    long = "until the Job's backoffLimit" if is_job else "repeatedly"
+    return f"each rejected pod stays as Failed, and its controller creates another {long}"
 
 
 # The outcome in a line, and kube-scheduler's own words.
@@ -99,8 +97,12 @@ SHOWN_NODES = 4
 def outcome_block(
     diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
 ) -> list[Text]:
-    """The answer, then the event's text."""
-    return [*headline_block(diagnosis, ranking, width, holding), *message_block(diagnosis, width, holding)]
+    """The answer, its causes, and the event's text."""
+    return [
+        *headline_block(diagnosis, ranking, width, holding),
+        *because_block(diagnosis, width),
+        *message_block(diagnosis, width, holding),
+    ]
 
 
 def headline_block(
@@ -125,10 +127,16 @@ def headline_block(
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
         lines += paragraph(could_prefer(cycle.unheard), width, first="  ")
     if commands := how_to_complete(cycle.unheard):
-        whatever = "to decide, complete the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle)
+        whatever = "to decide, add to the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle)
         lines += paragraph(whatever, width, first="  ")
         lines += [line(f"    {command}") for command in commands]
     return lines
+
+
+def because_block(diagnosis: Diagnosis, width: int) -> list[Text]:
+    """Why no node fits; nothing where one does."""
+    causes = () if diagnosis.feasible else because(diagnosis)
+    return labelled("because", SEPARATOR.join(causes), width) if causes else []
 
 
 def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> list[Text]:
@@ -138,7 +146,7 @@ def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> 
     message = "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
     if _lacks_room(cycle, holding) and holding is not None and holding.group is not None:
         message = holding.group.message
-    return paragraph(f"kube-scheduler: {message}", width, first="  ", style=DIM) if message else []
+    return labelled("event", message, width, style=DIM, exact=True) if message else []
 
 
 def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | None = None) -> str:
@@ -148,9 +156,9 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
     taken = cycle.outcome is Outcome.GATED or any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard)
     if holding is not None and taken and (told := holder_text(holding, key)):
         is_open = cycle.outcome is Outcome.GATED and holding.kueue is not None and not holding.kueue.fits
-        return f"{told}; without that {_then(diagnosis, ranking)}" if is_open else told
+        return f"{told}; once admitted {then_text(diagnosis, ranking)}" if is_open else told
     if holding is not None and holding.scheduler is not None:
-        key = f"in kube-scheduler's view, which nobody asks for ({holding.scheduler.title} decides), {key}"
+        key = f"if kube-scheduler decided instead of {holding.scheduler.title}, {key}"
     if (bound := bound_by_hand(cycle)) is not None:
         return f"{key}: {bound_by_hand_text(bound)}"
     match cycle.outcome:
@@ -159,19 +167,19 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
                 return f"{key} {gang_text(holding.group)}"
             return f"{key} {_goes(cycle, ranking)}"
         case Outcome.UNSCHEDULABLE:
-            return f"{key} cannot be scheduled: {_why_not(diagnosis)}"
+            return f"{key} is unschedulable: {_why_not(diagnosis)}"
         case Outcome.GATED:
             gates = [gate.name for gate in cycle.pod.spec.scheduling_gates]
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
-                return f"{key} is not in the queue, {_held(diagnosis)}; without that {_then(diagnosis, ranking)}"
+                return f"{key} is not in the queue, {_held(diagnosis)}; otherwise {then_text(diagnosis, ranking)}"
             held = f"held back by scheduling {noun} {listed(gates, SHOWN_NODES)}"
-            return f"{key} is gated, {held}; without that {_then(diagnosis, ranking)}"
+            return f"{key} is gated, {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             told = f"{key} is undecided: {could_reject(cycle.unheard)}"
             return f"{told}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else told
         case Outcome.ERROR:
-            return f"{key}: kube-scheduler fails with an internal error, so there is no decision"
+            return f"{key}: kube-scheduler fails with an internal error and makes no decision"
         case _:
             assert_never(cycle.outcome)
 
@@ -185,13 +193,13 @@ def _lacks_room(cycle: Cycle, holding: Holding | None) -> bool:
 def _whatever_else(cycle: Cycle) -> str:
     """A dump lacks something, and the pod is rejected all the same."""
     lacking = [one for one in cycle.unheard if one.kind is UnevaluatedKind.OBJECTS]
-    return f"{'; '.join(map(not_in_the_dump, lacking))}; whatever it says, no node fits. To know all reasons:"
+    return f"{'; '.join(map(not_in_the_dump, lacking))}; no node fits either way. To see all reasons:"
 
 
-def _then(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
-    """What becomes of a gated pod once its gates are lifted."""
+def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
+    """What would become of a pod that is held back."""
     cycle = diagnosis.cycle
-    return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it cannot be scheduled: {_why_not(diagnosis)}"
+    return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it is unschedulable: {_why_not(diagnosis)}"
 
 
 def _held(diagnosis: Diagnosis) -> str:
@@ -201,18 +209,19 @@ def _held(diagnosis: Diagnosis) -> str:
 def _goes(cycle: Cycle, ranking: Ranking | None) -> str:
     names = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
     if cycle.nominated is not None:
-        return f"goes to {names[0]}, the node it is nominated for: no other is looked at while it fits there"
+        return f"would be assigned to {names[0]}, its nominated node; kube-scheduler tries no other while it fits there"
     if len(names) > 1:
         tied = listed(names, SHOWN_NODES)
-        return f"goes to one of {count(len(names), 'node')} that share the highest total, at random: {tied}"
+        return f"would be assigned to one of {count(len(names), 'node')} with the same score, at random: {tied}"
     only = ", the only node that fits" if ranking is None or ranking.count == 1 else ""
-    return f"goes to {names[0]}{only}"
+    return f"would be assigned to {names[0]}{only}"
 
 
 def _margin(ranking: Ranking) -> str:
     assert ranking.runner_up is not None
-    winner = "they are" if ranking.winners > 1 else f"total {ranking.nodes[0].total:,},"
-    return f"{winner} {ranking.margin:,} ahead of {ranking.runner_up.name}: {decision(ranking)}"
+    winner = "they lead" if ranking.winners > 1 else f"total {ranking.nodes[0].total:,} leads"
+    points = count(ranking.margin or 0, "point")
+    return f"{winner} {ranking.runner_up.name} by {points}: {decision(ranking)}"
 
 
 def _why_not(diagnosis: Diagnosis) -> str:
@@ -220,23 +229,11 @@ def _why_not(diagnosis: Diagnosis) -> str:
     if not diagnosis.total:
         return "the cluster has no nodes"
     if cycle.nodes is None:
-        return f"rejected before any of {count(diagnosis.total, 'node')} was evaluated"
+        return f"rejected before kube-scheduler evaluates any of {count(diagnosis.total, 'node')}"
     fit = f"0 of {count(diagnosis.total, 'node')} {'fits' if diagnosis.total == 1 else 'fit'}"
     result = cycle.post_filter
     if result is None or not result.candidates:
-        return f"{fit}{_cause(diagnosis.cause)}"
+        return fit
     names = [cycle.all_nodes.cluster.names[row] for row in result.best]
     where = names[0] if len(names) == 1 else f"one of {listed(names, 3)}"
-    return f"{fit} as it is; preemption would make room on {where}"
-
-
-def _cause(found: Cause | None) -> str:
-    match found:
-        case None:
-            return ""
-        case UnwellNodes():
-            return f"; {unwell_nodes_text(found)}"
-        case OfferedNowhere():
-            return f"; {offered_nowhere(found)}"
-        case _:
-            assert_never(found)
+    return f"{fit}; preemption makes room on {where}"

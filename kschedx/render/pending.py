@@ -13,9 +13,10 @@ from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, counts, groups
 from kschedx.findings import Finding
 from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render import terminal
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens
 from kschedx.render.wording import count, listed
 from kschedx.render.words import describe
 
@@ -42,6 +43,11 @@ def print_pending(
     terminal.write(lines, out)
 
 
+def _nodes_of(answers: Sequence[PodAnswer]) -> Sequence[str]:
+    return sorted({name for answer in answers for name in answer.nodes})
+
+
+@shortens(_nodes_of)
 def pending_lines(
     answers: Sequence[PodAnswer],
     fix_of: Callable[[CauseGroup], str],
@@ -83,7 +89,7 @@ def pending_lines(
     for note in notes:
         lines += [BLANK, *paragraph(note, width, style=DIM)]
     if competing and sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1:
-        text = "each was looked at alone: what one would take from the others is not counted"
+        text = "each pod is evaluated alone, as if the others were not pending"
         lines += [BLANK, *paragraph(text, width, style=DIM)]
     return lines
 
@@ -96,19 +102,20 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
             case Outcome.SCHEDULED:
                 parts.append((number, "can be scheduled"))
             case Outcome.UNSCHEDULABLE:
-                parts.append((number, "cannot"))
+                parts.append((number, "unschedulable"))
             case Outcome.GATED:
-                parts.append((number, "held back by gates"))
+                parts.append((number, "gated"))
             case Outcome.ERROR:
-                parts.append((number, "end in an internal error of kube-scheduler"))
+                parts.append((number, "fail with an internal error of kube-scheduler"))
             case None | Outcome.UNDECIDED:
-                parts.append((number, "cannot be decided"))
+                parts.append((number, "undecided"))
             case _:
                 assert_never(outcome)
     pods = count(len(answers), "pod")
     if len(parts) == 1:
         told = parts[0][1]
-        return f"{pods} {told} be scheduled" if told == "cannot" else f"{pods} {told}"
+        verb = "" if told.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
+        return f"{pods} {verb}{told}"
     return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
 
 
@@ -118,15 +125,15 @@ def without_pods_note(unmade: Sequence[Unmade]) -> tuple[str, ...]:
         return ()
     first = unmade[0]
     others = f", and {len(unmade) - 1:,} more" if len(unmade) > 1 else ""
-    where = f"kschedx why {first.kind.lower()}/{first.name} -n {first.namespace}"
-    return (f"{first.kind} {first.namespace}/{first.name} gets no pods{others}: {first.event.message} ({where})",)
+    where = shell_command("kschedx why {}/{} -n {}", first.kind.lower(), first.name, first.namespace)
+    return (f"{first.kind} {first.namespace}/{first.name} creates no pods{others}: {first.event.message} ({where})",)
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
     """A line about whom preemption evicts for the pods that wait; none where nobody is."""
     if not evicted:
         return ()
-    return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}: kschedx simulate tells where they go",)
+    return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",)
 
 
 def wanted_labels(findings: Sequence[Finding]) -> str:
@@ -136,8 +143,8 @@ def wanted_labels(findings: Sequence[Finding]) -> str:
 
 
 def _taken(taken: Taken) -> str:
-    by = f": taken by {listed(taken.by, SHOWN_OTHERS)}" if taken.by else ""
-    return f"it would go to {taken.node}{by}"
+    by = f"; {listed(taken.by, SHOWN_OTHERS)} {'takes' if len(taken.by) == 1 else 'take'} the place" if taken.by else ""
+    return f"would fit {taken.node} if scheduled first{by}"
 
 
 def _blocks(
@@ -162,7 +169,7 @@ def _block(
     mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome in (None, Outcome.UNDECIDED) else ("✗ ", BAD)
     lines = paragraph(cause_title(group), width, first=mark, style=style)
     if first.wants:
-        lines += paragraph(first.wants, width, first="  wants  ")
+        lines += paragraph(first.wants, width, first="  selects ")
     lines += _members(group, width, wide=wide)
     if event and first.headlines and first.message:
         lines += paragraph(first.message, width, first="  event  ", style=DIM)
@@ -172,7 +179,7 @@ def _block(
     if fix:
         lines += paragraph(fix, width, first="  fix    ")
     if first.command and not good:
-        lines.append(line(("  story  ", DIM), (first.command, DIM)))  # in one line, to be copied
+        lines.append(line(("  more   ", DIM), (first.command, DIM)))  # in one line, to be copied
     return lines
 
 
@@ -233,10 +240,10 @@ def _title(answer: PodAnswer) -> str:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:
             first, *others = answer.headlines  # of the nearest nodes
-            return f"{first}; {count(len(others), 'other reason')} elsewhere" if others else first
+            return f"{first}; other nodes fail for {count(len(others), 'other reason')}" if others else first
         case Outcome.GATED:
-            return "held back by scheduling gates"
+            return "gated"
         case Outcome.UNSCHEDULABLE | Outcome.ERROR | Outcome.UNDECIDED | None:
-            return answer.message or "cannot be scheduled"
+            return answer.message or "unschedulable"
         case _:
             assert_never(answer.outcome)

@@ -19,7 +19,7 @@ from kschedx.autoscaler.scale_down import (
 from kschedx.karpenter.disruption import NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render import terminal
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, text
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, shortens, text
 from kschedx.render.wording import Fact, amount, count, listed
 
 NAMES = 3
@@ -29,9 +29,11 @@ NAMES = 3
 def removal_text(found: Removal) -> str:
     """Of a node that can be removed."""
     moving = len(found.places)
-    pods = f", {count(moving, 'pod')} {'finds' if moving == 1 else 'find'} another node" if moving else ", it is empty"
+    pods = (
+        f", {count(moving, 'pod')} {'moves' if moving == 1 else 'move'} to other nodes" if moving else ", it is empty"
+    )
     if found.unneeded_for is None and found.needed > 0:
-        return f"cluster-autoscaler removes it once it has not been needed for {found.needed}{pods}"
+        return f"cluster-autoscaler removes it after {found.needed} unneeded{pods}"
     return f"cluster-autoscaler removes it{pods}"
 
 
@@ -42,22 +44,22 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
         case Unremovable.SCALE_DOWN_DISABLED:
             return "it removes no nodes (--scale-down-enabled=false)"
         case Unremovable.CLUSTER_UNHEALTHY:
-            return "so many nodes are not ready that it does nothing (--max-total-unready-percentage)"
+            return "too many nodes are not ready (--max-total-unready-percentage)"
         case Unremovable.NOT_AUTOSCALED:
-            return "the node is in none of its groups"
+            return "the node is in no node group"
         case Unremovable.NODE_GROUP_MIN_SIZE_REACHED:
             assert group is not None
-            return f"its group {group.name} is at its minimum: {group.target} of at least {group.min_size}"
+            return f"its node group {group.name} is at its minimum of {group.min_size}"
         case Unremovable.STARTING:
-            return "it is starting, and counts as a node that is about to come"
+            return "it is starting"
         case Unremovable.CURRENTLY_BEING_DELETED:
-            return "it is being deleted already"
+            return "it is already being deleted"
         case Unremovable.SCALE_DOWN_DISABLED_ANNOTATION:
             return f"the node is annotated {SCALE_DOWN_DISABLED}=true"
         case Unremovable.SCALE_DOWN_UNREADY_DISABLED:
-            return "the node is not ready, and such nodes stay (--scale-down-unready-enabled=false)"
+            return "the node is not ready (--scale-down-unready-enabled=false)"
         case Unremovable.UNEXPECTED_ERROR:
-            return "its use cannot be counted: it offers no cpu or no memory, or a pool of its devices is not whole"
+            return "its utilization is unknown: no allocatable CPU or memory, or an incomplete pool of devices"
         case Unremovable.NOT_UNDERUTILIZED:
             assert found.utilization is not None
             flag = "gpu-utilization" if found.utilization.is_gpu else "utilization"
@@ -66,19 +68,19 @@ def unremovable_text(found: Removal, reason: Unremovable) -> str:
         case Unremovable.BLOCKED_BY_POD:
             blocking = found.of(RemovalFate.BLOCKS)
             if len(blocking) > 1:
-                return f"{count(len(blocking), 'pod')} cannot go"
-            return f"{blocking[0].pod} cannot go: {blocker_text(blocking[0])}"
+                return f"{count(len(blocking), 'pod')} cannot be evicted"
+            return f"{blocking[0].pod} cannot be evicted: {blocker_text(blocking[0])}"
         case Unremovable.NO_PLACE_TO_MOVE_PODS:
             assert found.stranded is not None
             told = ", ".join(f"{number} {why}" for why, number in sorted(found.stranded.refusals.items()))
-            return f"{found.stranded.pod} finds no other node: {told or 'there is none'}"
+            return f"{found.stranded.pod} fits no other node: {told or 'there is none'}"
         case Unremovable.NOT_UNNEEDED_LONG_ENOUGH | Unremovable.NOT_UNREADY_LONG_ENOUGH:
             state = "not needed" if reason is Unremovable.NOT_UNNEEDED_LONG_ENOUGH else "not ready"
             return f"it has been {state} for {found.unneeded_for} of {found.needed}"
         case Unremovable.MINIMAL_RESOURCE_LIMIT_EXCEEDED:
             assert found.minimum is not None
             resource, left, least = found.minimum
-            return f"the cluster would have {left:,} {resource} left, less than its minimum of {least:,}"
+            return f"the cluster keeps at least {least:,} {resource}; {left:,} would be left"
         case Unremovable.BLOCKED_BY_ON_COMPLETION_POD:
             return f"it waits for {listed([one.pod for one in found.of(RemovalFate.COMPLETES)], NAMES)} to complete"
         case _:
@@ -89,7 +91,7 @@ def removal_label(found: Removal) -> str:
     """What fits in a row of a table."""
     if found.is_removable:
         moving = len(found.places)
-        return f"goes, {count(moving, 'pod')} {'finds' if moving == 1 else 'find'} another node" if moving else "goes"
+        return f"removed, {count(moving, 'pod')} {'moves' if moving == 1 else 'move'}" if moving else "removed"
     match found.reasons[0]:
         case Unremovable.NOT_UNDERUTILIZED:
             assert found.utilization is not None
@@ -109,12 +111,12 @@ def blocker_text(one: PodFate) -> str:
     """Why a pod cannot go; empty of one that can."""
     match one.blocker:
         case RemovalBlocker.CONTROLLER_NOT_FOUND:
-            return f"its controller, {one.controller}, is gone"
+            return f"its controller {one.controller} does not exist"
         case RemovalBlocker.MIN_REPLICAS_REACHED:
             return f"{one.controller} keeps {count(one.replicas or 0, 'replica')}, fewer than --min-replica-count"
         case RemovalBlocker.NOT_REPLICATED:
-            made = f"{one.controller} is no kind that it knows" if one.controller else "nobody makes it anew"
-            return f"not replicated, {made}"
+            made = f"{one.controller} is an unknown kind" if one.controller else "it has no controller"
+            return f"not replicated: {made}"
         case RemovalBlocker.LOCAL_STORAGE_REQUESTED:
             return f"local storage in {listed(one.volumes, NAMES)}"
         case RemovalBlocker.NOT_SAFE_TO_EVICT_ANNOTATION:
@@ -153,13 +155,18 @@ def print_scale_down(
     for one in kept if wide else kept[:MOST_NODES]:
         lines += [*([BLANK] if lines else []), *_of_karpenter(one, out.width)]
     if kept:
-        told = "Karpenter, as far as objects tell: prices and replacements are not known"
+        told = "Karpenter: prices and replacement nodes are not evaluated"
         left = len(kept) - MOST_NODES
         more = f" · {count(left, 'more node')}: -o wide" if left > 0 and not wide else ""
         lines += [BLANK, *paragraph(f"{told}{more}", out.width, style=DIM)]
     terminal.write(lines, out)
 
 
+def _nodes_of(asked: ScaleDown) -> Sequence[str]:
+    return asked.autoscaler.snapshot.cluster.names
+
+
+@shortens(_nodes_of)
 def scale_down_lines(asked: ScaleDown, removals: Sequence[Removal], *, width: int, wide: bool = False) -> list[Text]:
     """One node's story, or a line for each of several."""
     lines = _story(asked, removals[0], width, wide=wide) if len(removals) == 1 else _several(removals, width, wide=wide)
@@ -169,9 +176,9 @@ def scale_down_lines(asked: ScaleDown, removals: Sequence[Removal], *, width: in
 def _of_karpenter(found: NodeDisruption, width: int) -> list[Text]:
     obstacles = [one.text for one in found.obstacles]
     if not obstacles and not found.may_go:
-        obstacles.append("its NodeClaim is not consolidatable: something came or went there not long ago")
+        obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
     if not obstacles:
-        how = "removes it, it is empty" if found.is_empty else "may consolidate it, where its pods find a cheaper place"
+        how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
         return paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
     lines = paragraph(f"{found.node}: Karpenter keeps it, {obstacles[0]}", width, first="✗ ", style=BAD)
     for number, told in enumerate(obstacles[1:]):
@@ -216,9 +223,9 @@ def _facts(asked: ScaleDown, found: Removal, *, wide: bool) -> Iterator[Fact]:
         yield Fact(label="moves", items=tuple(places) if wide else (listed(places, NAMES),))
     staying = found.of(RemovalFate.DAEMON_SET)
     if staying:
-        yield Fact(label="goes too", items=(f"{count(len(staying), 'pod')} of DaemonSets",))
+        yield Fact(label="removed", items=(f"{count(len(staying), 'pod')} of DaemonSets with the node",))
     if found.reasons:
-        yield Fact(label="its words", items=tuple(one.value for one in found.reasons))
+        yield Fact(label="reasons", items=tuple(one.value for one in found.reasons))
 
 
 def _remedies(asked: ScaleDown, found: Removal) -> Iterator[Fact]:
@@ -228,8 +235,8 @@ def _remedies(asked: ScaleDown, found: Removal) -> Iterator[Fact]:
         return
     left = {one.pod for one in after.of(RemovalFate.BLOCKS)}
     pods = [one.pod for one in found.of(RemovalFate.BLOCKS) if one.pod not in left]
-    does = "the node goes" if after.is_removable else f"then {unremovable_text(after, after.reasons[0])}"
-    yield Fact(label="fix", items=(f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true (verified: {does})",))
+    does = "the node is removed" if after.is_removable else f"then {unremovable_text(after, after.reasons[0])}"
+    yield Fact(label="fix", items=(f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true · {does}",))
 
 
 # --- several
@@ -238,7 +245,7 @@ def _remedies(asked: ScaleDown, found: Removal) -> Iterator[Fact]:
 def _several(removals: Sequence[Removal], width: int, *, wide: bool) -> list[Text]:
     going = [one for one in removals if one.is_removable]
     number = f"{len(going):,} of {count(len(removals), 'node')}"
-    could = "could be removed" if going else "can be removed"
+    could = "can be removed"
     mark, style = ("✓ ", GOOD) if going else ("✗ ", BAD)
     lines = paragraph(f"{number} {could}, each by itself", width, first=mark, style=style)
     ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
@@ -261,5 +268,5 @@ def _basis(asked: ScaleDown) -> str:
     if not autoscaler.flags_are_known:
         told.append("default flags (--autoscaler-flag)")
     if autoscaler.membership.told_by:
-        told.append(f"groups by {listed(autoscaler.membership.told_by, NAMES)}")
+        told.append(f"node groups by {listed(autoscaler.membership.told_by, NAMES)}")
     return " · ".join(told)

@@ -33,7 +33,7 @@ def decision(ranking: Ranking) -> str:
 def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN) -> list[Text]:
     """The best nodes with their totals, and what each plugin gives them."""
     nodes = ranking.nodes[:shown]
-    rows = [["rank", "node", "total", "behind"]]
+    rows = [["rank", "node", "score", "behind"]]
     for number, node in enumerate(nodes, start=1):
         behind = nodes[0].total - node.total
         rank = str(number) if behind or number == 1 else "="
@@ -44,7 +44,7 @@ def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN) -> list[Text
     left = ranking.count - len(nodes)
     if left:
         best = ranking.nodes[len(nodes)].total if len(ranking.nodes) > len(nodes) else nodes[-1].total
-        lines.append(text(f"      {count(left, 'more node')}, {best:,} at best", DIM))
+        lines.append(text(f"      {count(left, 'more node')}, score at most {best:,}", DIM))
     return [*lines, BLANK, *_by_plugin(nodes, ranking, width)]
 
 
@@ -61,14 +61,14 @@ def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> l
         table = columns(rows, right=frozenset(range(1, len(rows[0]))), indent=2, header=True)
         if all(row.cell_len <= width for row in table):
             break
-    told = f"0 for all of these: {', '.join(zero)}"
+    told = f"0 for all of these nodes: {', '.join(zero)}"
     return [*table, *(paragraph(told, width, first="  ", indent=4, style=DIM) if zero else [])]
 
 
 def _contributions(nodes: tuple[ScoredNode, ...], ranking: Ranking, without: frozenset[str]) -> list[list[str]]:
     """Header, plugins and totals; the last column is the winner's lead, where the node behind it is shown too."""
     leads = {lead.plugin: lead.difference for lead in ranking.leads} if ranking.winners < len(nodes) else None
-    last = [] if leads is None else [f"1 over {ranking.winners + 1}"]
+    last = [] if leads is None else [f"#1 - #{ranking.winners + 1}"]
     rows = [["score × weight", "weight", *(f"#{number}" for number in range(1, len(nodes) + 1)), *last]]
     for index, mine in enumerate(nodes[0].contributions):
         if mine.plugin not in without:
@@ -157,7 +157,7 @@ def skipped_line(cycle: Cycle, width: int) -> list[Text]:
     """The plugins that PreFilter found to have nothing to check for this pod."""
     assert cycle.filter is not None
     skipped = [plugin for plugin in cycle.profile.points.get("filter", ()) if plugin not in cycle.filter.plugins]
-    told = f"nothing to check for this pod: {', '.join(skipped)}"
+    told = f"skipped for this pod: {', '.join(skipped)}"
     return paragraph(told, width, indent=2, first=f"{SKIPPED} ", style=DIM) if skipped else []
 
 
@@ -178,7 +178,7 @@ def node_rows(diagnosis: Diagnosis, width: int) -> list[Text]:
         if row is None:
             mark, said = REJECTS, "PreFilter: not evaluated" if cycle.pre_filter else "not evaluated"
         elif cycle.filter is not None and cycle.filter.codes[row] == Code.SUCCESS:
-            mark, said = PASSES, f"fits, total {totals[name]}" if name in totals else "fits"
+            mark, said = PASSES, f"fits, score {totals[name]}" if name in totals else "fits"
         else:
             mark, said = REJECTS, _blockers(diagnosis, row)
         rows.append([mark, cut(name, LONGEST_NAME), ended(said, room)])
@@ -271,7 +271,7 @@ def _verdicts(diagnosis: Diagnosis, row: TableRow, width: int) -> list[Text]:
         aside = " (the verdict)" if blocker.is_verdict and len(blockers) > 1 else ""
         for finding in shown_findings(blocker):
             words = describe(finding, detail)
-            lines += paragraph(f"✗ {blocker.plugin}{aside} · {words.headline}", width, first="  ", indent=4)
+            lines += paragraph(f"✗ {blocker.plugin}{aside}: {words.headline}", width, first="  ", indent=4)
             for fact in words.facts:
                 lines += [line("  ", one) for one in fact_lines(fact, width - 2)]
     if blockers:

@@ -17,10 +17,20 @@ from kschedx.render import terminal
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fixes_block
 from kschedx.render.holding import holding_block
-from kschedx.render.outcome import headline_block, message_block, outcome_block, replicas_block
+from kschedx.render.outcome import because_block, headline_block, message_block, outcome_block, replicas_block
 from kschedx.render.scores import SHOWN, matrices, node_rows, node_verdict_lines, ranking_block, tables
-from kschedx.render.terminal import BLANK, BOLD, DIM, fact_lines, joined, paragraph, text
-from kschedx.render.wording import Fact, count, listed
+from kschedx.render.terminal import (
+    BLANK,
+    BOLD,
+    DIM,
+    fact_lines,
+    joined,
+    names_note,
+    paragraph,
+    shortens,
+    text,
+)
+from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import label_hint_text
 from kschedx.render.words.resources import hardware_text
@@ -49,6 +59,10 @@ def print_why(
     terminal.write(why_lines(explanation, width=out.width, nodes=nodes, all_nodes=all_nodes, wide=wide), out)
 
 
+def _nodes_of(explanation: Explanation) -> Sequence[str]:
+    return explanation.cycle.all_nodes.names
+
+
 def why_lines(
     explanation: Explanation,
     *,
@@ -61,6 +75,15 @@ def why_lines(
     diagnosis = Diagnosis(explanation.cycle)
     if nodes:
         return _stories(diagnosis, nodes, width)
+    if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
+        from kschedx.render.lifecycle import lifecycle_screen  # most pods have none
+
+        return lifecycle_screen(explanation, width)
+    return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
+
+
+@shortens(_nodes_of)
+def _screen(explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_nodes: bool, wide: bool) -> list[Text]:
     if wide:
         return _everything(explanation, diagnosis, width)
     if all_nodes:
@@ -73,8 +96,10 @@ def why_lines(
 def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Text]:
     index = diagnosis.cycle.all_nodes.cluster.index
     ranked = ranking(diagnosis.cycle)
+    long_names = {short: name for name, short in short_names(diagnosis.cycle.all_nodes.names).items()}
     lines: list[Text] = []
     for name in nodes:
+        name = name if name in index else long_names.get(name, name)
         if name not in index:
             raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, index))
         lines += [*([BLANK] if lines else []), *node_verdict_lines(diagnosis, ranked, name, width)]
@@ -90,9 +115,9 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     head = _sections(replicas, headline_block(diagnosis, ranked, width, explanation.holding))
     head += _runs_already(explanation, width)
     head += holding_block(explanation.holding, explanation.cycle, width)
-    fixes = fixes_block(explanation, width, MOST_FIXES)
-    message = message_block(diagnosis, width, explanation.holding)
-    head = _sections([*head, *fixes], message) if fixes else [*head, *message]
+    head += because_block(diagnosis, width)
+    head += fixes_block(explanation, width, MOST_FIXES)
+    head += message_block(diagnosis, width, explanation.holding)
     tail = _sections(
         _steps(explanation, width),
         _labels(diagnosis, width),
@@ -245,7 +270,9 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
     more = ("more: --node NAME, --nodes all, -o wide",) if diagnosis.total else ()
     taken = cycle.snapshot.source.taken
     when = (f"taken {taken.removesuffix('Z').replace('T', ' ')} UTC",) if taken.endswith("Z") else ()
-    return (f"{seen}, {count(diagnosis.total, 'node')}", *when, *more)
+    note = names_note(cycle.all_nodes.names)
+    nodes = count(diagnosis.total, "node") + (f" ({note})" if note else "")
+    return (f"{seen}, {nodes}", *when, *more)
 
 
 # --- everything
@@ -254,15 +281,17 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
 def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     cycle = explanation.cycle
     ranked: Ranking | None = ranking(cycle)
-    head = _sections(_replicas(explanation, width), outcome_block(diagnosis, ranked, width, explanation.holding))
+    head = _sections(_replicas(explanation, width), headline_block(diagnosis, ranked, width, explanation.holding))
     head += _runs_already(explanation, width)
     head += holding_block(explanation.holding, explanation.cycle, width, wide=True)
+    head += because_block(diagnosis, width)
+    head += fixes_block(explanation, width)
+    head += message_block(diagnosis, width, explanation.holding)
     blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]
     scores = [text("scores", BOLD), *matrices(ranked, width)] if ranked else []
     compared = ranking_block(ranked, width, SHOWN) if ranked and ranked.count > 1 else []
     return _sections(
         head,
-        fixes_block(explanation, width),
         compared,
         _steps(explanation, width),
         *blocks,

@@ -24,8 +24,8 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.render import terminal
 from kschedx.render.drain import drain_lines, each_lines, several_lines
 from kschedx.render.fixes import story_fix_lines, story_reason
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, cut, fits, line, paragraph
-from kschedx.render.wording import count, listed, short_names
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, cut, line, paragraph, shortens
+from kschedx.render.wording import count, listed
 from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
 from kschedx.simulate.changes import ChangeVerb
@@ -60,11 +60,11 @@ def _effects(simulation: Simulation) -> Iterator[str]:
             number = len(effect.evicted)
             back = sum(key in simulation.placed for key in effect.evicted)
             verb = "loses its node" if number == 1 else "lose their nodes"
-            found = "finds another" if number == 1 else f"{back:,} find another"
-            none = "and finds no other" if number == 1 else "none finds another"
+            found = "is rescheduled" if number == 1 else f"{back:,} are rescheduled"
+            none = "stays pending" if number == 1 else "all stay pending"
             parts.append(f"{count(number, 'pod')} {verb}, {found if back else none}")
         if effect.gone:
-            parts.append(f"{listed(effect.gone, 2)} {'is' if len(effect.gone) == 1 else 'are'} gone for good")
+            parts.append(f"{listed(effect.gone, 2)} will not be recreated")
         which = f"{effect.change}: " if len(simulation.changes) > 1 else ""
         yield f"{which}{'; '.join(parts)}"
 
@@ -76,7 +76,7 @@ def rollout_text(found: Rollout) -> str:
         return f"{name}: {_kept(found.strategy)}"
     if found.is_done:
         return f"rollout of {name} completes: {count(found.old, 'pod')} replaced ({strategy_text(found.strategy)})"
-    waits = f"{count(found.waiting, 'new pod')} {'fits' if found.waiting == 1 else 'fit'} no node"
+    waits = f"{count(found.waiting, 'new pod')} {'stays' if found.waiting == 1 else 'stay'} pending"
     if found.refusal:
         waits = f"the API server refuses the next pod: {found.refusal}"
     elif not found.waiting:
@@ -157,6 +157,11 @@ def print_drains(
     terminal.write(lines, out)
 
 
+def _nodes_before(simulation: Simulation) -> Sequence[str]:
+    return simulation.before.cluster.names
+
+
+@shortens(_nodes_before)
 def drains_lines(
     simulation: Simulation,
     *,
@@ -171,16 +176,13 @@ def drains_lines(
     more."""
     with_flags = {one.node: one for one in forced}
     drained = simulation.drained
-    short = short_names(simulation.before.cluster.names)
     if each:
-        return each_lines(drained, width, short, with_flags, wide=wide)
+        return each_lines(drained, width, with_flags, wide=wide)
     mending = SharedFixes(simulation)
     lines: list[Text] = []
     for number, shown in enumerate((ALL,) if wide else SHOWN_ROWS):
         most = None if wide else max((20 - 4 * number) // max(len(drained), 1), 2)
-        lines = several_lines(
-            simulation, lets_go, with_flags, width, short, most, 2 * (len(SHOWN_ROWS) - number), wide=wide
-        )
+        lines = several_lines(simulation, lets_go, with_flags, width, most, 2 * (len(SHOWN_ROWS) - number), wide=wide)
         evicted = list(simulation.evictions)
         if evicted:
             lines += [BLANK, *paragraph(f"preemption evicts {listed(evicted, 3)} for them", width)]
@@ -191,12 +193,12 @@ def drains_lines(
     return lines
 
 
+@shortens(_nodes_before)
 def simulation_lines(
     simulation: Simulation, *, width: int, steps: bool = False, wide: bool = False, ties: str | None = None
 ) -> list[Text]:
     """At most 30 lines, unless `wide` or `steps`, or drains and changes take more."""
     mending = SharedFixes(simulation)
-    short = short_names(simulation.before.cluster.names)
     first = paragraph(simulation_headline(simulation), width, style=BOLD)
     if simulation.changes:
         told = list(map(str, simulation.changes))
@@ -207,7 +209,7 @@ def simulation_lines(
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
     for drained in simulation.drained:
-        first += [BLANK, *drain_lines(drained, width, most=None if wide else 6, short=short)]
+        first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
     lines: list[Text] = []
     for shown in (ALL,) if wide else SHOWN_ROWS:
         lines = first + _workloads(simulation, mending, width, shown.workloads)
@@ -230,32 +232,31 @@ def simulation_headline(simulation: Simulation) -> str:
     is_open = not placed and 0 < pending == undecided
     parts = []
     if not placed and not pending:
-        parts.append("no pod is scheduled" if simulation.gated or simulation.of_others else "no pod waits for a node")
+        parts.append("no pod is scheduled" if simulation.gated or simulation.of_others else "no pod is pending")
     elif not pending:
         every = "both" if placed == 2 else f"all {placed:,}"
-        parts.append("1 pod gets a node" if placed == 1 else f"{every} pods get a node")
+        parts.append("1 pod is scheduled" if placed == 1 else f"{every} pods are scheduled")
     elif is_open:
-        those = "the pod gets a node" if pending == 1 else f"any of {count(pending, 'pod')} gets a node"
-        parts.append(f"whether {those} cannot be decided")
+        those = "the pod is" if pending == 1 else f"{count(pending, 'pod')} are"
+        parts.append(f"{those} undecided")
     elif not placed:
-        parts.append(f"none of {count(pending, 'pod')} gets a node" if pending > 1 else "the pod gets no node")
+        parts.append(f"all {count(pending, 'pod')} stay pending" if pending > 1 else "the pod stays pending")
     else:
         stay = "stays" if pending == 1 else "stay"
-        parts.append(f"{placed:,} of {placed + pending:,} pods get a node, {pending:,} {stay} pending")
+        parts.append(f"{placed:,} of {placed + pending:,} pods are scheduled, {pending:,} {stay} pending")
     evicted = list(simulation.evictions)
     if evicted:
         back = sum(simulation.is_recreated(key) and key in simulation.placed for key in evicted)
         told = f"{count(len(evicted), 'pod')} evicted for them"
-        parts.append(told + (f", {back:,} of which find another node" if back else ""))
+        parts.append(told + (f", {back:,} of them rescheduled" if back else ""))
     if simulation.gated:
-        parts.append(f"{count(len(simulation.gated), 'pod')} behind scheduling gates")
+        parts.append(f"{count(len(simulation.gated), 'pod')} gated")
     if simulation.of_others:
-        wait = "waits" if len(simulation.of_others) == 1 else "wait"
-        parts.append(f"{count(len(simulation.of_others), 'pod')} {wait} for another scheduler")
+        parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
     if refused := sum(one.number for one in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
     if undecided and not is_open:
-        parts.append(f"{undecided:,} cannot be decided")
+        parts.append(f"{undecided:,} undecided")
     return "; ".join(parts)
 
 
@@ -274,25 +275,24 @@ def shown_workloads(simulation: Simulation) -> list[WorkloadResult]:
 def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: int) -> list[Text]:
     results = shown_workloads(simulation)
     lines = [BLANK] if results else []
-    short = short_names(simulation.run.cluster.node_names)
     for result in results[:most]:
-        lines += _workload(result, mending, width, short)
+        lines += _workload(result, mending, width)
     if len(results) > most:
         lines.append(line((f"  {count(len(results) - most, 'more workload')}: -o wide shows all", DIM)))
     return lines
 
 
-def _workload(result: WorkloadResult, mending: SharedFixes, width: int, short: Mapping[str, str]) -> list[Text]:
+def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
     mark = ("✗ ", BAD) if result.pending or result.refused else ("✓ ", GOOD)
     story = mending.story(result.pending) if result.pending else None
     why = "" if story is None else story_reason(story)
-    nodes = {short.get(name, name): number for name, number in result.nodes.items()}
+    nodes = result.nodes
     parts = []
     wanted = result.pods + result.refused
     if wanted > 1:
-        parts.append(f"{result.pods - len(result.pending):,} of {wanted:,} run")
+        parts.append(f"{result.pods - len(result.pending):,} of {wanted:,} assigned")
         if nodes:
-            parts.append(f"{len(result.placed):,} newly {_spread(nodes)}")
+            parts.append(f"{len(result.placed):,} new {_spread(nodes)}")
     elif result.placed:
         parts.append(f"→ {next(iter(nodes))}")
     if result.evicted:
@@ -331,12 +331,11 @@ def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
     picked = [*ordered[:most], *ordered[-most:]] if len(ordered) > 2 * most else ordered
     bar = BAR if width >= (BAR + 10) * len(resources) + 12 else SHORT_BAR
     size = max(width - (bar + 10) * len(resources), 9)
-    short = short_names(after.names) if any(not fits(name, size) for name in picked) else {}
     rows = [["node", *resources]]
     for name in picked:
         use = after[name]
         bars = (_bar(before.get(name), use, resource, bar) for resource in resources)
-        rows.append([cut(short.get(name, name), size), *bars])
+        rows.append([cut(name, size), *bars])
     rows.append(["all nodes", *(_bar(before.total(), after.total(), resource, bar) for resource in resources)])
     lines = [BLANK, *columns(rows, header=True)]
     left = len(ordered) - len(picked)
@@ -344,9 +343,9 @@ def _nodes(simulation: Simulation, width: int, most: int) -> list[Text]:
         lines.append(line((f"  {count(left, 'node')} between the fullest and the emptiest: -o wide shows all", DIM)))
     emptied = sorted(after.empty() - before.empty())
     if emptied:
-        lines += paragraph(f"empty afterwards: {listed((short.get(name, name) for name in emptied), 6)}", width)
+        lines += paragraph(f"empty after: {listed((name for name in emptied), 6)}", width)
     if gone:
-        lines += paragraph(f"gone: {listed(gone, 6)}", width)
+        lines += paragraph(f"removed: {listed(gone, 6)}", width)
     return lines
 
 
@@ -395,7 +394,7 @@ def _pending(
     for pods in ordered[:most]:
         pending = f"{count(len(pods), 'pod')} pending: {listed(pods, named)}"
         lines += paragraph(pending, width, first="✗ ", style=BAD)
-        lines += paragraph(simulation.messages[pods[0]] or "cannot be scheduled", width, first="  ")
+        lines += paragraph(simulation.messages[pods[0]] or "unschedulable", width, first="  ")
         workloads = {above.get(pod) for pod in pods}
         if len(workloads) > 1 or None in workloads:
             lines += story_fix_lines(mending.story(tuple(pods)), width)
@@ -422,28 +421,27 @@ def decision_text(step: QueueStep) -> str:
     if step.node is not None:
         others = 0 if step.decision is None else len(step.decision.choice) - 1
         return f"✓ {step.key} → {step.names([step.node])[0]}" + (
-            f", one of {others + 1:,} equally good" if others else ""
+            f", one of {others + 1:,} tied nodes" if others else ""
         )
     if step.nominated is not None:
         victims = listed(step.victim_keys, 4)
-        return f"✗ {step.key} evicts {victims or 'nobody'} from {step.names([step.nominated])[0]}"
+        return f"✗ {step.key} preempts {victims or 'no pod'} on {step.names([step.nominated])[0]}"
     return f"✗ {step.key} stays pending: {step.message}"
 
 
 def ties_text(found: OtherOutcomes) -> str:
     """Whether it matters how ties fall."""
     if not found.ties:
-        return "no decision is a matter of chance"
-    told = f"{count(found.ties, 'decision')} {'is' if found.ties == 1 else 'are'} a matter of chance"
+        return "no decision is random"
+    told = f"{count(found.ties, 'decision')} {'is' if found.ties == 1 else 'are'} random"
     if found.is_all:
         told += f", {count(found.outcomes - 1, 'other outcome')} possible"
     else:
-        told += f", in too many ways to try all; of {found.tried} drawn by lot and the one by name"
-        told += f" {found.outcomes:,} differ"
+        told += f"; of {found.tried} random runs and the one by name {found.outcomes:,} differ"
     if len(found.placed) == 1:
-        return f"{told}: as many pods are placed, {next(iter(found.placed)):,}"
+        return f"{told}: {next(iter(found.placed)):,} pods are scheduled in each"
     placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(found.placed.items(), reverse=True))
-    return f"{told}: the number of placed pods depends on it, {placed} of them"
+    return f"{told}: the number of scheduled pods differs, {placed} of them"
 
 
 # The screen of `kschedx fit`.
@@ -456,15 +454,20 @@ def print_fit(found: Fit, *, wide: bool = False) -> None:
     terminal.write(fit_lines(found, width=out.width, wide=wide), out)
 
 
+def _nodes_of(found: Fit) -> Sequence[str]:
+    return found.snapshot.cluster.names
+
+
+@shortens(_nodes_of)
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, what would be enough, where they go, and what stops the next one."""
     mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
     lines = paragraph(_headline(found), width, first=mark, style=style)
     lines += _after_changes(found, width)
     if found.missing:
-        lines += paragraph(f"it takes {_enough(found)}", width, first="  ")
+        lines += paragraph(f"needs {_enough(found)}", width, first="  ")
     elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
-        lines += paragraph("more nodes like those that are there would not do", width, first="  ")
+        lines += paragraph("more nodes like the existing ones do not help", width, first="  ")
     if found.nodes:
         lines += [BLANK, *_places(found, width, wide=wide)]
     if found.stopped is not None:
@@ -472,10 +475,10 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         for_whom = " for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
         next_one = "the next one is undecided" if found.could_reject else "the next one does not fit"
         lines += [BLANK, *paragraph(next_one if found.count else "why", width, style=BOLD)]
-        why = could_reject(found.could_reject) or stopped.message or "it cannot be scheduled"
+        why = could_reject(found.could_reject) or stopped.message or "unschedulable"
         lines += paragraph(why, width, first="  ")
         for fix in stopped.fixes[:2]:
-            lines += paragraph(f"{fix.title} ({fix.certainty.value}{for_whom})", width, first="  fix       ")
+            lines += paragraph(f"{fix.title}{for_whom}", width, first="  fix       ")
     if found.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(found.refusal, width, first="  ")
@@ -502,21 +505,20 @@ def _headline(found: Fit) -> str:
     if found.wanted is not None:
         if found.is_enough:
             return f"{name}: {number:,} more fit" if number > 1 else f"{name}: 1 more fits"
-        return f"{name}: {found.wanted:,} more do not fit, {number:,} do" if number else f"{name}: none more fits"
+        return f"{name}: {number:,} of {found.wanted:,} more fit" if number else f"{name}: no more fit"
     if not number:
-        return f"{name}: none more fits"
+        return f"{name}: no more fit"
     at_least = "at least " if found.is_bounded else ""
     return f"{name}: {at_least}{number:,} more {'fits' if number == 1 else 'fit'}"
 
 
 def _places(found: Fit, width: int, *, wide: bool) -> list[Text]:
     shown = list(found.nodes.items()) if wide else list(found.nodes.items())[:SHOWN_FITS]
-    short = short_names(found.snapshot.cluster.names)
     rows = [["node", "more", "cpu", "memory", "pods"]]
     for name, number in shown:
         before, after = found.usage_before[name], found.usage_after[name]
         shares = [f"{before.percent(one)}→{after.percent(one)}%" for one in ("cpu", "memory", "pods")]
-        rows.append([cut(short.get(name, name), max(width - 45, 20)), f"{number:,}", *shares])
+        rows.append([cut(name, max(width - 45, 20)), f"{number:,}", *shares])
     lines = columns(rows, right=frozenset({1, 2, 3, 4}), indent=2, header=True)
     left = len(found.nodes) - len(shown)
     if left:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import groupby
-from shlex import quote
 from typing import assert_never
 
 from rich.text import Text
@@ -17,6 +16,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
 from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityFix, TakenByNamespace
+from kschedx.kube.escaping import shell_command
 from kschedx.render import terminal
 from kschedx.render.fixes import command_lines, fixes_block
 from kschedx.render.simulation import rollout_text
@@ -32,6 +32,7 @@ from kschedx.render.terminal import (
     joined,
     line,
     paragraph,
+    shortens,
     text,
 )
 from kschedx.render.wording import amount, amounts, count, listed
@@ -47,6 +48,11 @@ def print_daemon_set(answer: DaemonSetAnswer, *, wide: bool = False) -> None:
     terminal.write(daemon_set_lines(answer, width=out.width, wide=wide), out)
 
 
+def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
+    return answer.explanation.cycle.all_nodes.names
+
+
+@shortens(_nodes_of)
 def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False) -> list[Text]:
     waiting = sum(group.count for group in answer.waits)
     aside = sum(group.count for group in answer.left_out)
@@ -56,12 +62,12 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     meant = total - aside
     share = "" if len(answer.runs) == meant else f"{len(answer.runs):,} of "
     if meant:
-        parts = [f"fits on {share}the {count(meant, 'node')} that it is for"]
-        parts += [f"waits on {waiting:,}"] if waiting else []
-        parts += [f"leaves out {aside:,}"] if aside else []
+        parts = [f"fits {share}{count(meant, 'eligible node')}"]
+        parts += [f"is pending for {waiting:,}"] if waiting else []
+        parts += [f"{aside:,} not eligible"] if aside else []
         parts += ["and its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     else:
-        parts = [f"is for none of the {total:,} nodes" if total > 1 else "is not for the only node"]
+        parts = [f"selects none of {total:,} nodes" if total > 1 else "does not select the only node"]
     mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
     lines = paragraph(f"DaemonSet {answer.name} {', '.join(parts)}", width, first=mark, style=style or BOLD)
     if answer.rollout is not None:
@@ -71,8 +77,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     if not meant:
         lines += fixes_block(answer.explanation, width, _FIX_LINES)
     if answer.refused:
-        whichever = "whichever it is" if answer.refused == 1 else "whichever they are"
-        told = f"{count(answer.refused, 'node')}, {whichever}: the API server refuses the pod"
+        told = f"{count(answer.refused, 'node')}: the API server refuses the pod (order unknown)"
         lines += [BLANK, *paragraph(told, width, first="✗ ", style=BAD)]
         lines += paragraph(answer.refusal, width, first="  refused   ")
     for group in answer.waits if wide else answer.waits[:MOST_GROUPS]:
@@ -92,7 +97,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     notes = [note.text for note in answer.explanation.notes if note.id != ROUTINE and note.id in _TOLD]
     for note in notes:
         lines += [BLANK, *paragraph(note, width, first="  note      ")]
-    about = "its pods that run already are not counted; one node's whole story: --node NAME"
+    about = "pods that already run are not counted · one node: --node NAME"
     return [*lines, BLANK, *paragraph(about, width, style=DIM)]
 
 
@@ -105,7 +110,7 @@ _TOLD = frozenset({
 
 def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, width: int, *, wide: bool) -> list[Text]:
     told = " · ".join(dict.fromkeys(headline(finding) for finding in group.exemplar.findings))
-    what = "no pod is made" if mark == "· " else "its pod waits"
+    what = "not eligible" if mark == "· " else "pod pending"
     names = answer.names(group)
     lines = paragraph(f"{count(group.count, 'node')}: {what}, {told}", width, first=mark, style=style)
     return lines + paragraph(listed(names, len(names) if wide else SHOWN_NODES), width, first="  ", style=DIM)
@@ -119,9 +124,9 @@ def _group_fix(answer: DaemonSetAnswer, group: NodeGroup, width: int) -> list[Te
     lines = []
     after = found.cycle.post_filter
     if after is not None and after.candidates:
-        lines += paragraph(f"preemption would make room on {node}", width, first="  ", style=DIM)
+        lines += paragraph(f"preemption makes room on {node}", width, first="  ", style=DIM)
     if fixes:
-        text = f"{fixes[0].title} ({fixes[0].certainty.value}, on {node})"
+        text = f"{fixes[0].title} · on {node}"
         lines += paragraph(text, width, first="  fix       ")
     return lines
 
@@ -148,8 +153,8 @@ def print_node(answer: NodeAnswer, verdicts: Sequence[Verdict], *, wide: bool = 
 def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
     """What it offers, who holds it, and which of the pods that wait it would take."""
     fitting = [one for one in verdicts if one.fits]
-    waiting = count(len(verdicts), "pod that waits", "pods that wait")
-    would = f"would take {len(fitting):,} of {waiting}" if verdicts else "no pod waits for a node"
+    waiting = count(len(verdicts), "pending pod")
+    would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
     lines = paragraph(f"node {answer.name}: {answer.pods:,} of {answer.most_pods:,} pods, {would}", width, style=BOLD)
     keeps = _keeps_out(answer)
     if keeps:
@@ -160,7 +165,7 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
         if offer.holders:
             names = [_held(offer, index) for index in range(len(offer.holders))]
             text = listed(names, len(names) if shown is None else shown)
-            lines += paragraph(text, width, first=f"  {offer.resource} held by  ", style=DIM)
+            lines += paragraph(text, width, first=f"  {offer.resource} used by  ", style=DIM)
     return [*lines, *_verdicts(verdicts, width, wide=wide)]
 
 
@@ -198,8 +203,8 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
         mark, style = ("✓ ", GOOD) if one.fits else ("? ", "") if one.undecided else ("✗ ", BAD)
         lines += paragraph(f"{one.pod}{priority} {told}", width, first=mark, style=style)
     if len(verdicts) > len(shown):
-        lines.append(line((f"  {len(verdicts) - len(shown):,} more pods that wait: -o wide shows all", DIM)))
-    return [*lines, BLANK, *paragraph("each pod was looked at alone", width, style=DIM)]
+        lines.append(line((f"  {len(verdicts) - len(shown):,} more pending pods: -o wide shows all", DIM)))
+    return [*lines, BLANK, *paragraph("each pod is evaluated alone", width, style=DIM)]
 
 
 # The screen of `kschedx why` for a pod that Pod Security lets nobody make.
@@ -217,10 +222,10 @@ def print_pod_security(answer: PodSecurityAnswer) -> None:
 def pod_security_lines(answer: PodSecurityAnswer, *, width: int) -> list[Text]:
     pod, maker = answer.pod, answer.maker
     namespace = pod.metadata.namespace
-    about = f"{namespace}/{pod.metadata.name} is not let in: Pod Security of its namespace refuses it"
+    about = f"{namespace}/{pod.metadata.name} is refused by Pod Security of its namespace"
     if maker is not None:
         others = "no other pod" if answer.has_pods else "no pod"
-        about = f"{maker.get('kind')} {namespace}/{_name(answer)} gets {others}: Pod Security refuses its pods"
+        about = f"{maker.get('kind')} {namespace}/{_name(answer)} creates {others}: Pod Security refuses its pods"
     lines = paragraph(about, width, first="✗ ", style=BAD)
     for number, fix in enumerate(answer.fixes, start=1):
         label = ("fix 1" if len(answer.fixes) > 1 else "fix") if number == 1 else f"    {number}"
@@ -231,7 +236,7 @@ def pod_security_lines(answer: PodSecurityAnswer, *, width: int) -> list[Text]:
     if answer.insists_on:
         lines += [BLANK, *_insists(answer, width)]
     if answer.warns_only and maker is not None:
-        note = f"kubectl apply only warns of it: the {maker.get('kind')} is there then, and its pods are not"
+        note = f"kubectl apply only warns: it creates the {maker.get('kind')}, but its pods are refused"
         lines += [BLANK, *paragraph(note, width, first="  note      ", style=DIM)]
     return lines
 
@@ -243,7 +248,7 @@ def _pod_security_fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, w
     match fix.step:
         case SaidByPod(settings=settings):
             where = "pod" if answer.maker is None else "template"
-            title = f"let the {where} say what {level} asks for"
+            title = f"set what {level} requires in the {where}"
             for container, of_one in groupby(settings, key=lambda one: one.container):
                 told = [f"{one.field}: {_flow(one.value)}" for one in of_one]
                 rows = joined(told, width - _INDENT - 2)
@@ -252,10 +257,10 @@ def _pod_security_fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, w
             if any(one.field == "runAsNonRoot" for one in settings) and answer.without_user:
                 names = listed(answer.without_user, _SHOWN_NAMES)
                 image = f"the image{'s' if len(answer.without_user) > 1 else ''} of {names}"
-                details.append(f"{image} must name a user that is not root, or runAsUser has to")
+                details.append(f"{image} must set a non-root user, or set runAsUser")
         case TakenByNamespace(namespace=namespace, level=level):
-            title = f"let namespace {namespace} enforce {level}, for all its pods"
-            commands = (f"kubectl label namespace {quote(namespace)} {PREFIX}enforce={level} --overwrite",)
+            title = f"enforce {level} in namespace {namespace}, for all its pods"
+            commands = (shell_command(f"kubectl label namespace {{}} {PREFIX}enforce={level} --overwrite", namespace),)
         case _:
             assert_never(fix.step)
     lines = paragraph(f"{title} ({_seen(fix)})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
@@ -268,15 +273,15 @@ def _pod_security_fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, w
 def _seen(fix: SecurityFix) -> str:
     """What becomes of the pod then."""
     if fix.then is None:
-        return f"verified for Pod Security; then: {fix.obstacle}"
+        return f"admitted, then: {fix.obstacle}"
     if fix.then.becomes is Outcome.SCHEDULED:
-        return f"verified: then fits {listed(fix.then.chosen_nodes, _SHOWN_NODES)}"
-    return f"verified for Pod Security; kube-scheduler then: {fix.then.message}"
+        return f"fits {listed(fix.then.chosen_nodes, _SHOWN_NODES)}"
+    return f"admitted, then unschedulable: {fix.then.message}"
 
 
 def _insists(answer: PodSecurityAnswer, width: int) -> list[Text]:
     """What nobody takes from a pod who does not know why it asks for it."""
-    text = f"namespace {answer.pod.metadata.namespace} enforces {answer.wanted}; the pod insists on what that forbids"
+    text = f"namespace {answer.pod.metadata.namespace} enforces {answer.wanted}; the pod sets what it forbids"
     lines = paragraph(text, width)
     for one in answer.insists_on:
         lines += paragraph(f"{one.reason} · {one.detail}", width, first="  ✗ ", indent=6)

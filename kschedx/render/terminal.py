@@ -6,17 +6,21 @@ Everything that becomes a line goes through `text`, which makes it harmless; no 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import IO, Concatenate, ParamSpec, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from kschedx.render.wording import Fact, visible
+from kschedx.render.wording import Fact, short_names, visible
 
 INDENT = 2
 LABEL = 10
@@ -27,9 +31,62 @@ BOLD, DIM, GOOD, BAD, OPEN = "bold", "dim", "green", "bold red", "yellow"
 _MARKS = {"✓": GOOD, "✗": BAD}
 
 
-def text(content: str, style: str = "") -> Text:
-    """A line's part. Control characters in `content` are shown, ✓ and ✗ are coloured."""
-    made = Text(visible(content), style=style, no_wrap=True, overflow="ignore", end="\n")
+_SHORT_NAMES: ContextVar[Mapping[str, str] | None] = ContextVar("short names", default=None)
+_NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9.]*")
+
+
+@contextmanager
+def short_node_names(names: Sequence[str]) -> Iterator[None]:
+    """Within it every line shows these names without what all of them have in common."""
+    token = _SHORT_NAMES.set(short_names(names))
+    try:
+        yield
+    finally:
+        _SHORT_NAMES.reset(token)
+
+
+Question = TypeVar("Question")
+More = ParamSpec("More")
+
+
+def shortens(
+    names_of: Callable[[Question], Sequence[str]],
+) -> Callable[[Callable[Concatenate[Question, More], list[Text]]], Callable[Concatenate[Question, More], list[Text]]]:
+    """Decorate a screen of which the first argument knows the nodes: it shows them by their short names."""
+
+    def decorate(
+        screen: Callable[Concatenate[Question, More], list[Text]],
+    ) -> Callable[Concatenate[Question, More], list[Text]]:
+        @wraps(screen)
+        def shortened(question: Question, /, *args: More.args, **options: More.kwargs) -> list[Text]:
+            with short_node_names(names_of(question)):
+                return screen(question, *args, **options)
+
+        return shortened
+
+    return decorate
+
+
+def shown(content: str) -> str:
+    """Text as it stands on the screen: harmless, with short names of nodes."""
+    content = visible(content)
+    short = _SHORT_NAMES.get()
+    return _NAME.sub(lambda word: short.get(word[0], word[0]), content) if short else content
+
+
+def names_note(names: Sequence[str]) -> str:
+    """`names without gke-prod-euw4-`: what the short names of these nodes leave out; empty where that is nothing."""
+    short = short_names(names)
+    if not short:
+        return ""
+    name, bare = next(iter(short.items()))
+    prefix, _, suffix = name.partition(bare)
+    return f"names without {' and '.join(filter(None, (prefix, suffix)))}"
+
+
+def text(content: str, style: str = "", *, exact: bool = False) -> Text:
+    """A line's part. Control characters in `content` are shown, ✓ and ✗ are colored; `exact` text keeps its names."""
+    made = Text(visible(content) if exact else shown(content), style=style, no_wrap=True, overflow="ignore", end="\n")
     for position, character in enumerate(made.plain):
         if character in _MARKS:
             made.stylize(_MARKS[character], position, position + 1)
@@ -56,10 +113,10 @@ def fact_lines(fact: Fact, width: int, limit: int | None = None) -> list[Text]:
     """`  label     item · item` and what does not fit below it, in at most `limit` lines; the rest is counted."""
     room = max(width - INDENT - LABEL, 20)
     if limit is None or fact.whole:
-        rows = joined(map(visible, fact.items), room)
+        rows = joined(map(shown, fact.items), room)
     else:
         # no line has more items than cells
-        items = [visible(item) for item in fact.items[: limit * room + 1]]
+        items = [shown(item) for item in fact.items[: limit * room + 1]]
         rows = joined(items, room)
         if len(rows) > limit or len(items) < len(fact.items):
             rows = _shortened(fact, items, room, limit)
@@ -125,7 +182,7 @@ def _pieces(word: str, room: int) -> Iterator[str]:
 
 def cut(content: str, room: int) -> str:
     """The text in at most `room` cells, with an ellipsis in the middle, since names differ at both ends."""
-    content = visible(content)
+    content = shown(content)
     if cell_len(content) <= room:
         return content
     if room < 5:
@@ -137,28 +194,36 @@ def cut(content: str, room: int) -> str:
 
 def ended(content: str, room: int) -> str:
     """The text in at most `room` cells, with an ellipsis at the end."""
-    content = visible(content)
+    content = shown(content)
     return content if cell_len(content) <= room else next(_pieces(content, max(room - 1, 1))).rstrip() + "…"
 
 
-def paragraph(content: str, width: int, *, first: str = "", indent: int = 0, style: str = "") -> list[Text]:
+def paragraph(
+    content: str, width: int, *, first: str = "", indent: int = 0, style: str = "", exact: bool = False
+) -> list[Text]:
     """A wrapped paragraph; `first` leads the first line, the others are indented by `indent`."""
     lead = cell_len(visible(first))
     indent = max(indent, lead)
-    rows = wrapped(visible(content), max(width - indent, 20))
-    return [line((first if number == 0 else " " * indent, DIM), (row, style)) for number, row in enumerate(rows)]
+    rows = wrapped(visible(content) if exact else shown(content), max(width - indent, 20))
+    return [
+        line((first if number == 0 else " " * indent, DIM), text(row, style, exact=exact))
+        for number, row in enumerate(rows)
+    ]
 
 
-def labelled(label: str, content: str, width: int, *, further: int = 0) -> list[Text]:
+def labelled(
+    label: str, content: str, width: int, *, further: int = 0, style: str = "", exact: bool = False
+) -> list[Text]:
     """A paragraph behind a label, as the facts of a block stand; its other lines are `further` to the right."""
-    return paragraph(content, width, first=" " * INDENT + label.ljust(LABEL), indent=INDENT + LABEL + further)
+    first, indent = " " * INDENT + label.ljust(LABEL), INDENT + LABEL + further
+    return paragraph(content, width, first=first, indent=indent, style=style, exact=exact)
 
 
 def columns(
     rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: int = 0, header: bool = False
 ) -> list[Text]:
     """Rows as aligned columns, two spaces apart. `right` are the columns that are right-aligned."""
-    cells = [[visible(cell) for cell in row] for row in rows]
+    cells = [[shown(cell) for cell in row] for row in rows]
     sizes = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     made = []
     for number, row in enumerate(cells):
@@ -171,7 +236,7 @@ def columns(
 
 
 def fits(content: str, width: int) -> bool:
-    return cell_len(visible(content)) <= width
+    return cell_len(shown(content)) <= width
 
 
 # Where the text goes: colour as kubectl decides it, and a width.

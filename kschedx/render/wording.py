@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.kube.escaping import is_hidden
+from kschedx.kube.escaping import visible as visible
 from kschedx.kube.quantity import Unit, format_quantities
-
-
-def visible(text: str) -> str:
-    """The text in one line; a character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`."""
-    if text.isprintable():  # which nothing that is hidden is
-        return text
-    return "".join(map(_visible, text))
-
-
-def _visible(character: str) -> str:
-    if character in "\n\r\t":
-        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
-    if not is_hidden(character):
-        return character
-    code = ord(character)
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-
 
 # Numbers as a reader wants them: quantities in one unit, thousands separated, singular and plural.
 
@@ -162,13 +144,37 @@ def listed(names: Iterable[str], limit: int, total: int | None = None, *, conjun
     return ", ".join(shown)
 
 
+_WORD = re.compile(r"[a-z]{3}")
+_SHORTEST_PREFIX = 8
+"""Shorter ones cost little, and may say what a node is for: `gpu-`."""
+
+
 def short_names(names: Sequence[str]) -> Mapping[str, str]:
-    """Nodes to their names without the domain that all of them have; nothing where they have several, or where their
-    names are addresses."""
-    domains = {name.partition(".")[2] for name in names}
-    if len(domains) != 1 or domains.pop().rpartition(".")[2].isdigit():
+    """Names without the prefix and the domain that all of them have; empty where they have none.
+
+    What is left begins with a word and differs from name to name: `gke-prod-euw4-general-a679-w7pq` becomes
+    `general-a679-w7pq`, while `node-1` and the address `10.0.0.1` stay as they are.
+    """
+    if len(names) < 2:
         return {}
-    return {name: name.partition(".")[0] for name in names}
+    domains = {name.partition(".")[2] for name in names}
+    domain = f".{domains.pop()}" if len(domains) == 1 else ""
+    if domain == "." or domain.rpartition(".")[2].isdigit():
+        domain = ""
+    bare = [name.removesuffix(domain) for name in names]
+    prefix = _common_prefix(bare)
+    if (not prefix and not domain) or len(set(bare)) < len(names):
+        return {}
+    return {name: short.removeprefix(prefix) for name, short in zip(names, bare, strict=True)}
+
+
+def _common_prefix(names: Sequence[str]) -> str:
+    """Up to the last dash after which every name goes on with a word."""
+    first, last = min(names), max(names)
+    common = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    ends = [match.end() for match in re.finditer("-", first[:common])]
+    ends = [end for end in ends if end >= _SHORTEST_PREFIX]
+    return next((first[:end] for end in reversed(ends) if all(_WORD.match(name, end) for name in names)), "")
 
 
 # What a finding becomes when it is put into words.

@@ -122,6 +122,20 @@ def _instance_types() -> Json:
     return document("InstanceTypes", {"instanceTypes": types}) | {"$defs": definitions}
 
 
+def _descheduling() -> Json:
+    """Of the records themselves, which are written as they are."""
+    import msgspec
+
+    from kschedx.descheduler.document import DeschedulingDocument
+    from kschedx.schemas.parts import document
+
+    made = msgspec.json.schema(DeschedulingDocument)
+    definitions = {name: own for name, own in made["$defs"].items() if name != "DeschedulingDocument"}
+    properties = made["$defs"]["DeschedulingDocument"]["properties"]
+    optional = {name: own for name, own in properties.items() if name not in ("apiVersion", "kind")}
+    return document("Descheduling", {}, optional=optional) | {"$defs": definitions}
+
+
 _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Explanation": ("kschedx why POD -o json", _explanation),
     "ExplanationList": ("kschedx why --all-pending -o json", _explanations),
@@ -130,6 +144,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Simulation": ("kschedx simulate -o json", _simulation),
     "Fit": ("kschedx fit TARGET -o json", _fit),
     "ScaleDown": ("kschedx scale-down -o json", _scale_down),
+    "Descheduling": ("kschedx deschedule --policy FILE -o json", _descheduling),
     "Diagnosis": ("kschedx doctor -o json", _diagnosis),
     "FleetAnswer": ("kschedx fleet COMMAND -o json", _fleet),
     "Profile": ("kschedx profiles show NAME -o json", _profile),

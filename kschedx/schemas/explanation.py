@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kschedx.render.words.states import STATES
 from kschedx.schemas.parts import (
     CODES,
     COUNTS,
@@ -433,6 +434,11 @@ EXPLANATION: Json = {
                 }
             ),
             "overall": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
+            "state": json_object(
+                {"name": {"enum": [row.name for row in STATES]}},
+                optional={"subject": {"type": "string"}, "headline": {"type": "string"}},
+                closed=False,
+            ),
         },
         closed=False,
     ),

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.placement_validation import validate_labels
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
-from kschedx.apiserver.workload_validation import validate_budget, validate_claims, validate_workload
+from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, nearest
 from kschedx.fixes.changes import manifest
 from kschedx.kube.decoding import as_new, decode
@@ -163,7 +163,6 @@ def _of_workload(manifest: Manifest) -> Iterator[InputError]:
 def _of_object(manifest: Manifest) -> Iterator[InputError]:
     yield from unknown_fields(_as_written(manifest))
     yield from validate_claims(manifest)
-    yield from validate_budget(manifest)
 
 
 def _as_written(manifest: Manifest) -> Manifest:
@@ -244,7 +243,7 @@ def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
     namespace with pods."""
     found = _found(snapshot, one)
     if isinstance(found, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
-        raise InputError(f"the pods of {one} would go with it, which is not worked out", hint="delete what makes them")
+        raise InputError(f"the pods of {one} would go with it, which is not worked out", hint="delete their controller")
     user = _user(snapshot, found)
     if user:
         raise InputError(f"{one} stays as long as it is used: {user}")

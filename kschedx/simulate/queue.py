@@ -31,6 +31,7 @@ from kschedx.framework.status import Candidate
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod
+from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.pods import PodTable, members_of
 from kschedx.snapshot.snapshot import Missing, Snapshot
@@ -38,7 +39,6 @@ from kschedx.snapshot.storage import StorageChange
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
-SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
 
 
 class QueuedGang(Struct, frozen=True):
@@ -153,7 +153,7 @@ class QueueStep(Struct, frozen=True, kw_only=True):
             return told | {"outcome": "Undecided", "message": self.undecided}
         told |= {"outcome": decision.outcome.value}
         if decision.outcome is Outcome.SCHEDULED:
-            assert self.node is not None, "who is scheduled has a node"
+            assert self.node is not None, "a scheduled pod has a node"
             best = sorted(self.names(each_cluster_row(decision.best)))
             return told | {"bestNodes": best, "node": self.names([self.node])[0]}
         told |= {"message": decision.message}

@@ -202,7 +202,8 @@ class Simulator:
 
     def waiting(self, excluded: Collection[int] = ()) -> list[int]:
         """Rows of the pods that wait, but for those that are gone or excluded."""
-        return [row for row in self.run.cluster.pods.pending if row not in excluded]
+        pods = self.run.cluster.pods
+        return [row for row in pods.pending if row not in excluded and not pods.deletion_timestamps[row]]
 
     def settle(self, only: Collection[str] | None = None, *, excluded: Collection[int] = ()) -> None:
         """Schedule pods and sync controllers until nothing changes. `only` are the pods of a question,

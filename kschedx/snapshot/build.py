@@ -401,6 +401,7 @@ class SnapshotBuilder:
             pods=pods,
             workloads=self._workloads,
             failed_scheduling=self._events.of_pending(pods),
+            pod_warnings=self._events.of_kubelets(pods),
             failed_creates=self._events.of_makers(),
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
             **of_objects(self._others),

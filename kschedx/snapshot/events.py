@@ -18,7 +18,9 @@ KARPENTER = "karpenter"
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 FAILED_CREATE = "FailedCreate"
 """Of a ReplicaSet, StatefulSet, DaemonSet or Job: somebody refuses its pods."""
-REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER})
+BY_KUBELET = frozenset({"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady"})
+"""Warnings about pods that have a node and do not start."""
+REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET})
 """The reasons of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both, with fields of other names."""
@@ -139,6 +141,8 @@ class FailedSchedulingEvents:
         """Pod (`namespace/name`) and reporter to the newest event and its time."""
         self._scaling: dict[str, tuple[int, str, ScaleUpEvent]] = {}
         """Pod to the newest event of an autoscaler, its time and the pod's uid."""
+        self._warnings: dict[str, tuple[int, FailedScheduling]] = {}
+        """Pod to the newest warning of its kubelet and its time."""
         self._unmade: dict[tuple[str, str, str], tuple[int, FailedCreate]] = {}
         """Kind, namespace and name of a pods' owner to the newest event of its controller and its time."""
 
@@ -147,6 +151,8 @@ class FailedSchedulingEvents:
         about = event.about
         if event.reason in OF_AUTOSCALER and about.kind == "Pod" and event.is_known:
             self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
+        if event.reason in BY_KUBELET and about.kind == "Pod" and event.is_known:
+            self._add_warning(event, f"{about.namespace or 'default'}/{about.name}")
         if event.reason == FAILED_CREATE and about.kind and event.is_known:
             self._add_unmade(event, (about.kind, about.namespace or "default", about.name or ""))
         if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
@@ -166,6 +172,14 @@ class FailedSchedulingEvents:
             )
             self._scaling[key] = time, event.about.uid or "", found
 
+    def _add_warning(self, event: EventItem, key: str) -> None:
+        time = _time(event.last_seen)
+        if key not in self._warnings or self._warnings[key][0] <= time:
+            message = f"{event.reason}: {event.message or event.note or ''}"
+            uid = event.about.uid or ""
+            found = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
+            self._warnings[key] = time, found
+
     def _add_unmade(self, event: EventItem, key: tuple[str, str, str]) -> None:
         time = _time(event.last_seen)
         if key not in self._unmade or self._unmade[key][0] <= time:
@@ -177,6 +191,15 @@ class FailedSchedulingEvents:
     def of_makers(self) -> dict[tuple[str, str, str], FailedCreate]:
         """Kind, namespace and name of what owns pods to what its controller said last of one that it could not make."""
         return {key: event for key, (_, event) in self._unmade.items()}
+
+    def of_kubelets(self, pods: PodTable) -> dict[str, FailedScheduling]:
+        """Pod to the newest warning of its kubelet, for pods that have a node."""
+        found: dict[str, FailedScheduling] = {}
+        for pod, (_, event) in self._warnings.items():
+            row = pods.rows.get(pod)
+            if row is not None and pods.node_names[row] and event.uid in ("", pods.uids[row]):
+                found[pod] = event
+        return found
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, ScaleUpEvent]:
         """Pod to what the autoscaler said of it last, for pods without a node."""

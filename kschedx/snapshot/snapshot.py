@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self, TypeVar
@@ -143,11 +143,14 @@ class _Head(Struct, rename="camel"):
     kind: str | None = ""
     metadata: _Metadata | None = None
 
-    @property
-    def is_genuine(self) -> bool:
-        """It is of the group that the kind's name is known for."""
+    def key_of(self, kind: str) -> str:
+        """`namespace/name`, or the name of what has no namespace; empty for an object that is not of this kind."""
         version = self.api_version or ""
-        return version.startswith("metrics.k8s.io/") if self.kind in METRICS_KINDS else version in ("v1", "")
+        is_genuine = version.startswith("metrics.k8s.io/") if kind in METRICS_KINDS else version in ("v1", "")
+        if self.kind != kind or not is_genuine or self.metadata is None:
+            return ""
+        name = self.metadata.name or ""
+        return f"{self.metadata.namespace or 'default'}/{name}" if kind in ("Pod", "PodMetrics") else name
 
 
 _HEADS: msgspec.json.Decoder[list[_Head]] = msgspec.json.Decoder(list[_Head])
@@ -176,24 +179,37 @@ class Manifests:
         """The same manifests, and one of a pod that is new, or takes another's place."""
         return Manifests(self._texts, {**self._added, ("Pod", key): manifest})
 
-    def records(self, kind: str, record: type[R]) -> Iterator[tuple[str, R]]:
-        """The objects of a kind by `namespace/name`, or by name for nodes and their metrics. Raises `InputError`."""
-        for (known, name), raw in self._index.items():
-            if known == kind and (known, name) not in self._added:
-                yield name, decode(raw, record)
+    def records(self, kind: str, record: type[R]) -> dict[str, R]:
+        """The objects of a kind by `namespace/name`, or by name for nodes and their metrics. Raises `InputError`.
+
+        A list is read at once where all its objects can be read as `record`, whatever their kind.
+        """
+        decoder = msgspec.json.Decoder(list[record])  # type: ignore[valid-type] # a type at run time
+        found: dict[str, R] = {}
+        for text, heads in zip(self._texts, self._heads, strict=True):
+            names = [head.key_of(kind) for head in heads]
+            if not any(names):
+                continue
+            try:
+                found.update((name, one) for name, one in zip(names, decoder.decode(text), strict=True) if name)
+            except msgspec.ValidationError:
+                raws = _RAWS.decode(text)
+                found.update((name, decode(raw, record)) for name, raw in zip(names, raws, strict=True) if name)
         for (known, name), manifest in self._added.items():
             if known == kind:
-                yield name, decode(msgspec.json.encode(manifest), record)
+                found[name] = decode(msgspec.json.encode(manifest), record)
+        return found
+
+    @cached_property
+    def _heads(self) -> Sequence[Sequence[_Head]]:
+        return [_HEADS.decode(text) for text in self._texts]
 
     @cached_property
     def _index(self) -> Mapping[tuple[str, str], Raw]:
         found: dict[tuple[str, str], Raw] = {}
-        for text in self._texts:
-            for head, raw in zip(_HEADS.decode(text), _RAWS.decode(text), strict=True):
-                if head.kind in MANIFEST_KINDS and head.metadata is not None and head.is_genuine:
-                    name = head.metadata.name or ""
-                    is_pods = head.kind in ("Pod", "PodMetrics")
-                    key = f"{head.metadata.namespace or 'default'}/{name}" if is_pods else name
+        for text, heads in zip(self._texts, self._heads, strict=True):
+            for head, raw in zip(heads, _RAWS.decode(text), strict=True):
+                if head.kind in MANIFEST_KINDS and (key := head.key_of(head.kind)):
                     found[head.kind, key] = raw  # a list that was read again has the last word
         return found
 
@@ -227,6 +243,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     failed_scheduling: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
+    pod_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
     failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
     """(kind, namespace, name) of a pods' owner to what its controller's newest event says of a pod that it could not
     make."""

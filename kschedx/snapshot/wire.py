@@ -347,14 +347,23 @@ def _is_unready(text: bytes) -> bool:
         return False  # whoever reads conditions refuses it
 
 
+def _has_waiting(statuses: Sequence[Any] | UnsetType | None) -> bool:
+    """A container that waits: the pod's statuses and conditions say for what."""
+    return any(
+        isinstance(status.state, Raw) and b'"waiting"' in bytes(status.state)
+        for status in (() if statuses is UNSET else statuses or ())
+    )
+
+
 def slim_status(status: SlimPodStatus) -> bytes:
     """The part of a pod's status that is neither phase, start time nor nomination; empty for nearly every pod."""
     part: dict[str, object] = {}
+    waits = _has_waiting(status.container_statuses) or _has_waiting(status.init_container_statuses)
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
         # timestamps of their own, without which budgets are told that a pod is not ready
-        if any(word in text for word in _TELLING):
+        if waits or any(word in text for word in _TELLING):
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):
             part["conditions"] = _UNREADY
@@ -362,9 +371,9 @@ def slim_status(status: SlimPodStatus) -> bytes:
         ("containerStatuses", status.container_statuses),
         ("initContainerStatuses", status.init_container_statuses),
     ):
-        resized = [s for s in statuses or () if isinstance(s.resources, Raw)] if statuses is not UNSET else []
-        if resized:
-            part[name] = resized
+        kept = [] if statuses is UNSET else [s for s in statuses or () if waits or isinstance(s.resources, Raw)]
+        if kept:
+            part[name] = kept
     if isinstance(status.allocated_resources, Raw):
         part["allocatedResources"] = status.allocated_resources
     if isinstance(status.resources, Raw):

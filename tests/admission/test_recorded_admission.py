@@ -3,7 +3,8 @@
 `cases.jsonl.gz`: pod manifests given to a kube-apiserver as server-side dry runs; a JSON object per line with `context`
 (what admission looked at), `manifest`, and `code` 201 with `result`, or 422 with `error`, what kubectl printed.
 `volumes.jsonl.gz`: the same of manifests with volumes, mounts, variables, claims, and amounts written freely.
-`selectors.jsonl.gz`: the same of device classes, whose selectors may be wrong or cost too much.
+`selectors.jsonl.gz`: the same of device classes, whose selectors may be wrong. What only the kubelet reads, and what a
+selector may cost at most, is left to the API server: such cases are not among these.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
-"""The table of kinds: what every row must say, and that README.md's ClusterRole allows all of it."""
+"""The table of kinds: what every row must say."""
 
 from __future__ import annotations
 
-import re
-
 import pytest
-import yaml
 
 from kschedx.explain.missing_kinds import MATTERS
 from kschedx.framework.registry import IN_TREE
 from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of
-from tests.command import ROOT
 
 
 def test_every_row_is_found_by_its_group() -> None:
@@ -39,21 +35,3 @@ def test_what_a_plugin_reads_may_matter(kind: ResourceKind) -> None:
     assert set(kind.read_by) <= set(IN_TREE)
     assert kind.leaves
     assert kind.key in MATTERS
-
-
-def test_the_readme_gives_the_smallest_cluster_role() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    roles = re.findall(r"^```yaml\n(apiVersion: rbac\..*?)^```$", readme, re.MULTILINE | re.DOTALL)
-    for role, is_addon in zip(roles, (False, True), strict=True):
-        allowed = {
-            (group, plural): (rule["verbs"], rule.get("resourceNames", []))
-            for rule in yaml.safe_load(role)["rules"]
-            for group in rule["apiGroups"]
-            for plural in rule["resources"]
-        }
-        wanted = {
-            (kind.group, kind.plural): (["get", "list"], [only.partition("/")[2] for only in kind.only])
-            for kind in KINDS.values()
-            if bool(kind.addon) is is_addon
-        }
-        assert allowed == wanted

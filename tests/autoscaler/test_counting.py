@@ -9,6 +9,7 @@ from kschedx.autoscaler.loop import Loop
 from kschedx.autoscaler.run import loop_document, setup_of
 from kschedx.snapshot.snapshot import Snapshot
 from tests.autoscaler.loops import Json, cases
+from tests.autoscaler.small import autoscale, group, node, pod, status
 
 
 @pytest.mark.parametrize(
@@ -27,3 +28,14 @@ def test_counting_comes_to_the_same_as_placing(case: Json) -> None:
     pods = setup.framework.snapshot.pods
     counted, placed = (loop_document(Loop(replace(setup, counts=way)).run(), pods) for way in (True, False))
     assert counted == placed
+
+
+def test_a_pod_that_keeps_away_from_another_gets_a_new_node_of_its_own() -> None:
+    """The other pod has no term, so that nothing but the pod's own keeps them apart."""
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    other = pod("db", cpu="1")
+    other["metadata"]["labels"] = {"app": "db"}
+    full = pod("full", cpu="2", nodeName="workers-0")
+    document = autoscale([status(group()), node(), full, other, pod("web", cpu="500m", affinity=apart)])
+    assert [(one["group"], one["nodes"]) for one in document["options"]] == [("workers", 2)]

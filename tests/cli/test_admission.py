@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ DEPLOYMENT: Manifest = {
     "spec": {"template": {"spec": changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"})["spec"]}},
 }
 FIELD = "spec.containers[0].resources.limits[memory]"
-TOO_MUCH = "is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi (LimitRange shop/bounds)"
+TOO_MUCH = "is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi"
 
 
 def refused(folder: Path, target: str, *cluster: Manifest, code: int = 1) -> str:
@@ -36,14 +37,34 @@ def refused(folder: Path, target: str, *cluster: Manifest, code: int = 1) -> str
 
 def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
     write(tmp_path, changed(POD, "spec.containers.0.resources.limits", {"memory": "2Gi"}), name="pod.yaml")
-    line = refused(tmp_path, "pod.yaml", NODE, LIMITS)
-    assert line.startswith("error: pod.yaml")
-    assert line.endswith(f'Pod shop/web-0: {FIELD}: pods "web-0" {TOO_MUCH}')
+    write(tmp_path, NODE, LIMITS)
+    ran = kschedx("why", "pod.yaml", "-n", "shop", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
+    assert (ran.code, ran.out.splitlines()) == (
+        1,
+        [
+            "✗ shop/web-0 is not created: LimitRange refuses the pod",
+            f'  because   pods "web-0" {TOO_MUCH}',
+            f"            pod.yaml:20: Pod shop/web-0: {FIELD}, LimitRange shop/bounds",
+            "  fix 1     lower limits.memory of container main to 1Gi (verified: fits node-01)",
+            "      2     raise max.memory of LimitRange bounds from 1Gi to 2Gi (verified: fits node-01)",
+            "            to apply: --fix N -o patch",
+        ],
+    )
 
 
 def test_a_limit_range_refuses_a_workloads_pods(tmp_path: Path) -> None:
-    line = refused(tmp_path, "deploy/web", NODE, LIMITS, DEPLOYMENT)
-    assert line == f'error: Pod shop/web-new: {FIELD}: Error creating: pods "web-new" {TOO_MUCH}'
+    write(tmp_path, NODE, LIMITS, DEPLOYMENT)
+    asked = ("why", "deploy/web", "-n", "shop", "-s", "cluster.yaml")
+    ran = kschedx(*asked, cwd=tmp_path, columns=400)
+    assert (ran.code, ran.out.splitlines()[:2]) == (
+        1,
+        [
+            "✗ shop/deploy/web gets no pods: LimitRange refuses them",
+            f'  because   Error creating: pods "web-new" {TOO_MUCH}',
+        ],
+    )
+    document = json.loads(kschedx(*asked, "-o", "json", cwd=tmp_path).out)
+    assert (document["outcome"], document["state"]["name"], len(document["fixes"])) == ("Unschedulable", "Refused", 2)
 
 
 def test_optional_plugins_are_named_on_the_command_line(tmp_path: Path) -> None:
@@ -185,7 +206,7 @@ def test_what_one_namespace_refuses_leaves_the_others(tmp_path: Path) -> None:
     write(tmp_path, *pods, name="pods.yaml")
     ran = kschedx("why", "-f", "pods.yaml", "-s", "dump.yaml", cwd=tmp_path, columns=200)
     assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("4 pods: 1 can be scheduled, 3 cannot\n")
+    assert ran.out.startswith("4 pods: 1 can be scheduled, 3 unschedulable\n")
     assert '✗ namespaces "gone" not found' in ran.out
     limit = "must be less than or equal to memory limit of 1Mi (after the changes of LimitRange tight/tight)"
     assert f'Pod "web-0" is invalid: spec.containers[0].resources.requests: Invalid value: "2Mi": {limit}' in ran.out

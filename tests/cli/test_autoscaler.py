@@ -110,7 +110,7 @@ def test_a_snapshot_and_an_anonymized_one_say_the_same(tmp_path: Path) -> None:
     ("story", "pod", "title"),
     [
         ("autoscaler-at-maximum", "checkout-7c9d", f"raise the maximum of {NAME} from 3 to 4"),
-        ("autoscaler-daemonsets-fill-template", "report-5f4b", "request at most 830m cpu"),
+        ("autoscaler-daemonsets-fill-template", "report-5f4b", "lower the request to 830m cpu"),
         ("autoscaler-below-cutoff", "placeholder-3a7f", "give it a priority of at least -10"),
         (
             "autoscaler-zone-without-group",

@@ -120,11 +120,6 @@ OBJECTS = [
 
 CONFIGURATION = [
     Bad(
-        "an unknown scheduler name",
-        ("pod.yaml", "Pod shop/web-0", "spec.schedulerName", 'did you mean "default-scheduler"?'),
-        pod=(changed(POD, "spec.schedulerName", "default-schedular"),),
-    ),
-    Bad(
         "an unknown profile",
         ('"batch"', "default-scheduler"),
         ("why", "pod.yaml", "-s", "cluster.yaml", "--profile", "batch"),

@@ -58,7 +58,7 @@ def test_they_are_made_in_the_order_typed(cluster: Path) -> None:
 
 def test_why_asks_about_replicas_that_a_change_makes(cluster: Path) -> None:
     ran = asked(cluster, "why", "deploy/batch", "--scale", "deploy/batch=30")
-    assert ran.out.splitlines()[0] == "✗ shop/deploy/batch: 6 of the 23 replicas that it lacks can be placed, 17 cannot"
+    assert ran.out.splitlines()[0] == "✗ shop/deploy/batch: 6 of 23 missing replicas can be scheduled, 17 stay pending"
     assert "note      after scale deploy/batch=30" in ran.out
 
 
@@ -158,8 +158,8 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
 @pytest.mark.parametrize(
     ("cpu", "told"),
     [
-        ("1500m", "✓ shop/deploy/web: both replicas can be placed, in place of 2 pods of the template before"),
-        ("3", "✗ shop/deploy/web: none of 2 replicas can be placed, and the rollout stops: it replaces 2 pods"),
+        ("1500m", "✓ shop/deploy/web: both replicas can be scheduled, replacing 2 pods of the previous template"),
+        ("3", "✗ shop/deploy/web: none of 2 replicas can be scheduled; the rollout stalls, 2 pods"),
     ],
 )
 def test_why_rolls_out_what_it_is_asked_about(cpu: str, told: str, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     told = ran.out.splitlines()
     assert told[0] == "✗ DaemonSet infra/agent fits on 2 of the 3 nodes that it is for, waits on 1, leaves out 3"
     assert "✗ 1 node: its pod waits, insufficient cpu, short by 1" in ran.out
-    assert "  fix       request at most 1 cpu (verified, on small)" in ran.out
+    assert "  fix       lower the request to 1 cpu (verified, on small)" in ran.out
     assert "✓ 2 nodes: fits\n  runs, cordoned\n" in ran.out
     assert "· 2 nodes: no pod is made, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
 
@@ -88,7 +88,9 @@ def test_among_others_it_is_a_pod_on_each_of_its_nodes(options: tuple[str, ...],
     cluster = write(tmp_path, *CLUSTER)
     ran = kschedx("why", "-f", both, "-s", cluster, *options)
     assert ran.code == 1
-    assert ran.out.startswith("4 pods: 3 can be scheduled, 1 cannot\n\n✗ insufficient cpu, short by 1, more than")
+    assert ran.out.startswith(
+        "4 pods: 3 can be scheduled, 1 unschedulable\n\n✗ insufficient cpu, short by 1, more than"
+    )
     assert "infra/agent (DaemonSet) × 2 → runs, cordoned\n" in ran.out
 
 
@@ -98,5 +100,5 @@ def test_one_that_is_for_no_node(tmp_path: Path) -> None:
     assert ran.code == 1
     told = ran.out.splitlines()
     assert told[0] == "✗ DaemonSet infra/agent is for none of the 2 nodes"
-    assert told[1] == "  fix 1     drop disk=ssd (verified: fits a, b)"
+    assert told[1] == "  fix 1     drop disk=ssd · fits a, b"
     assert '  selector  disk=ssd ✗ the node has "hdd"' in told

@@ -399,8 +399,8 @@ def test_a_fix_says_for_how_many_replicas_it_does(tmp_path: Path) -> None:
     path, manifest = cluster(tmp_path, small, gpu), tmp_path / "web.json"
     manifest.write_text(json.dumps(wanted))
     screen = kschedx("why", str(manifest), "-s", path).out
-    assert "tolerate dedicated=gpu:NoSchedule (verified for all 2)" in screen
-    assert "request at most 2 cpu (verified for 1 of 2: fits n)" in screen
+    assert "tolerate dedicated=gpu:NoSchedule · for all 2" in screen
+    assert "lower the request to 2 cpu · for 1 of 2: fits n" in screen
     document = json.loads(kschedx("why", str(manifest), "-s", path, "-o", "json").out)
     assert document["fixes"][0]["replicas"] == {"title": "tolerate dedicated=gpu:NoSchedule", "pods": 2, "of": 2}
 

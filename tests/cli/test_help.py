@@ -7,6 +7,7 @@ import re
 import pytest
 
 from kschedx.cli.app import app
+from kschedx.cli.help import COMMANDS as GROUPS
 from tests.command import kschedx
 
 COMMANDS = [name for command in app.registered_commands if (name := command.name) is not None]
@@ -30,10 +31,27 @@ def test_help_about_profiles_fits(name: str) -> None:
 
 
 def test_options_are_in_groups() -> None:
-    told = kschedx("why", "--help").out
+    told = kschedx("why", "--help-all").out
     titles = re.findall(r"^(\S.*):$", told, re.MULTILINE)
     assert titles[:4] == ["Arguments", "Options", "Cluster", "Scheduler"]
-    assert titles[-1] == "Connection, as kubectl's"
+    assert titles[-1] == "Connection (as for kubectl)"
+
+
+def test_shared_options_are_left_to_help_all() -> None:
+    short = kschedx("why", "--help").out
+    assert "--kubeconfig" not in short
+    assert short.splitlines()[-1] == "--help-all also lists the options for scheduler, autoscaler, connection."
+
+
+def test_every_command_is_in_a_group() -> None:
+    assert {*COMMANDS, "profiles"} == {name for names in GROUPS.values() for name in names}
+
+
+def test_a_command_without_arguments_prints_ten_lines_of_usage() -> None:
+    ran = kschedx("why")
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) <= 10
+    assert "kschedx why pod/web-0 -n shop" in ran.err
 
 
 def test_the_manual_page_holds_every_command() -> None:

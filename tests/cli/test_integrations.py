@@ -136,7 +136,7 @@ def test_every_command_in_it_exists(name: str) -> None:
         if line == ["--version"]:
             continue
         assert line[0] in known
-        told = kschedx(line[0], "--help").out
+        told = kschedx(line[0], "--help-all").out
         for word in line[1:]:
             if word.startswith("-"):
                 assert re.search(rf"(^|[\s,]){re.escape(word)}\b", told), f"{line[0]} has no {word}"

@@ -38,7 +38,7 @@ def test_several_workloads_are_one_answer(tmp_path: Path) -> None:
     big["spec"]["template"]["spec"] = BIG_POD["spec"]
     ran = asked(tmp_path, workload("Deployment"), workload("Deployment", "api"), big)
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == "3 pods: 2 can be scheduled, 1 cannot"
+    assert ran.out.splitlines()[0] == "3 pods: 2 can be scheduled, 1 unschedulable"
     assert "default/db (StatefulSet)" in ran.out
     assert f"kschedx why sts/db -n default -f {tmp_path}/app.yaml" in ran.out
     assert "looked at alone" not in ran.out
@@ -205,13 +205,16 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
     [
         (
             {"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka", "metadata": {"name": "k"}, "spec": {}},
-            "Kafka (kafka.strimzi.io) (which pods come of Kafka is known to its controller alone",
+            "Kafka (kafka.strimzi.io) (only the controller of Kafka knows its pods",
         ),
         (
             {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "r"}},
             "(render its chart with its values first: helm template | kschedx why -)",
         ),
-        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, "nothing that makes one: ConfigMap"),
+        (
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
+            "no pods or workloads in this file: ConfigMap",
+        ),
         (
             {"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "web"}},
             'there is no "Deployment" in apiVersion v1 (Deployment is of the group apps)',
@@ -275,9 +278,9 @@ def test_the_pods_of_daemon_sets_take_room(tmp_path: Path) -> None:
     cluster = tuple(node(name, allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}) for name in ("a", "b"))
     together = asked(tmp_path, daemons, replicas, cluster=cluster)
     assert together.code == 1
-    assert together.out.splitlines()[0] == "5 pods: 4 can be scheduled, 1 cannot"
+    assert together.out.splitlines()[0] == "5 pods: 4 can be scheduled, 1 unschedulable"
     story = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web")
-    assert story.out.splitlines()[0] == "✗ default/deploy/web: 2 of 3 replicas can be placed, 1 cannot"
+    assert story.out.splitlines()[0] == "✗ default/deploy/web: 2 of 3 replicas can be scheduled, 1 stay pending"
     alone = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web --alone")
     assert alone.code == 0
 
@@ -294,4 +297,4 @@ def test_a_daemon_set_finds_the_pods_beside_it(tmp_path: Path) -> None:
     together = asked(tmp_path, *named, pod_of_default, cluster=cluster)
     assert together.out.startswith("5 pods can be scheduled")
     story = asked(tmp_path, *named, pod_of_default, cluster=cluster, options="ds/proxy -n infra")
-    assert story.out.startswith("✓ DaemonSet infra/proxy fits on the 2 nodes that it is for")
+    assert story.out.startswith("✓ DaemonSet infra/proxy fits 2 eligible nodes")

@@ -73,7 +73,10 @@ def test_a_fix_lets_the_pods_in(tmp_path: Path) -> None:
             if (one["kind"], one["metadata"]["name"]) != (fixed["kind"], fixed["metadata"]["name"])
         ]
         after = asked(tmp_path, [*others, fixed])
-        assert (after.code, after.out.splitlines()[0]) == (0, "✓ payments/deploy/ledger: all 3 replicas can be placed")
+        assert (after.code, after.out.splitlines()[0]) == (
+            0,
+            "✓ payments/deploy/ledger: all 3 replicas can be scheduled",
+        )
     assert asked(tmp_path, CLUSTER, "--fix", "3", "-o", "yaml").err == "error: no fix 3: there are 2\n"
 
 
@@ -85,7 +88,7 @@ def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
     )
     assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in ran.out
     assert "the pod insists on what that forbids\n  ✗ host namespaces · hostNetwork=true\n" in ran.out
-    assert '✗ hostPort · container "ledger" uses hostPort 8443' in ran.out
+    assert '✗ hostPort: container "ledger" uses hostPort 8443' in ran.out
     assert "seccompProfile ·" not in ran.out
 
 
@@ -119,8 +122,9 @@ def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
     both = kschedx("why", "-f", "both.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert (both.code, both.out.splitlines()[0]) == (1, "6 pods cannot be scheduled")
     document = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", "-o", "json", cwd=tmp_path)
-    assert (document.code, document.out) == (1, "")
-    assert 'pods "new-new" is forbidden: violates PodSecurity' in document.err
+    state = json.loads(document.out)["state"]
+    assert (document.code, state["name"], state["by"]) == (1, "Refused", "Pod Security")
+    assert 'pods "new-new" is forbidden: violates PodSecurity' in state["message"]
 
 
 @pytest.mark.parametrize(

@@ -288,8 +288,8 @@ def test_a_token_that_lasts_needs_no_provider(api: FakeApiServer, fresh: str, tm
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({}, "has a certificate that nobody vouches for (idp-certificate-authority says whom to trust)"),
-        ({"idp-certificate-authority": str(OTHER)}, "has a certificate that nobody vouches for"),
+        ({}, "has a certificate of an unknown authority (set idp-certificate-authority)"),
+        ({"idp-certificate-authority": str(OTHER)}, "has a certificate of an unknown authority"),
         ({"idp-certificate-authority": "/no/ca.crt"}, "idp-certificate-authority cannot be used"),
         ({"idp-certificate-authority-data": "%"}, "idp-certificate-authority cannot be used"),
         ({"refresh-token": ""}, "the ID token has expired, and without refresh-token there is no new one"),

@@ -234,5 +234,5 @@ def test_a_namespace_that_does_not_exist_is_no_place_for_a_pod(tmp_path: Path) -
     stored = changed(NODE, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     space: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "store"}}
     ran = kschedx("why", write(tmp_path, POD, name="pod.yaml"), "-s", write(tmp_path, stored, space))
-    assert (ran.code, ran.out) == (1, "")
-    assert 'namespaces "shop" not found' in ran.err
+    assert (ran.code, ran.err) == (1, "")
+    assert 'because   namespaces "shop" not found' in ran.out

@@ -86,7 +86,7 @@ def test_one_target_or_many(cluster: str) -> None:
 
     assert (ran.code, ran.err) == (
         2,
-        "error: name a TARGET or a file with -f, or ask for many with --all-pending or -l\n",
+        "error: name a TARGET or a file with -f, or select pods with --all-pending or -l\n",
     )
 
 

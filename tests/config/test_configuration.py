@@ -92,7 +92,7 @@ def test_decoding_is_strict(fields: Mapping[str, object], message: str) -> None:
             (
                 "apiVersion: Kubernetes 1.36 expects kubescheduler.config.k8s.io/v1, "
                 'found "kubescheduler.config.k8s.io/v1beta3" '
-                "(--kube-version 1.28 is the last release that reads it)"
+                "(--kube-version 1.28 is the last version that reads it)"
             ),
         ),
     ],

@@ -40,6 +40,17 @@ def told(cycle: Cycle) -> list[tuple[list[str], list[str]]]:
     ]
 
 
+def test_a_node_with_more_requested_than_allocatable_takes_nothing_from_the_others() -> None:
+    cycle = cycle_of(
+        node("over", allocatable={**SMALL, "cpu": "2"}),
+        node("free", allocatable={**SMALL, "cpu": "3"}),
+        running("squeezed", "over", "4"),
+        running("small", "free", "1"),
+        asking("4"),
+    )
+    assert Diagnosis(cycle).free(range(2), "cpu") == 2000
+
+
 # --- groups
 
 

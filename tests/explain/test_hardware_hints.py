@@ -48,7 +48,7 @@ def test_a_resource_that_another_node_offers_is_another_matter() -> None:
     )
     assert not diagnosis.hardware
     assert {headline(one) for group in diagnosis.groups for one in group.exemplar.findings} == {
-        "insufficient nvidia.com/gpu, short by 1, more than the whole node has",
+        "insufficient nvidia.com/gpu, short by 1, more than the node's allocatable",
         "untolerated taint gpu:NoSchedule",
     }
 

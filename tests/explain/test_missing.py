@@ -152,10 +152,10 @@ def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
             "ResourceClaimTemplate",
             "spec.resourceClaims",
             [{"name": "gpu", "resourceClaimTemplateName": "gpus"}],
-            "what a new pod's claims ask for",
+            "what a new pod's claims request",
         ),
         ("ResourceClaimTemplate", "metadata.labels", {}, None),
-        ("LimitRange", "metadata.labels", {}, "what a container asks for that does not say so itself"),
+        ("LimitRange", "metadata.labels", {}, "default requests and limits of containers"),
         (
             "LimitRange",
             "spec.containers.0.resources",

@@ -123,7 +123,7 @@ class Extenders:
 
 
 def _host(question: ExtenderRequest) -> str:
-    return question.url.split("/")[2]
+    return str(question.url).split("/")[2]
 
 
 def _cased(value: Any, rule: Mapping[str, Any]) -> Any:

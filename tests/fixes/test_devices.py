@@ -100,4 +100,4 @@ def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
     snapshot = kschedx.Snapshot.from_objects([*nodes, device_class(), *slices, mine, wanting])
     told = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
     assert told["label a disk=ssd"] is FixCertainty.VERIFIED
-    assert told.get("drop disk=ssd") is not FixCertainty.VERIFIED
+    assert told.get("stop requiring disk=ssd") is not FixCertainty.VERIFIED

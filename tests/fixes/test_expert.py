@@ -83,7 +83,7 @@ def test_a_cluster_that_is_a_control_plane_alone() -> None:
 
 @pytest.mark.parametrize(
     ("free", "first"),
-    [("1", "request at most 1 cpu"), ("500m", "add a node like n")],
+    [("1", "lower the request to 1 cpu"), ("500m", "add a node like n")],
     ids=["half-of-it", "a-third-of-it"],
 )
 def test_less_is_asked_for_first_where_it_is_not_far_less(free: str, first: str) -> None:
@@ -137,9 +137,9 @@ def test_huge_pages_that_nobody_has_set_aside() -> None:
 
 
 def test_a_label_that_nobody_has_put_on_any_node() -> None:
-    assert told(node("n"), pod("me", nodeSelector={"disk": "ssd"})) == ["label n disk=ssd", "drop disk=ssd"]
+    assert told(node("n"), pod("me", nodeSelector={"disk": "ssd"})) == ["label n disk=ssd", "stop requiring disk=ssd"]
     others = node("o", labels={"disk": "ssd"}, allocatable={"cpu": "1", "pods": "0"})
-    assert told(node("n"), others, pod("me", nodeSelector={"disk": "ssd"}))[0] == "drop disk=ssd"
+    assert told(node("n"), others, pod("me", nodeSelector={"disk": "ssd"}))[0] == "stop requiring disk=ssd"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_pod_whose_turn_a_controller_decides() -> None:
     objects = [node("n", allocatable=SMALL), gated]
     explanation = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me")
     assert [(fix.title, fix.certainty.value) for fix in explanation.fixes] == [
-        ("request at most 2 cpu, once Kueue lets the pod go on", "partial")
+        ("lower the request to 2 cpu, once Kueue lets the pod go on", "partial")
     ]
     assert [one["path"] for change in explanation.fixes[0].changes for one in change.patch] == [
         "/spec/containers/0/resources"
@@ -193,7 +193,7 @@ def test_a_node_that_the_pod_names_and_that_is_not_enough() -> None:
     named = {"kubernetes.io/hostname": "n", "kubernetes.io/arch": "arm64"}
     there = node("n", labels={"kubernetes.io/hostname": "n", "kubernetes.io/arch": "amd64"})
     assert told(there, pod("me", nodeSelector=named)) == [
-        "drop kubernetes.io/hostname=n, add a node with label kubernetes.io/arch=arm64"
+        "stop requiring kubernetes.io/hostname=n, add a node with label kubernetes.io/arch=arm64"
     ]
 
 
@@ -201,11 +201,11 @@ def test_a_label_that_is_misspelled() -> None:
     nodes = [node("n", labels={"pool": "general"}), node("o", labels={"pool": "gpu"}), FULL]
     assert told(*nodes, pod("me", nodeSelector={"pool": "generall"})) == [
         "select pool=general instead of pool=generall",
-        "drop pool=generall",
+        "stop requiring pool=generall",
     ], "the same is told once, and nobody labels a node with a misspelling"
     zone = "topology.kubernetes.io/zone"
     there = node("n", labels={zone: "eu-1a"})
-    assert told(there, pod("me", nodeSelector={zone: "eu-1b"}))[0] == f"drop {zone}=eu-1b"
+    assert told(there, pod("me", nodeSelector={zone: "eu-1b"}))[0] == f"stop requiring {zone}=eu-1b"
 
 
 def beside(app: str, *, key: str = "app") -> Manifest:
@@ -276,7 +276,7 @@ def test_the_control_plane_under_its_old_name() -> None:
     tolerating = {"key": old, "operator": "Exists", "effect": "NoSchedule"}
     first, *others = told(*nodes, pod("me", nodeSelector={old: ""}, tolerations=[tolerating]))
     assert first == f"tolerate {CONTROL_PLANE}, select {label}= instead of {old}="
-    assert others == [f"drop {old}="]
+    assert others == [f"stop requiring {old}="]
 
 
 def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
@@ -284,4 +284,4 @@ def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
     worker = node("n", allocatable={"cpu": "2200m", "memory": "4Gi", "pods": "10"})
     control_plane = node("cp", taints=[CONTROL_PLANE], allocatable={"cpu": "1800m", "memory": "4Gi", "pods": "10"})
     amounts = [title for title in told(worker, control_plane, wanting(cpu="4")) if title.startswith("request")]
-    assert amounts == ["request at most 2200m cpu"]
+    assert amounts == ["lower the request to 2200m cpu"]

@@ -79,7 +79,9 @@ def test_a_claim_that_the_driver_gives_up() -> None:
 def test_a_value_that_no_label_can_have() -> None:
     terms = [{"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["not a label"]}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
-    assert told(node("a", allocatable=LARGE), pod("me", affinity=affinity)) == ["drop disk not in (not a label)"]
+    assert told(node("a", allocatable=LARGE), pod("me", affinity=affinity)) == [
+        "stop requiring disk not in (not a label)"
+    ]
 
 
 def test_the_nominated_node_is_the_one_that_is_looked_at() -> None:

@@ -59,7 +59,7 @@ def test_what_contradicts_itself_has_no_node() -> None:
 
 def test_a_pod_that_no_node_is_large_enough_for_gets_the_node_beside_the_sacrifice() -> None:
     me = pod("me", containers=asking(cpu="2"))
-    assert titles(node("a", allocatable=SMALL), me) == ["request at most 1 cpu", "add a node with cpu 2"]
+    assert titles(node("a", allocatable=SMALL), me) == ["lower the request to 1 cpu", "add a node with cpu 2"]
 
 
 def daemon(name: str, on: str = "", **spec: object) -> Manifest:
@@ -103,7 +103,7 @@ def test_a_new_node_for_a_pod_that_contradicts_itself() -> None:
     there = node("n", allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"})
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([there, me]), "default/me").fixes
     assert [fix.title for fix in fixes if fix.certainty == "verified"] == [
-        "drop disk=hdd, add a node with cpu 40, label disk=ssd"
+        "stop requiring disk=hdd, add a node with cpu 40, label disk=ssd"
     ]
 
 

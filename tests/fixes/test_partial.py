@@ -28,7 +28,7 @@ def test_all_that_remains_is_named() -> None:
     full = node("full", allocatable={"cpu": "1", "memory": "1Gi", "pods": "1"}, unschedulable=True)
     me = pod("me", spec=DATA, containers=ASKS, nodeSelector={"disk": "ssd"})
     left = "NodeUnschedulable on 1 node, NodeResourcesFit on 1 node, VolumeRestrictions on 2 nodes"
-    assert f"drop disk=ssd (then still {left})" in titles(full, me)
+    assert f"stop requiring disk=ssd (then still {left})" in titles(full, me)
 
 
 def test_what_only_nominated_pods_reject_remains_too() -> None:

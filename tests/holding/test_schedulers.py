@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import kschedx
-from kschedx.errors import ConfigError
 from tests.holding.objects import Json, node, pod, told
 
 
@@ -197,5 +196,10 @@ def test_kube_schedulers_view_is_told_where_somebody_asks_for_it() -> None:
 
 
 def test_a_scheduler_that_nobody_knows() -> None:
-    with pytest.raises(ConfigError, match="profile not found"):
-        told(node("n"), about=pod(gates=(), labels={}, schedulerName="defualt-scheduler"))
+    about = pod(gates=(), labels={}, schedulerName="defualt-scheduler")
+    found = kschedx.explain(kschedx.Snapshot.from_objects([node("n")]), about)
+    assert (found.state.name, found.exit_code, found.fixes[0].title) == (
+        "NoScheduler",
+        3,
+        "set schedulerName to default-scheduler",
+    )

@@ -289,5 +289,5 @@ def test_releases_by_version(version: str, release: str) -> None:
 
 
 def test_other_releases_before_the_framework_are_not_known() -> None:
-    with pytest.raises(ConfigError, match=r'unknown Kubernetes release "1\.9".*1\.13, 1\.5'):
+    with pytest.raises(ConfigError, match=r'unknown Kubernetes version "1\.9".*1\.13, 1\.5'):
         decide(CLUSTER, "1.9")

@@ -86,9 +86,9 @@ def test_what_does_not_differ_is_left_out_of_a_failure(team: Path) -> None:
     assert marked[0].split() == ["≠", "goes", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
 
 
-def test_the_example_of_the_readme_works(team: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    example = readme.partition("<!-- example: placement -->\n```python\n")[2].partition("```")[0]
+def test_the_example_of_the_guide_works(team: Path) -> None:
+    guide = (ROOT / "docs/pages/guides/ci.md").read_text(encoding="utf-8")
+    example = guide.partition("<!-- example: placement -->\n```python\n")[2].partition("```")[0]
     folder = team / "placement"
     folder.mkdir()
     (folder / "test_placement.py").write_text(example, encoding="utf-8")

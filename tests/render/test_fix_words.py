@@ -50,11 +50,17 @@ def huge(before: int, after: int) -> s.NodeAmount:
     [
         (s.RemoveGates(gates=("a", "b")), "remove scheduling gate a, b"),
         (s.Tolerate(taints=(TEAM, Taint(key="b", effect="NoExecute"))), "tolerate team=a:NoSchedule and b:NoExecute"),
-        (dropped(asked("disk", "=", "ssd")), "drop disk=ssd"),
-        (dropped(asked("disk", "In", "ssd"), asked("zone", "In", "a", "b")), "drop disk=ssd and zone in (a, b)"),
-        (dropped(asked("zone", "NotIn", "a", "b")), "drop zone not in (a, b)"),
-        (dropped(asked("gpu", "Exists"), asked("old", "DoesNotExist")), "drop gpu exists and old does not exist"),
-        (dropped(asked("cores", "Gt", "8"), asked("age", "Lt", "3")), "drop cores > 8 and age < 3"),
+        (dropped(asked("disk", "=", "ssd")), "stop requiring disk=ssd"),
+        (
+            dropped(asked("disk", "In", "ssd"), asked("zone", "In", "a", "b")),
+            "stop requiring disk=ssd and zone in (a, b)",
+        ),
+        (dropped(asked("zone", "NotIn", "a", "b")), "stop requiring zone not in (a, b)"),
+        (
+            dropped(asked("gpu", "Exists"), asked("old", "DoesNotExist")),
+            "stop requiring gpu exists and old does not exist",
+        ),
+        (dropped(asked("cores", "Gt", "8"), asked("age", "Lt", "3")), "stop requiring cores > 8 and age < 3"),
         (
             s.SelectInstead(
                 source="nodeSelector", term=0, wrong=asked("disk", "=", "sdd"), meant=asked("disk", "=", "ssd")
@@ -62,43 +68,46 @@ def huge(before: int, after: int) -> s.NodeAmount:
             "select disk=ssd instead of disk=sdd",
         ),
         (s.UseHostPort(port=80, protocol="TCP", instead=81), "use host port 81 instead of 80"),
-        (s.UseHostPort(port=80, protocol="TCP", instead=0), "give up host port 80"),
+        (s.UseHostPort(port=80, protocol="TCP", instead=0), "remove host port 80"),
         (s.Uncordon(row=ROW, node="n"), "uncordon n"),
         (s.RemoveTaints(row=ROW, node="n", taints=(TEAM,)), "remove taint team=a:NoSchedule from n"),
         (s.LabelNode(row=ROW, node="n", labels=(("a", "1"), ("b", "2"))), "label n a=1, b=2"),
         (s.DeletePods(victims=victims("x/a", "x/b")), "delete x/a and x/b (priority 1)"),
         (
             s.DeletePods(victims=victims("x/a"), node="n", by_preemption=True, or_elsewhere=2),
-            "wait for preemption, which evicts x/a (priority 0) on n, or what it takes on 2 other nodes",
+            "wait for preemption: it evicts x/a (priority 0) from n, or pods on 2 other nodes",
         ),
-        (repair("node.kubernetes.io/not-ready"), "get n ready"),
-        (repair("node.kubernetes.io/unreachable"), "bring n back"),
+        (repair("node.kubernetes.io/not-ready"), "repair n: it is NotReady"),
+        (repair("node.kubernetes.io/unreachable"), "repair n: it is unreachable"),
         (repair("node.kubernetes.io/disk-pressure"), "free disk space on n"),
         (
             repair("node.kubernetes.io/memory-pressure", "node.kubernetes.io/not-ready"),
-            "free memory on n and get n ready",
+            "free memory on n and repair n: it is NotReady",
         ),
         (repair("node.kubernetes.io/pid-pressure"), "free process ids on n"),
-        (repair("node.kubernetes.io/network-unavailable"), "set up the network of n"),
-        (repair("node.cloudprovider.kubernetes.io/shutdown"), "start the machine of n"),
-        (repair("node.cloudprovider.kubernetes.io/uninitialized"), "get x to finish setting up n"),
-        (repair("node.cilium.io/agent-not-ready"), "get the agent of x ready on n: it takes its taint away then"),
+        (repair("node.kubernetes.io/network-unavailable"), "repair the network of n"),
+        (repair("node.cloudprovider.kubernetes.io/shutdown"), "start n: it is shut down"),
+        (repair("node.cloudprovider.kubernetes.io/uninitialized"), "repair x, so that it initializes n"),
+        (repair("node.cilium.io/agent-not-ready"), "repair the agent of x on n, which then removes its taint"),
         (
             s.TakeOldFirst(deployment="web", old=victims("x/a")[0], is_single=True),
-            "let Deployment web take x/a away before it makes a new pod (Recreate)",
+            "set strategy Recreate on Deployment web, so that x/a goes first",
         ),
-        (s.AwaitController(gates=("kueue.x-k8s.io/admission",), controller="Kueue"), "once Kueue lets the pod go on"),
+        (
+            s.AwaitController(gates=("kueue.x-k8s.io/admission",), controller="Kueue"),
+            "then wait for Kueue to admit the pod",
+        ),
         (
             s.NextAttempt(released=(("a/b", ResourceClaim()),)),
-            "wait: kube-scheduler takes back the devices of resource claim a/b, and tries again",
+            "wait: kube-scheduler deallocates resource claim a/b and retries",
         ),
         (
             s.OfferResource(row=ROW, node="n", resource="a.b/gpu", amounts=(gpus(0, 2),), label="a.b/gpu.present=true"),
-            "get the device plugin for a.b/gpu running on n, which has a.b/gpu.present=true",
+            "run the device plugin for a.b/gpu on n (a.b/gpu.present=true)",
         ),
         (
             s.OfferResource(row=ROW, node="n", resource="hugepages-1Gi", amounts=(huge(0, 2 << 30),)),
-            "set 2Gi of the memory of n aside as hugepages-1Gi",
+            "reserve 2Gi of the memory of n as hugepages-1Gi",
         ),
         (
             s.DeletePods(victims=victims("x/a", "x/b", "x/c", "x/d", "x/e"), node="n"),
@@ -153,7 +162,7 @@ def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> Non
         ),
         (
             fix(s.LabelNode(row=ROW, node="n", labels=(("disk", "a b"),))),
-            ("kubectl label node n 'disk=a b' --overwrite",),
+            ('# no command: "a b" is no name that Kubernetes accepts',),
         ),
         (
             fix(s.DeletePods(victims=victims("shop/a", "ml/b"))),
@@ -178,12 +187,12 @@ def test_commands_do_all_of_it_or_are_not_told(found: Fix, words: tuple[str, ...
             ),
             "no node can have both zone=a and zone not in (a, b)",
         ),
-        (h.GroupIncomplete(group="ml/train", missing=1), "pod group ml/train waits for 1 more pod"),
+        (h.GroupIncomplete(group="ml/train", missing=1), "pod group ml/train needs 1 more pod"),
         (
             h.NotSearched(conditions=12345, most=1000),
-            ("the pod has 12,345 conditions on where it goes, and above 1,000 nothing is tried"),
+            ("the pod has 12,345 placement conditions; kschedx tries fixes for at most 1,000"),
         ),
-        (h.RefusedByExtender(nodes=2), "an extender refuses 2 nodes that every plugin lets the pod have"),
+        (h.RefusedByExtender(nodes=2), "an extender rejects 2 nodes that every plugin accepts"),
     ],
 )
 def test_why_there_is_none(found: h.DeadEnd, words: str) -> None:

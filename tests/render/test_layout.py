@@ -15,7 +15,7 @@ WORDS = st.lists(st.text("abc名 -/", min_size=1, max_size=60), min_size=1, max_
 
 @given(WORDS, st.integers(40, 120), st.sampled_from([None, 1, 2, 4]))
 def test_facts_keep_to_the_width_and_the_limit(items: list[str], width: int, limit: int | None) -> None:
-    lines = fact_lines(Fact(label="held by", items=tuple(items)), width, limit)
+    lines = fact_lines(Fact(label="used by", items=tuple(items)), width, limit)
     assert all(line.cell_len <= width for line in lines)
     assert limit is None or len(lines) <= limit
 
@@ -40,13 +40,13 @@ def test_wrapping_and_cutting(content: str, room: int) -> None:
 
 def test_a_shortened_fact_counts_the_rest() -> None:
     pods = tuple(f"pod-{number} (priority 0)" for number in range(9))
-    fact = Fact(label="held by", items=pods, rest=tuple(f"in {9 - shown} others" for shown in range(9)))
-    assert [line.plain for line in fact_lines(fact, 60, 1)] == ["  held by   pod-0 (priority 0) · in 8 others"]
+    fact = Fact(label="used by", items=pods, rest=tuple(f"in {9 - shown} others" for shown in range(9)))
+    assert [line.plain for line in fact_lines(fact, 60, 1)] == ["  used by   pod-0 (priority 0) · in 8 others"]
 
 
 def test_of_a_fact_that_is_cut_the_others_are_counted() -> None:
-    fact = Fact(label="held by", items=("a-pod-whose-name-takes-more-than-a-line", "b", "c"))
-    assert [line.plain for line in fact_lines(fact, 32, 1)] == ["  held by   a-pod-whose-name… +2"]
+    fact = Fact(label="used by", items=("a-pod-whose-name-takes-more-than-a-line", "b", "c"))
+    assert [line.plain for line in fact_lines(fact, 32, 1)] == ["  used by   a-pod-whose-name… +2"]
 
 
 def test_a_whole_fact_is_never_shortened() -> None:

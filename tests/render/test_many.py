@@ -8,7 +8,7 @@ from kschedx.explain.causes import PodAnswer
 from kschedx.framework.cycle import Outcome
 from kschedx.render.pending import pending_lines, pending_sentence
 
-ALONE = "each was looked at alone: what one would take from the others is not counted"
+ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
 def answers(*outcomes: Outcome | None) -> list[PodAnswer]:
@@ -19,10 +19,10 @@ def answers(*outcomes: Outcome | None) -> list[PodAnswer]:
     ("outcomes", "told"),
     [
         ([Outcome.SCHEDULED], "1 pod can be scheduled"),
-        ([Outcome.UNSCHEDULABLE] * 2, "2 pods cannot be scheduled"),
-        ([None, None], "2 pods cannot be decided"),
-        ([Outcome.GATED], "1 pod held back by gates"),
-        ([Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.SCHEDULED], "3 pods: 2 can be scheduled, 1 cannot"),
+        ([Outcome.UNSCHEDULABLE] * 2, "2 pods are unschedulable"),
+        ([None, None], "2 pods are undecided"),
+        ([Outcome.GATED], "1 pod is gated"),
+        ([Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.SCHEDULED], "3 pods: 2 can be scheduled, 1 unschedulable"),
     ],
 )
 def test_the_first_line(outcomes: list[Outcome | None], told: str) -> None:

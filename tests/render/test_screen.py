@@ -67,10 +67,10 @@ def test_the_event_is_quoted_once_and_whole() -> None:
 def test_both_sides_of_the_inequality_on_the_first_screen() -> None:
     full = pod("full", on="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "3500m"}}}])
     screen = plain(explained(node("n", allocatable={"cpu": "4", "pods": "9"}), full, asking("2")))
-    assert "n ✗ NodeResourcesFit · insufficient cpu, short by 1500m" in screen
-    assert "  asks      2000m by main" in screen
-    assert "  offers     500m = 4000m allocatable - 3500m requested by 1 pod" in screen
-    assert "  held by   3500m default/full (priority 0)" in screen
+    assert "n ✗ NodeResourcesFit: insufficient cpu, short by 1500m" in screen
+    assert "  requests  2000m = main" in screen
+    assert "  free       500m = 4000m allocatable - 3500m requested by 1 pod" in screen
+    assert "  used by   3500m default/full (priority 0)" in screen
 
 
 def test_groups_count_their_nodes() -> None:
@@ -109,29 +109,30 @@ def test_any_cluster_fits_the_first_screen(nodes: list[tuple[str, list[str], str
 def test_a_winner_is_told_with_its_margin() -> None:
     busy = pod("busy", on="b", containers=[{"name": "c", "resources": {"requests": {"cpu": "32"}}}])
     screen = plain(explained(node("a"), node("b"), busy, asking()))
-    assert screen[0] == "✓ default/new goes to a"
-    assert "ahead of b" in screen[1]
+    assert screen[0] == "✓ default/new would be assigned to a"
+    assert "leads b by" in screen[1]
 
 
 def test_a_tie_is_never_settled() -> None:
     screen = plain(explained(node("a"), node("b"), asking()))
-    assert screen[0] == "✓ default/new goes to one of 2 nodes that share the highest total, at random: a, b"
+    assert screen[0] == "✓ default/new would be assigned to one of 2 nodes with the same score, at random: a, b"
 
 
 def test_a_gated_pod_is_told_what_would_follow() -> None:
     gated = plain(explained(node("a"), asking(schedulingGates=[{"name": "wait"}])))
-    assert gated[0].startswith("‖ default/new is gated, held back by scheduling gate wait; without that it goes to a")
+    start = "‖ default/new is gated, held back by scheduling gate wait; without the gate it would be assigned to"
+    assert gated[0].startswith(start)
 
 
 def test_preemption_names_its_victims() -> None:
     cheap = pod("cheap", on="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "4"}}}])
     screen = plain(explained(node("n", allocatable={"cpu": "4", "pods": "9"}), cheap, asking("2", priority=9)))
-    assert "preemption would make room on n" in screen[0]
+    assert "preemption makes room on n" in screen[0]
     assert any(line.endswith("evicts    default/cheap (priority 0)") for line in screen)
 
 
 def test_an_empty_cluster() -> None:
-    assert plain(explained(asking()))[0] == "✗ default/new cannot be scheduled: the cluster has no nodes"
+    assert plain(explained(asking()))[0] == "✗ default/new is unschedulable: the cluster has no nodes"
 
 
 def test_the_verdict_table_shows_every_plugin_that_rejects() -> None:
@@ -148,8 +149,8 @@ def test_one_nodes_story_has_all_verdicts_and_facts() -> None:
     explanation = explained(tainted, node("other"), asking("2"))
     told = [line.plain for line in why_lines(explanation, width=100, nodes=["n"])]
     assert told[0] == "n: default/new does not fit: 2 plugins reject it"
-    assert "  ✗ TaintToleration (the verdict) · untolerated taint a=b:NoSchedule" in told
-    assert "  ✗ NodeResourcesFit · insufficient cpu, short by 1, more than the whole node has" in told
+    assert "  ✗ TaintToleration (the verdict): untolerated taint a=b:NoSchedule" in told
+    assert "  ✗ NodeResourcesFit: insufficient cpu, short by 1, more than the node's allocatable" in told
 
 
 def test_an_unknown_node_is_refused_with_the_nearest() -> None:
@@ -163,6 +164,6 @@ def test_a_pod_that_is_held_before_the_queue_is_not_called_gated() -> None:
     lines = [line.plain for line in why_lines(explanation, width=100)]
     assert lines[0].startswith("‖ default/me is not in the queue, held back by DynamicResources")
     assert "gate" not in " ".join(lines)
-    # kube-scheduler writes no event about such a pod, and what PreFilter would say again is not told twice
-    assert not [line for line in lines if "kube-scheduler:" in line]
-    assert len([line for line in lines if "no resource claim has been made" in line]) == 1
+    # kube-scheduler writes no event about such a pod; the cause and its block name the claim, PreFilter adds nothing
+    assert not [line for line in lines if "event" in line]
+    assert len([line for line in lines if "no resource claim has been created" in line]) == 2

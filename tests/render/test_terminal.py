@@ -50,6 +50,6 @@ def test_colour_is_only_an_addition() -> None:
 
 def test_a_stream_without_our_marks() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
-    write([text("✗ Plugin · ü")], console(stream, {}))
+    write([text("✗ Plugin: ü")], console(stream, {}))
     stream.flush()
-    assert stream.buffer.getvalue() == b"x Plugin - \\xfc\n"
+    assert stream.buffer.getvalue() == b"x Plugin: \\xfc\n"

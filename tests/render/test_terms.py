@@ -51,8 +51,8 @@ def test_one_term_needs_no_number() -> None:
 def test_the_nearest_term_comes_first_under_its_own_number() -> None:
     found = told(term(0, DISK, GPU), term(1, ZONE, DISK))
     assert [label for label, _ in found] == ["term 2", "term 1"]
-    assert found[0][1][-1] == "one expression away"
-    assert "one expression away" not in found[1][1]
+    assert found[0][1][-1] == "only one expression fails"
+    assert "only one expression fails" not in found[1][1]
 
 
 def test_a_selector_is_one_term_without_a_number() -> None:
@@ -60,7 +60,7 @@ def test_a_selector_is_one_term_without_a_number() -> None:
 
 
 def test_an_empty_term_says_what_it_does() -> None:
-    assert told(term(0)) == [("term", ("empty, which matches no node",))]
+    assert told(term(0)) == [("term", ("empty: matches no node",))]
 
 
 def test_terms_that_are_not_shown_are_counted() -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kschedx import findings
-from kschedx.explain.events import TEXTS, parse
+from kschedx.explain.events import explained, parse
 from kschedx.findings import (
     ClaimFacts,
     ClaimUnbound,
@@ -60,9 +60,9 @@ def facts(finding: Finding) -> list[str]:
         (CPU, "insufficient cpu, short by 1650m"),
         (
             InsufficientResource(resource="cpu", requested=64000, used=100, allocatable=31850, unit="m"),
-            "insufficient cpu, short by 32.25, more than the whole node has",
+            "insufficient cpu, short by 32.25, more than the node's allocatable",
         ),
-        (TooManyPods(pods=110, allowed=110), "too many pods, 110 of 110 are there"),
+        (TooManyPods(pods=110, allowed=110), "too many pods, 110 of 110 run there"),
         (
             UntoleratedTaint(key="dedicated", value="gpu", effect="NoSchedule"),
             "untolerated taint dedicated=gpu:NoSchedule",
@@ -75,7 +75,7 @@ def facts(finding: Finding) -> list[str]:
         ),
         (
             HostPortConflict(port=443, protocol="TCP", host_ip="", holder="web/nginx", holder_host_ip="127.0.0.1"),
-            "host port 443/TCP is taken by web/nginx",
+            "host port 443/TCP is in use by web/nginx",
         ),
         (
             ExistingAntiAffinityConflict(
@@ -87,7 +87,7 @@ def facts(finding: Finding) -> list[str]:
                 selector="app=web",
                 matched_labels=("app=web",),
             ),
-            "cache/redis-2 keeps this pod away",
+            "the anti-affinity of cache/redis-2 matches this pod",
         ),
         (
             ClaimUnbound(claim=CLAIM, cause="immediate", provisioner="", persistent_volume=""),
@@ -104,7 +104,7 @@ def test_headlines(finding: Finding, expected: str) -> None:
 
 
 def test_both_sides_of_the_inequality() -> None:
-    assert facts(CPU) == ["asks: 2000m", "offers:  350m = 8000m allocatable - 7650m requested"]
+    assert facts(CPU) == ["requests: 2000m", "free:  350m = 8000m allocatable - 7650m requested"]
 
 
 def test_the_spread_rule_closes() -> None:
@@ -119,7 +119,7 @@ def test_the_spread_rule_closes() -> None:
 def test_the_nearest_term_is_told_expression_by_expression() -> None:
     finding = NodeAffinityMismatch(source="nodeAffinity", terms=(TermMatch(index=0, requirements=(ZONE, DISK)),))
     assert facts(finding) == [
-        'term: zone In [eu-1a, eu-1b] ✓ eu-1a · acme.io/disk In [nvme] ✗ the node has "ssd" · one expression away'
+        'term: zone In [eu-1a, eu-1b] ✓ eu-1a · acme.io/disk In [nvme] ✗ the node has "ssd" · only one expression fails'
     ]
 
 
@@ -154,8 +154,8 @@ def test_every_finding_is_explained() -> None:
 
 def test_every_explanation_is_asked_for_by_something() -> None:
     ids = {kind.reason for kind in typing.get_args(findings.Finding)}
-    assert REASONS.keys() <= ids | {reason for _, reason in TEXTS}
-    assert {reason for _, reason in TEXTS if reason} <= REASONS.keys()
+    assert REASONS.keys() <= ids | explained()
+    assert explained() <= REASONS.keys()
 
 
 def test_explanations_are_sentences() -> None:

@@ -45,13 +45,13 @@ SMALL = nodes(("4", "4", "4"))
 @pytest.mark.parametrize(
     ("places", "replicas", "told"),
     [
-        ([], 2, "✓ shop/deploy/web: both replicas can be placed"),
-        ([], 5, "✗ shop/deploy/web: 3 of 5 replicas can be placed, 2 cannot"),
-        (["node-1"], 3, "✓ shop/deploy/web: both replicas that it lacks can be placed"),
-        (["node-1", "node-2"], 5, "✗ shop/deploy/web: 1 of the 3 replicas that it lacks can be placed, 2 cannot"),
-        (["node-1", "node-2", "node-3"], 5, "✗ shop/deploy/web: none of the 2 replicas that it lacks can be placed"),
-        (["node-1", "node-2"], 3, "✓ shop/web-7d4b9-new goes to node-3, the only node that fits"),
-        (["node-1", "node-2"], 2, "✓ shop/web-7d4b9-new goes to node-3, the only node that fits"),
+        ([], 2, "✓ shop/deploy/web: both replicas can be scheduled"),
+        ([], 5, "✗ shop/deploy/web: 3 of 5 replicas can be scheduled, 2 stay pending"),
+        (["node-1"], 3, "✓ shop/deploy/web: both missing replicas can be scheduled"),
+        (["node-1", "node-2"], 5, "✗ shop/deploy/web: 1 of 3 missing replicas can be scheduled, 2 stay pending"),
+        (["node-1", "node-2", "node-3"], 5, "✗ shop/deploy/web: none of 2 missing replicas can be scheduled"),
+        (["node-1", "node-2"], 3, "✓ shop/web-7d4b9-new would be assigned to node-3, the only node that fits"),
+        (["node-1", "node-2"], 2, "✓ shop/web-7d4b9-new would be assigned to node-3, the only node that fits"),
     ],
 )  # fmt: skip
 def test_a_manifest_is_asked_about_with_what_it_lacks(
@@ -96,7 +96,7 @@ def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
     made, *_ = deployment("web", "3", [None] * 3, priority_class="high")
     ran = asked(tmp_path, full, "app.json", manifest=made)
     assert ran.out.splitlines()[:3] == [
-        "✓ shop/deploy/web: all 3 replicas can be placed",
+        "✓ shop/deploy/web: all 3 replicas can be scheduled",
         "  nodes     node-3 · node-2 · node-1",
         "  evicts    shop/batch-1, shop/batch-0",
     ]
@@ -107,9 +107,12 @@ def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("strategy", "told"),
     [
-        ({"maxSurge": 1, "maxUnavailable": 0}, "✗ shop/deploy/web: none of 3 replicas can be placed, and the rollout"),
-        ({"maxSurge": 0, "maxUnavailable": 1}, "✓ shop/deploy/web: all 3 replicas can be placed, in place of 3 pods"),
-        ({}, "✗ shop/deploy/web: none of 3 replicas can be placed, and the rollout stalls: it replaces 3 pods"),
+        (
+            {"maxSurge": 1, "maxUnavailable": 0},
+            "✗ shop/deploy/web: none of 3 replicas can be scheduled; the rollout stalls",
+        ),
+        ({"maxSurge": 0, "maxUnavailable": 1}, "✓ shop/deploy/web: all 3 replicas can be scheduled, replacing 3 pods"),
+        ({}, "✗ shop/deploy/web: none of 3 replicas can be scheduled; the rollout stalls, 3 pods"),
     ],
 )
 def test_a_new_template_is_rolled_out(strategy: dict[str, object], told: str, tmp_path: Path) -> None:
@@ -121,13 +124,9 @@ def test_a_new_template_is_rolled_out(strategy: dict[str, object], told: str, tm
 @pytest.mark.parametrize(
     ("cpu", "partition", "told"),
     [
-        ("3", 0, "✓ shop/sts/db: all 3 replicas can be placed, in place of 3 pods of the previous template"),
-        (
-            "3",
-            1,
-            "✓ shop/sts/db: both replicas that it lacks can be placed, in place of 2 pods of the previous template",
-        ),
-        ("5", 0, "✗ shop/sts/db: none of 3 replicas can be placed, and the rollout stalls: it replaces 3 pods"),
+        ("3", 0, "✓ shop/sts/db: all 3 replicas can be scheduled, replacing 3 pods of the previous template"),
+        ("3", 1, "✓ shop/sts/db: both missing replicas can be scheduled, replacing 2 pods of the previous template"),
+        ("5", 0, "✗ shop/sts/db: none of 3 replicas can be scheduled; the rollout stalls, 3 pods"),
     ],
 )
 def test_a_stateful_set_is_rolled_out_from_its_last_pod(cpu: str, partition: int, told: str, tmp_path: Path) -> None:
@@ -180,7 +179,7 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
             }
         )
     ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=made)
-    assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be placed, 1 cannot"
+    assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be scheduled, 1 stay pending"
     assert "no volume for claim shop/web-new3-scratch" in ran.out
 
 
@@ -222,4 +221,4 @@ def test_a_snapshot_keeps_how_many_there_should_be(tmp_path: Path) -> None:
         assert (workload["spec"]["replicas"], workload["spec"]["strategy"]) == (5, {"type": "Recreate"})
         name, namespace = workload["metadata"]["name"], workload["metadata"]["namespace"]
         told = headline(kschedx("why", f"deploy/{name}", "-n", namespace, "-s", file))
-        assert told.endswith("2 of the 4 replicas that it lacks can be placed, 2 cannot")
+        assert told.endswith("2 of 4 missing replicas can be scheduled, 2 stay pending")

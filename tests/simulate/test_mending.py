@@ -84,8 +84,8 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     lines = [line.plain.strip() for line in drains_lines(simulation, width=100, each=False)]
     assert lines[:3] == [
         "✗ node-1: 1 pod fits no other node",
-        "✗ shop/web-0: fits no other node, insufficient cpu, short by 2, more than the whole node has",
-        "fix  request at most 2 cpu (verified)",
+        "✗ shop/web-0: fits no other node, 1 node lacks 2 CPU; 1 node is cordoned",
+        "fix  lower the request to 2 cpu",
     ]
     assert not [line for line in lines if "uncordon" in line]
 
@@ -112,5 +112,5 @@ def test_workloads_that_share_a_cause_are_mended_together() -> None:
     simulation = simulated([*nodes(("8",)), *full, *apart[0], *apart[1]])
     lines = [line.plain.strip() for line in simulation_lines(simulation, width=100)]
     told = [line for line in lines if line.startswith("fix")]
-    each = "fix  add a node like node-1 (verified for all 2)"
-    assert told == [each, each, "fix  add 2 nodes like node-1 (verified for all 4)"]
+    each = "fix  add a node like node-1 · for all 2"
+    assert told == [each, each, "fix  add 2 nodes like node-1 · for all 4"]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Decision, Run
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
+from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import node, pod
@@ -54,3 +58,21 @@ def test_a_nomination_that_ends_makes_room_at_once() -> None:
     assert run.decide(first).nominated == 0
     run.cluster.nominate(first, None)
     assert run.decide(second).best.tolist() == [0]
+
+
+@pytest.mark.parametrize(("priority", "keeps"), [(9, False), (10, True)], ids=["lower", "equal"])
+def test_preemption_ends_the_nominations_of_lower_priority_alone(priority: int, keeps: bool) -> None:
+    low = {**REQUEST, "priority": 0}
+    objects = [
+        node("only", allocatable={"cpu": "2", "pods": "9"}),
+        *(pod(f"low-{number}", on="only", spec=low) for number in range(2)),
+        pod("first", spec={**REQUEST, "priority": priority}, status={"nominatedNodeName": "only"}),
+        pod("second", spec=REQUEST),
+    ]
+    snapshot = Snapshot.from_objects(objects)
+    simulator = Simulator(snapshot, Setup.for_cluster(snapshot), SimulationOptions(recreate=False))
+    cluster = simulator.run.cluster
+    first, second = (cluster.pods.rows[f"default/{name}"] for name in ("first", "second"))
+    simulator.queue.run([second])
+    assert simulator.queue.steps[0].nominated == 0
+    assert (first in cluster.pods.nominations) is keeps

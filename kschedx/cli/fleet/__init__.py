@@ -8,11 +8,7 @@ import typer
 
 from kschedx.cli.output import Format, Report, option, write
 
-HELP = """One question over many clusters, each in a process of its own with a time limit.
-
-QUESTION is a command line of kschedx without its cluster: why --all-pending, why -l LABELS, doctor, diff-profiles A B
---all, drain --each, simulate, fit TARGET. A cluster that cannot be reached is a row, not an end. With --out every
-answer is a line of JSON as soon as it is there, and a second run asks only those again that had none.
+HELP = """Ask many clusters one question, each in its own process with a time limit.
 
 \b
 Examples:
@@ -20,9 +16,13 @@ Examples:
   kschedx fleet --snapshots dumps/ --out night.jsonl doctor
   kschedx fleet -s fleet.list diff-profiles default binpack --all
 
-Exit codes: 0 nothing amiss, 1 something in a cluster, 2 usage or input error, 3 a cluster without an answer.
+QUESTION is a kschedx command line without its cluster: why --all-pending, why -l LABELS, doctor, diff-profiles A B
+--all, drain --each, simulate, fit TARGET. A cluster that cannot be reached is a row in the answer. With --out, every
+answer is a line of JSON; a second run asks only the clusters that gave none.
+
+Exit codes: 0 nothing found, 1 something found in a cluster, 2 usage or input error, 3 a cluster gave no answer.
 """
-SUMMARY = "One question over many clusters."
+SUMMARY = "Ask many clusters one question"
 
 QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 
@@ -36,26 +36,29 @@ def fleet(
             "--snapshot",
             "-s",
             metavar="PATH",
-            help="A snapshot, or a file .list with a path or context:NAME on each line. Repeatable.",
+            help="A snapshot, or a .list file with a path or context:NAME per line. Repeatable.",
         ),
     ] = None,
     snapshots: Annotated[
         list[str] | None,
-        typer.Option("--snapshots", metavar="FOLDER", help="Every file and folder in it is a snapshot. Repeatable."),
+        typer.Option("--snapshots", metavar="FOLDER", help="A folder of snapshots. Repeatable."),
     ] = None,
     context: Annotated[
         list[str] | None, typer.Option("--context", metavar="NAME", help="A context of the kubeconfig. Repeatable.")
     ] = None,
     all_contexts: Annotated[bool, typer.Option("--all-contexts", help="Every context of the kubeconfig.")] = False,
-    kubeconfig: Annotated[str | None, typer.Option("--kubeconfig", metavar="FILE", help="As kubectl's.")] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, max=64, metavar="N", help="Clusters at a time.")] = 2,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="SECONDS", help="For each cluster.")] = 300,
+    kubeconfig: Annotated[str | None, typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig file.")] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, max=64, metavar="N", help="How many clusters at a time.")
+    ] = 2,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="SECONDS", help="The time limit per cluster.")] = 300,
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="FILE", help="A line of JSON for each cluster; resumed if it is there."),
+        typer.Option("--out", metavar="FILE", help="Write a line of JSON per cluster; an existing file is continued."),
     ] = None,
     parquet: Annotated[
-        str | None, typer.Option("--parquet", metavar="FILE", help="The same as a table. Needs the extra parquet.")
+        str | None,
+        typer.Option("--parquet", metavar="FILE", help="Also write a table. Needs the extra parquet."),
     ] = None,
     output: Annotated[
         Format | None,

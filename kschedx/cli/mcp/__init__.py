@@ -8,21 +8,21 @@ import typer
 
 from kschedx.cli.output import ExitCode
 
-HELP = """Answer assistants over the Model Context Protocol: why, simulate, drain, fit and more.
-
-Everything is read-only, and about the clusters that are named here alone. A tool's answer is the first screen as text
-and the document, cut down to what can be read at once, with what was left out named. Needs the extra mcp.
+HELP = """Serve assistants over the Model Context Protocol.
 
 \b
 Examples:
-  kschedx mcp -s cluster.json.gz       # a snapshot, on standard input
+  kschedx mcp -s cluster.json.gz       # a snapshot, over stdin and stdout
   kschedx mcp -s dumps/                # every file in a folder
   kschedx mcp --context prod --context staging   # two live clusters
-  kschedx mcp --port 8470              # over HTTP on the loopback
+  kschedx mcp --port 8470              # over HTTP on 127.0.0.1
 
-Exit codes: 0 the other side went away, 2 usage or input error.
+Everything is read-only, and only about the clusters that you name here. A tool returns the screen and a document of
+bounded size, and names what it left out. Needs the extra mcp.
+
+Exit codes: 0 the client disconnected, 2 usage or input error.
 """
-SUMMARY = "Answer assistants over the Model Context Protocol."
+SUMMARY = "Serve assistants (Model Context Protocol)"
 
 
 def mcp(
@@ -35,8 +35,8 @@ def mcp(
         list[str] | None,
         typer.Option("--context", metavar="NAME", help="A context of the kubeconfig. Repeatable."),
     ] = None,
-    kubeconfig: Annotated[str | None, typer.Option("--kubeconfig", metavar="FILE", help="As kubectl's.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, metavar="SECONDS", help="For one answer.")] = 120,
+    kubeconfig: Annotated[str | None, typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig file.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, metavar="SECONDS", help="The time limit per answer.")] = 120,
     port: Annotated[
         int | None, typer.Option("--port", min=1, max=65535, metavar="PORT", help="Serve HTTP on 127.0.0.1.")
     ] = None,

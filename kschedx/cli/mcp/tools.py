@@ -149,8 +149,14 @@ _POD = {
     "namespace": {**TEXT, "description": "of the target"},
 }
 _SCHEDULER = {
-    "profile": {**TEXT, "description": "a profile that comes with kschedx, such as binpack; by default the release's"},
-    "kube_version": {**TEXT, "description": "the release to emulate, such as 1.35; by default the cluster's"},
+    "profile": {
+        **TEXT,
+        "description": "a profile that comes with kschedx, such as binpack; the default is the version's",
+    },
+    "kube_version": {
+        **TEXT,
+        "description": "the Kubernetes version to emulate, such as 1.35; the default is the cluster's",
+    },
 }
 
 
@@ -239,14 +245,14 @@ TOOLS: tuple[Tool, ...] = (
         title="Why a pod is where it is, or nowhere",
         description="Run one pod through kube-scheduler: each plugin's verdict on each node, scores, preemption, and "
         "fixes that were tried. Answers for a pod of the cluster, the pod that a workload would make, or a manifest.",
-        properties={**_POD, "node": {**TEXT, "description": "tell this node's whole story"}, **_SCHEDULER},
+        properties={**_POD, "node": {**TEXT, "description": "show everything about this node"}, **_SCHEDULER},
         document="Explanation",
         command=_why,
     ),
     Tool(
         name="why_pending",
         title="Why pods are pending",
-        description="Every pod that waits for a node, grouped by what keeps it waiting.",
+        description="Explain all pending pods, grouped by cause.",
         properties={"namespace": {**TEXT, "description": "only pods of it"}, **_SCHEDULER},
         document="ExplanationList",
         command=_why_pending,
@@ -254,8 +260,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="simulate",
         title="What happens next",
-        description="The pods that wait, one after the other, each in the cluster that those before it left, after "
-        "changes that are tried and never made: what is placed where, who is evicted, who stays pending and why.",
+        description="Use this to try changes: places all pending pods, one after the other, and reports where each "
+        "goes, which pods are evicted, and which stay pending and why. Changes nothing.",
         properties={
             "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML as if applied"},
             "namespace": {**TEXT, "description": "of what is named"},
@@ -268,7 +274,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="drain",
         title="What happens when nodes are drained",
-        description="What goes from each node, which budget stops it, where each pod goes, and which stay behind.",
+        description="Use this before a node drain: reports which pods are evicted, which budget stops it, where each "
+        "pod goes, and which stay pending. Changes nothing.",
         properties={
             "nodes": {**NAMES, "description": "drained one after the other"},
             "each": {"type": "boolean", "description": "every node by itself: which can be drained today"},
@@ -279,7 +286,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="fit",
         title="How many more fit",
-        description="How many more of a pod fit, where, and what stops the next; with replicas, whether so many do.",
+        description="Use this to check capacity: reports how many more pods fit, where, and what stops the next one; "
+        "with replicas, whether that many fit. Changes nothing.",
         properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 100_000}, **_SCHEDULER},
         document="Fit",
         command=_fit,
@@ -287,7 +295,8 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="diff_profiles",
         title="What another scheduler profile would change",
-        description="Two profiles that come with kschedx: how they differ, and with `pods` what becomes of every pod.",
+        description="Use this before changing a profile: compares two profiles that come with kschedx, and with `pods` "
+        "where each pod would go. Changes nothing.",
         properties={
             "before": {**TEXT, "description": "a profile's name; default is the release's"},
             "after": {**TEXT, "description": "a profile's name"},

@@ -160,6 +160,9 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     # what others say in sentences of their own cannot be taken apart: none of it is kept
     (kueue.Condition, "message"): lambda _value, _names: None,
     (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
+    (types.ContainerStateWaiting, "message"): lambda _value, _names: None,
+    (types.ContainerStateTerminated, "message"): lambda _value, _names: None,
+    (types.NamespaceCondition, "message"): lambda _value, _names: None,
     (karpenter.DisruptionBudget, "nodes"): _share,
     (karpenter.DisruptionBudget, "duration"): _lasting,
     (karpenter.DisruptionBudget, "schedule"): _schedule,

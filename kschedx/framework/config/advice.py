@@ -16,15 +16,7 @@ from kschedx.framework.config.document import PluginSet, Profile, ProfileDocumen
 from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
 from kschedx.releases import Release
-
-FILTERS_ALONE = frozenset({"NodeAffinity", "VolumeZone", "NodeVolumeLimits"})
-"""Plugins whose Filter works out itself what their PreFilter would have prepared; the others fail."""
-
-SCORES_ALONE = frozenset({"NodeAffinity", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "VolumeBinding"})
-"""The same for PreScore and Score."""
-
-KUBELET_CHECKS = ("NodeResourcesFit", "NodeName", "NodePorts", "NodeAffinity", "TaintToleration")
-"""Filters that a kubelet runs again when the pod arrives (pkg/kubelet/lifecycle/predicate.go)."""
+from kschedx.releases.plugins import Trait, plugins_with
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -104,7 +96,7 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
             yield Advice(
                 id="unknown-plugin",
                 path=f"{subject.path}.pluginConfig[{number}].name",
-                text=_unknown(config.name, "so nobody reads its arguments", subject),
+                text=_unknown(config.name, "so its arguments have no effect", subject),
             )
 
 
@@ -133,7 +125,7 @@ def _unused_arguments(subject: Subject) -> Iterator[Advice]:
             yield Advice(
                 id="unused-arguments",
                 path=f"{subject.path}.pluginConfig[{number}]",
-                text=f"{config.name} is not enabled anywhere, so nobody reads its arguments",
+                text=f"{config.name} is not enabled anywhere, so its arguments have no effect",
             )
 
 
@@ -219,7 +211,10 @@ def _flat_shape(subject: Subject) -> Iterator[Advice]:
 def _half_disabled(subject: Subject) -> Iterator[Advice]:
     """Points of one plugin that need each other; those of which the same is to be said are told together."""
     names: dict[tuple[str, str, str], list[str]] = {}
-    for first, second, alone in (("preFilter", "filter", FILTERS_ALONE), ("preScore", "score", SCORES_ALONE)):
+    for first, second, alone in (
+        ("preFilter", "filter", Trait.FILTERS_ALONE),
+        ("preScore", "score", Trait.SCORES_ALONE),
+    ):
         before, after = subject.profile.points[first], subject.profile.points[second]
         for name, points in subject.implements.items():
             if not {first, second} <= points or (name in before) == (name in after):
@@ -229,8 +224,8 @@ def _half_disabled(subject: Subject) -> Iterator[Advice]:
                 case "filter":
                     then = ", where {it} still run{s} for every pod, and may reject it or leave nodes out"
                 case "score":
-                    then = ", where {it} prepare{s} scores that nobody asks for"
-                case _ if name in alone:
+                    then = ", where {it} still run{s} at preScore without effect"
+                case _ if name in plugins_with(alone):
                     then = ", where the same work is done for each node"
                 case _:
                     then = ", which fail{s} without what {off} prepares"
@@ -244,8 +239,9 @@ def _half_disabled(subject: Subject) -> Iterator[Advice]:
 
 
 def _unchecked(subject: Subject) -> Iterator[Advice]:
-    for name in KUBELET_CHECKS:
-        if name in subject.default.points["filter"] and name not in subject.profile.points["filter"]:
+    checked = plugins_with(Trait.KUBELET)
+    for name in subject.default.points["filter"]:
+        if name in checked and name not in subject.profile.points["filter"]:
             yield Advice(
                 id="kubelet-refuses",
                 path=f"{subject.path}.plugins.filter",

@@ -14,6 +14,7 @@ from kschedx.errors import ConfigError, is_a_letter_away
 from kschedx.framework.args import InTreeArgs, PluginArgs
 from kschedx.framework.config.decoding import shown
 from kschedx.kube.duration import Duration
+from kschedx.kube.escaping import Url
 from kschedx.kube.scalars import Int32, Int64
 
 KIND = "KubeSchedulerConfiguration"
@@ -71,6 +72,10 @@ class Extender(Struct, frozen=True, kw_only=True, rename="camel"):
     node_cache_capable: bool = False
     managed_resources: tuple[ExtenderManagedResource, ...] = ()
     ignorable: bool = False
+
+    @property
+    def url(self) -> Url:
+        return Url(self.url_prefix)
 
 
 class PluginEntry(Struct, frozen=True, kw_only=True, rename="camel"):

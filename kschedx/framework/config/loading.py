@@ -260,7 +260,7 @@ def decode_document(
 def _who_reads(version: object) -> str:
     last = last_to_read(version)
     if last:
-        return f"--kube-version {last} is the last release that reads it"
+        return f"--kube-version {last} is the last version that reads it"
     if version == V1:
         return f"--kube-version {VERSIONS[0]} reads it"
     is_older = str(version).startswith((f"{V1}alpha", f"{V1}beta"))

@@ -24,7 +24,7 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
-from kschedx.framework.runtime import Framework
+from kschedx.framework.runtime import Framework, score_error
 from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRows, IntArray, TableRows, distinct, rows_where
@@ -88,8 +88,6 @@ class SharedPlugin:
         self.filters = True
         """Whether PreFilter has not returned Skip."""
         is_at = {at: plugin.name in framework.profile.points[at] for at in ("preFilter", "preScore")}
-        self._never_skips_filter = plugin.name in framework.release.never_skips_filter
-        self._never_skips_score = plugin.name in framework.release.never_skips_score
         self._pre_filter = plugin if isinstance(plugin, PreFilterPlugin) and is_at["preFilter"] else None
         self._pre_score = plugin if isinstance(plugin, PreScorePlugin) and is_at["preScore"] else None
 
@@ -102,19 +100,19 @@ class SharedPlugin:
         """PreFilter. Raises `RareError` where it decides about the pod, or which nodes are looked at."""
         if self._pre_filter is None:
             return
-        result = self._pre_filter.pre_filter(self.state, pod, nodes)
-        if result.nodes is not None or not (result.status.is_success or result.status.is_skip):
+        step = self.framework.pre_filter(self._pre_filter, self.state, pod)
+        if step.nodes is not None or not (step.status.is_success or step.status.is_skip):
             raise RareError
-        self.filters = not result.status.is_skip or self._never_skips_filter
+        self.filters = not step.status.is_skip
 
     def prepare_score(self, pod: Pod, nodes: NodeTable) -> bool:
         """PreScore. Whether the plugin scores."""
         if self._pre_score is None:
             return True
-        status = self._pre_score.pre_score(self.state, pod, nodes)
+        status = self.framework.pre_score(self._pre_score, self.state, pod, nodes)
         if not (status.is_success or status.is_skip):
             raise RareError
-        return status.is_success or self._never_skips_score
+        return status.is_success
 
 
 class FilterWithout:
@@ -293,7 +291,7 @@ class ScoreWithout:
 
     def _normalized(self, pod: Pod, nodes: NodeTable, raw: IntArray) -> IntArray:
         scores = self._plugin.normalize_score(self.asked.state, pod, nodes, raw)
-        if len(scores) and (int(scores.max()) > MAX_NODE_SCORE or int(scores.min()) < MIN_NODE_SCORE):
+        if score_error(self._plugin.name, scores) is not None:
             raise RareError
         return scores
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.interface import PermitPlugin
-from kschedx.framework.moving.equivalence import Decision, EquivalenceClass, EquivalenceClasses, EquivalenceKey
+from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey
 from kschedx.framework.runtime import Framework
-from kschedx.framework.schedule import after_binding
+from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod
@@ -41,8 +41,8 @@ class Run:
         self.cluster = MovingCluster(scheduler.snapshot) if cluster is None else cluster
         self._follows = scheduler.framework(scheduler.config.profiles[0]) is not None
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
-        self._kinds_of_pods = EquivalenceClasses(self.cluster.snapshot)
-        self._kinds: dict[EquivalenceKey, EquivalenceClass] = {}
+        self._keys = EquivalenceClasses(self.cluster.snapshot)
+        self._classes: dict[EquivalenceKey, EquivalenceClass] = {}
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """Of kinds that differ only in what is behind the volumes, the one that was asked about last."""
 
@@ -57,7 +57,7 @@ class Run:
             # whoever claims devices is no kind, but whoever asks for resources that are devices is
             if self._moving.nodes is not before or self.snapshot.devices.class_of_resource:
                 self._latest.clear()
-                self._kinds.clear()
+                self._classes.clear()
                 self._kinds_of_pods = EquivalenceClasses(self.cluster.snapshot)  # there may be more pods
         return self._moving
 
@@ -74,18 +74,17 @@ class Run:
     def decide(self, row: int) -> Decision:
         """The same in short, for the price of what has moved since a pod of the kind was looked at. Raises
         `ConfigError`."""
-        kind = self._kind(row)
-        decision = None if kind is None else kind.decide(self.cluster.pods[row])
-        return Decision.of(self.cycle(row)) if decision is None else decision
+        kind = self._class(row)
+        return Decision.of(self.cycle(row)) if kind is None else kind.decide(self.cluster.pods[row])
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
         """As `cycle` under a profile, without what tells why a node is rejected: findings, and steps after the choice.
 
         For the price of `decide`.
         """
-        kind = self._kind(row, profile)
-        found = None if kind is None else kind.cycle(self.cluster.pods[row])
-        return self.scheduler.schedule(self.cluster.pods[row], profile) if found is None else found
+        kind = self._class(row, profile)
+        pod = self.cluster.pods[row]
+        return self.scheduler.schedule(pod, profile) if kind is None else kind.cycle(pod)
 
     def bind(self, row: int, node: ClusterRow) -> None:
         """Place a pod that fits, with its claims bound and allocated."""
@@ -123,38 +122,36 @@ class Run:
     def _profile_of(self, pod: Pod) -> Profile:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)
 
-    def _kind(self, row: int, profile: Profile | None = None) -> EquivalenceClass | None:
-        scheduler = self.scheduler
-        if scheduler.config.extenders:
-            return None  # they are asked, or missed, pod by pod
-        pods = self.cluster.pods
-        made_for = self.snapshot.devices.extended_resource_claims
-        if made_for and (pods.names[row], pods.uids[row]) in made_for:
-            return None  # what it tried last time is its own
+    def _class(self, row: int, profile: Profile | None = None) -> EquivalenceClass | None:
+        """The class of a pod, or one of its own; None for a scheduler that was before there were plugins."""
+        scheduler, pods = self.scheduler, self.cluster.pods
         profile = profile or self._profile or scheduler.config.profile_for(pods.specs[row].scheduler_name)
         framework = scheduler.framework(profile)
-        if framework is None or profile.unknown:
-            return None  # what unknown plugins say is theirs to say, about every pod
-        key = self._kinds_of_pods.key(row, framework)
-        if key is None:
+        if framework is None:
             return None
-        kind = self._kinds.pop(key, None)
+        made_for = self.snapshot.devices.extended_resource_claims
+        tried_before = bool(made_for) and (pods.names[row], pods.uids[row]) in made_for
+        # extenders are asked, or missed, pod by pod, and what unknown plugins say is theirs to say about every pod
+        is_own = bool(scheduler.config.extenders) or bool(profile.unknown) or tried_before
+        key = None if is_own else self._keys.key(row, framework)
+        if key is None:
+            return EquivalenceClass(framework, pods[row])
+        kind = self._classes.pop(key, None)
         if kind is None:
-            kind = self._beginning_with_another(key, pods[row], framework) or EquivalenceClass(
-                framework, pods[row], pods.steps
-            )
-            if len(self._kinds) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
-                del self._kinds[next(iter(self._kinds))]
-        self._kinds[key] = kind
+            kind = self._beginning_with_another(key, pods[row], framework)
+            kind = kind or EquivalenceClass(framework, pods[row], pods.steps)
+            if len(self._classes) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
+                del self._classes[next(iter(self._classes))]
+        self._classes[key] = kind
         self._latest[key.likeness] = key
         return kind
 
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
         """The kind, from one that differs in what is behind the volumes."""
         like = self._latest.get(key.likeness)
-        known = None if like is None else self._kinds.get(like)
+        known = None if like is None else self._classes.get(like)
         if like is None or known is None:
             return None
-        plugins = self._kinds_of_pods.plugins(framework)
+        plugins = self._keys.plugins(framework)
         pairs = zip(plugins, like.apart, key.apart, strict=True)
         return known.like(pod, [plugin.name for plugin, its, own in pairs if its != own])

@@ -51,8 +51,17 @@ from kschedx.snapshot.devices import IMPLICIT_PREFIX
 from kschedx.snapshot.snapshot import Snapshot
 
 _GROUP = "scheduling.k8s.io"
-_UNSUPPORTED = "none of the supported fields are set"
-_NOT_CREATED = "ResourceClaim not created yet"
+UNSUPPORTED = "none of the supported fields are set"
+NOT_CREATED = "ResourceClaim not created yet"
+
+REASON_ALL_CLAIMS = "cannot allocate all claims"
+REASON_UNAVAILABLE = "resourceclaim not available on the node"
+REASON_STALE = "cannot schedule extended resource claim"
+REASON_NO_RESOURCE = "cannot fit resource"
+REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
+REASON_DELETED = "deletion of ResourceClaim completed"
+REASON_UNRESERVED = "ResourceClaim unreserved for PodGroup"
+REASON_STILL = "still not schedulable"
 
 
 class RefusalError(Exception):
@@ -104,7 +113,7 @@ def _name(pod: Pod, reference: PodResourceClaim, snapshot: Snapshot) -> tuple[st
         return reference.resource_claim_name, False
     template = reference.resource_claim_template_name
     if template is None:
-        raise RefusalError(f"{whose}, spec.resourceClaim {quoted(reference.name)}: {_UNSUPPORTED}")
+        raise RefusalError(f"{whose}, spec.resourceClaim {quoted(reference.name)}: {UNSUPPORTED}")
     for status in pod.status.resource_claim_statuses:
         if status.name == reference.name:
             return status.resource_claim_name, True
@@ -112,7 +121,7 @@ def _name(pod: Pod, reference: PodResourceClaim, snapshot: Snapshot) -> tuple[st
     is_known = snapshot.source.is_complete("ResourceClaimTemplate", pod.metadata.namespace)
     exists = True if key in snapshot.devices.templates else False if is_known else None
     missing = DeviceClaimNotCreated(pod_claim=reference.name, template=key, template_exists=exists)
-    raise RefusalError(f"{whose}: {_NOT_CREATED}", missing)
+    raise RefusalError(f"{whose}: {NOT_CREATED}", missing)
 
 
 def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
@@ -171,11 +180,11 @@ def check_bindings(pod: Pod, snapshot: Snapshot) -> None:
         return
     for reference in pod.spec.resource_claims:
         if reference.resource_claim_name is None and reference.resource_claim_template_name is None:
-            raise RefusalError(f"Pod {pod.key} claim {reference.name}: {_UNSUPPORTED}")
+            raise RefusalError(f"Pod {pod.key} claim {reference.name}: {UNSUPPORTED}")
         for shared in group.spec.resource_claims:
             if shared.resource_claim_name is None and shared.resource_claim_template_name is None:
                 key = f"{group.metadata.namespace}/{group.metadata.name}"
-                raise RefusalError(f"PodGroup {key} claim {shared.name}: {_UNSUPPORTED}")
+                raise RefusalError(f"PodGroup {key} claim {shared.name}: {UNSUPPORTED}")
             if _is_same(shared, reference):
                 break
 
@@ -229,11 +238,11 @@ def _group_claim_name(group: PodGroup, shared: PodGroupResourceClaim) -> tuple[s
     if shared.resource_claim_name is not None:
         return shared.resource_claim_name, False
     if shared.resource_claim_template_name is None:
-        raise GroupError(f"{whose}, spec.resourceClaim {shared.name}: {_UNSUPPORTED}")
+        raise GroupError(f"{whose}, spec.resourceClaim {shared.name}: {UNSUPPORTED}")
     for status in group.status.resource_claim_statuses:
         if status.name == shared.name:
             return status.resource_claim_name, True
-    raise GroupError(f"{whose}: {_NOT_CREATED}")
+    raise GroupError(f"{whose}: {NOT_CREATED}")
 
 
 def _has_scheduled_pods(group: PodGroup, snapshot: Snapshot) -> bool:

@@ -57,6 +57,14 @@ from kschedx.kube.types import Node, NodeAllocatableResourceClaimStatus, Pod
 from kschedx.plugins.dynamic_resources import claims as extended_resources
 from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked, drawn
 from kschedx.plugins.dynamic_resources.claims import (
+    REASON_ALL_CLAIMS,
+    REASON_DEALLOCATED,
+    REASON_DELETED,
+    REASON_NO_RESOURCE,
+    REASON_STALE,
+    REASON_STILL,
+    REASON_UNAVAILABLE,
+    REASON_UNRESERVED,
     PodClaim,
     RefusalError,
     check_bindings,
@@ -454,15 +462,6 @@ def _quantity(nano: int) -> str:
 
 
 # What is decided about a pod that uses devices: prepared once, then asked node by node.
-
-REASON_ALL_CLAIMS = "cannot allocate all claims"
-REASON_UNAVAILABLE = "resourceclaim not available on the node"
-REASON_STALE = "cannot schedule extended resource claim"
-REASON_NO_RESOURCE = "cannot fit resource"
-REASON_DEALLOCATED = "deallocation of ResourceClaim completed"
-REASON_DELETED = "deletion of ResourceClaim completed"
-REASON_UNRESERVED = "ResourceClaim unreserved for PodGroup"
-REASON_STILL = "still not schedulable"
 
 _NO_ALLOCATION = unschedulable(REASON_ALL_CLAIMS)
 _UNAVAILABLE = unschedulable(REASON_UNAVAILABLE)

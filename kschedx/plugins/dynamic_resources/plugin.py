@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -24,12 +24,28 @@ from kschedx.framework.interface import (
     ReservePlugin,
     ScorePlugin,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts, error
 from kschedx.kube.duration import Duration
 from kschedx.kube.types import Pod
-from kschedx.plugins.dynamic_resources.claims import GroupError, RefusalError, pod_claims, requested
+from kschedx.plugins.dynamic_resources.claims import (
+    NOT_CREATED,
+    REASON_ALL_CLAIMS,
+    REASON_DEALLOCATED,
+    REASON_DELETED,
+    REASON_NO_RESOURCE,
+    REASON_STALE,
+    REASON_STILL,
+    REASON_UNAVAILABLE,
+    REASON_UNRESERVED,
+    UNSUPPORTED,
+    GroupError,
+    RefusalError,
+    pod_claims,
+    requested,
+)
 from kschedx.plugins.score_functions import default_normalize
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
@@ -54,6 +70,43 @@ class DynamicResources(
     """Allocates devices to pods that claim some, and has nothing to say about all others."""
 
     name = "DynamicResources"
+    texts: ClassVar[Texts] = {
+        "": (
+            NO_CLAIMS,
+            REASON_STILL,
+            REASON_DEALLOCATED,
+            REASON_DELETED,
+            REASON_UNRESERVED,
+        ),
+        "preemption-not-tried": (NO_STATE,),
+        "insufficient-devices": (REASON_ALL_CLAIMS,),
+        "device-claim-out-of-reach": (REASON_UNAVAILABLE,),
+        "device-claim-not-found": ('could not find ResourceClaim "{subject}"',),
+        "device-claim-being-deleted": ('resourceclaim "{subject}" is being deleted',),
+        "device-claim-not-created": (
+            f'pod "{{subject}}": {NOT_CREATED}',
+            'waiting for dynamic resource controller to create the resourceclaim "{subject}"',
+        ),
+        "device-claim-not-owned": ("ResourceClaim {subject} was not created for Pod {pod} ({why})",),
+        "device-class-not-found": ("request {request}: device class {subject} does not exist",),
+        "device-selector-failed": (
+            "class {subject}: selector #{number}: CEL {phase} error: {error}",
+            "claim {subject}: selector #{number}: CEL {phase} error: {error}",
+        ),
+        "plugin-message": (
+            REASON_STALE,
+            REASON_NO_RESOURCE,
+            DISABLED,
+            f"{{whose}} {{claim}}: {UNSUPPORTED}",
+            f'pod "{{pod}}", spec.resourceClaim {{claim}}: {UNSUPPORTED}',
+            "podgroup.{group} {name} not found",
+            "resource claim {claim}, request {request}: {why}",
+            "node allocatable resource claim {claim} shared by multiple pods",
+            "node allocatable resource claim {claim} is already used by another pod",
+            "claim {claim}: {why}",
+            "pod level request for {resource} {why}",
+        ),
+    }
 
     @property
     def _enabled(self) -> bool:

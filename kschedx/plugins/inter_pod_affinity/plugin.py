@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, reduce
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -32,6 +33,7 @@ from kschedx.framework.interface import (
     PreScorePlugin,
     ScorePlugin,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Code, Status, Verdicts, error
@@ -430,6 +432,12 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     run, and theirs against it (pkg/scheduler/framework/plugins/interpodaffinity)."""
 
     name = "InterPodAffinity"
+    texts: ClassVar[Texts] = {
+        "pod-affinity-unsatisfied": (REASON_AFFINITY,),
+        "pod-anti-affinity-conflict": (REASON_ANTI_AFFINITY,),
+        "existing-anti-affinity-conflict": (REASON_EXISTING_ANTI_AFFINITY,),
+        "plugin-message": ("failed to parse pod: {error}",),
+    }
     normalizes_by_extremes = True
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +23,7 @@ from kschedx.framework.interface import (
     FilterPlugin,
     PreFilterPlugin,
     PreFilterResult,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import SUCCESS, Code, Status, Verdicts
@@ -42,6 +44,7 @@ from kschedx.snapshot.columns import BoolArray, Column, IntArray, TableRow, each
 from kschedx.snapshot.nodes import NodeTable
 
 REASON = "node(s) exceed max volume count"
+NOT_INSTALLED = "{subject} CSI driver is not installed on the node"
 
 _NO_LIMIT = -1
 
@@ -64,6 +67,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """No more volumes of a CSI driver than the node's CSINode allows; a volume counts once per node."""
 
     name = "NodeVolumeLimits"
+    texts: ClassVar[Texts] = {
+        "volume-limit-exceeded": (REASON,),
+        "driver-not-installed": (NOT_INSTALLED,),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NODE if pod.spec.mounts_storage else Touch.NOTHING
@@ -212,7 +219,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         lacking = self._lacking.get(driver)
         if lacking is None:
             lacking = self._lacking[driver] = self._where(lambda csi_node: driver not in _drivers(csi_node))
-        reason = f"{driver} CSI driver is not installed on the node"
+        reason = NOT_INSTALLED.format(subject=driver)
 
         def explain(row: TableRow) -> tuple[Finding, ...]:
             return (DriverNotInstalled(driver=driver, installed=_drivers(self._csi_nodes[nodes.cluster_row(row)])),)

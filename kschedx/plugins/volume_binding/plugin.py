@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -22,13 +23,23 @@ from kschedx.framework.interface import (
     ReservePlugin,
     ScorePlugin,
     StateKey,
+    Texts,
     Touch,
 )
 from kschedx.framework.status import SKIP, SUCCESS, Code, Status, Verdicts
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, plugin_of
 from kschedx.kube.types import Pod
-from kschedx.plugins.volume_binding.binding import Binding, Conflict, PodClaims, pod_claims, score, settled
+from kschedx.plugins.volume_binding.binding import (
+    REASON_UNBOUND_IMMEDIATE,
+    Binding,
+    Conflict,
+    PodClaims,
+    pod_claims,
+    score,
+    settled,
+)
 from kschedx.plugins.volume_facts import migrated_plugins
+from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray, each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.storage import Storage
@@ -76,6 +87,20 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """A node must reach the volumes of bound claims, and get one for each claim that waits for its first consumer."""
 
     name = "VolumeBinding"
+    texts: ClassVar[Texts] = {
+        "volume-node-affinity-mismatch": in_every_release("volume_node_affinity_conflict"),
+        "no-matching-volume": (REASON_NO_VOLUME,),
+        "insufficient-storage-capacity": (REASON_NO_SPACE,),
+        "volume-not-found": (REASON_VOLUME_MISSING,),
+        "claim-unbound": (REASON_UNBOUND_IMMEDIATE,),
+        "claim-not-found": (
+            'persistentvolumeclaim "{subject}" not found',
+            'waiting for ephemeral volume controller to create the persistentvolumeclaim "{subject}"',
+        ),
+        "claim-being-deleted": ('persistentvolumeclaim "{subject}" is being deleted',),
+        "claim-lost": ('persistentvolumeclaim "{subject}" bound to non-existent persistentvolume "{volume}"',),
+        "claim-not-owned": ("PVC {subject} was not created for pod {pod} (pod is not owner)",),
+    }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

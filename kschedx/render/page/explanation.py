@@ -230,7 +230,7 @@ def _cause_tables(
         Column(label="made by"),
         Column(label="priority", is_number=True),
         Column(label="node"),
-        Column(label="whole story"),
+        Column(label="all details"),
     )
     for group in groups(answers):
         fix = fix_of(group)

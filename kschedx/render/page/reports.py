@@ -191,7 +191,7 @@ def _comparison_sections(
         yield Notes(notes=tuple(map(visible, told)))
     if summary.placed_anew is not None:
         yield from _nodes(summary.placed_anew, side_titles(before, after))
-    columns = tuple(Column(label=label) for label in ("pod", "what becomes of it", "why"))
+    columns = tuple(Column(label=label) for label in ("pod", "what happens to it", "why"))
     for group in summary.groups:
         yield Table(
             title=visible(difference_title(group)),

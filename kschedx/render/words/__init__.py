@@ -1,7 +1,7 @@
 """Findings in words: a headline that stands alone, the facts under it, and what differs from node to node.
 
-A module per family; in it a reason's entry for `kschedx reason`, its headline and its lines stand side by side. Text is
-data still: whatever prints it makes it harmless first (`safe.visible`).
+A module per family: a reason's entry for `kschedx reason`, its headline, and its facts stand side by side. Text is
+not escaped here; whatever prints it calls `wording.visible` first.
 """
 
 from __future__ import annotations
@@ -25,27 +25,34 @@ from kschedx.findings import (
     VolumeFinding,
 )
 from kschedx.render.wording import Reason, Words
-from kschedx.render.words import constraints as node
-from kschedx.render.words import constraints as topology
-from kschedx.render.words import devices, pod, resources, volumes
-from kschedx.render.words import pod as extenders
-from kschedx.render.words import pod as scheduler_plugins
-from kschedx.render.words import pod as text
-from kschedx.render.words import volumes as claims
+from kschedx.render.words.constraints import NODE_REASONS, TOPOLOGY_REASONS, describe_node, describe_topology
+from kschedx.render.words.devices import DEVICE_REASONS, describe_device
+from kschedx.render.words.pod import (
+    EXTENDER_REASONS,
+    PLUGIN_MESSAGE_REASONS,
+    POD_REASONS,
+    SCHEDULER_PLUGINS_REASONS,
+    describe_extender,
+    describe_plugin_message,
+    describe_pod,
+    describe_scheduler_plugins,
+)
+from kschedx.render.words.resources import RESOURCE_REASONS, describe_resource
+from kschedx.render.words.volumes import CLAIM_REASONS, VOLUME_REASONS, describe_claim, describe_volume
 
 REASONS: Mapping[str, Reason] = (
-    pod.POD_REASONS
-    | node.NODE_REASONS
-    | resources.RESOURCE_REASONS
-    | topology.TOPOLOGY_REASONS
-    | claims.CLAIM_REASONS
-    | volumes.VOLUME_REASONS
-    | devices.DEVICE_REASONS
-    | extenders.EXTENDER_REASONS
-    | scheduler_plugins.SCHEDULER_PLUGINS_REASONS
-    | text.PLUGIN_MESSAGE_REASONS
+    POD_REASONS
+    | NODE_REASONS
+    | RESOURCE_REASONS
+    | TOPOLOGY_REASONS
+    | CLAIM_REASONS
+    | VOLUME_REASONS
+    | DEVICE_REASONS
+    | EXTENDER_REASONS
+    | SCHEDULER_PLUGINS_REASONS
+    | PLUGIN_MESSAGE_REASONS
 )
-"""Id to what `kschedx reason` says of it, in the order in which it lists them."""
+"""By id, in the order in which `kschedx reason` lists them."""
 
 REASON_IDS: tuple[str, ...] = tuple(REASONS)
 
@@ -58,23 +65,23 @@ def headline(finding: Finding) -> str:
 def describe(finding: Finding, detail: NodeDetail | None = None) -> Words:
     """A finding in words; `detail` adds what surrounds it on its node: parts of the request, holders."""
     if isinstance(finding, PodFinding):
-        return pod.describe_pod(finding)
+        return describe_pod(finding)
     if isinstance(finding, NodeFinding):
-        return node.describe_node(finding)
+        return describe_node(finding)
     if isinstance(finding, ResourceFinding):
-        return resources.describe_resource(finding, detail)
+        return describe_resource(finding, detail)
     if isinstance(finding, TopologyFinding):
-        return topology.describe_topology(finding)
+        return describe_topology(finding)
     if isinstance(finding, ClaimFinding):
-        return claims.describe_claim(finding)
+        return describe_claim(finding)
     if isinstance(finding, VolumeFinding):
-        return volumes.describe_volume(finding)
+        return describe_volume(finding)
     if isinstance(finding, DeviceFinding):
-        return devices.describe_device(finding)
+        return describe_device(finding)
     if isinstance(finding, ExtenderFinding):
-        return extenders.describe_extender(finding)
+        return describe_extender(finding)
     if isinstance(finding, SchedulerPluginsFinding):
-        return scheduler_plugins.describe_scheduler_plugins(finding)
+        return describe_scheduler_plugins(finding)
     if isinstance(finding, PluginFinding | PluginMessage):
-        return text.describe_plugin_message(finding)
+        return describe_plugin_message(finding)
     assert_never(finding)

@@ -40,29 +40,29 @@ def autoscaler_sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
             row = autoscaler.snapshot.pods
             priority = int(row.priorities[pod.row]) if pod.row < len(row) else 0
             cutoff = flags.expendable_pods_priority_cutoff
-            return f"does not look at it: priority {priority} is below --expendable-pods-priority-cutoff={cutoff}"
+            return f"ignores the pod: priority {priority} is below --expendable-pods-priority-cutoff={cutoff}"
         case PodOutcome.SCHEDULABLE:
-            coming = ", a node that is about to come" if pod.is_on_upcoming else ""
-            return f"does nothing: in its eyes the pod fits {pod.node}{coming}"
+            coming = ", a node that is starting" if pod.is_on_upcoming else ""
+            return f"adds no node: by its own simulation the pod fits {pod.node}{coming}"
         case PodOutcome.DAEMON_SET:
-            return "does nothing: a pod of a DaemonSet needs its own node, and a new one would be no help"
+            return "adds no node: a DaemonSet pod is bound to its own node"
         case PodOutcome.TOO_YOUNG:
-            return "waits: the pod is younger than its scale-up delay"
+            return "waits: the pod is younger than the scale-up delay"
         case PodOutcome.ALL_NEW:
-            return "waits: the pods are so new that others may follow"
+            return "waits: all pending pods are new, more may follow"
         case PodOutcome.NOT_MARKED:
-            return "does not see it: kube-scheduler has not called the pod unschedulable"
+            return "ignores the pod: kube-scheduler has not set the condition Unschedulable"
         case PodOutcome.NOMINATED:
-            return "does nothing: the pod is nominated for a node, where others are about to go"
+            return "adds no node: the pod has a nominated node"
         case PodOutcome.DELETING:
-            return "does nothing: the pod is being deleted"
+            return "adds no node: the pod is being deleted"
         case PodOutcome.NOT_LOOKED_AT if scaling.result is LoopOutcome.NOT_TRIED:
-            return "looks at no pod: too many nodes are not ready"
+            return "adds no nodes: too many nodes are not ready"
         case PodOutcome.NOT_LOOKED_AT if flags.allowed_schedulers:
             allowed = listed(flags.allowed_schedulers, MOST_NAMES)
-            return f"does not look at it: --allowed-scheduler-names={allowed} leaves its scheduler out"
+            return f"ignores the pod: its scheduler is not in --allowed-scheduler-names={allowed}"
         case PodOutcome.NOT_LOOKED_AT:
-            return "looks at no pod: one is nominated for a node that has not started, which ends its loop"
+            return "ignores all pods in this loop: one is nominated for a node that has not started"
         case _:
             assert_never(pod.outcome)
 
@@ -71,36 +71,35 @@ def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     if scaling.choice is not None:
         return _adds(scaling.choice, scaling.alternatives)
     if scaling.result is LoopOutcome.AT_MAX_NODES_TOTAL:
-        return f"adds nothing: the cluster is at --max-nodes-total={autoscaler.flags.max_nodes_total}"
+        return f"adds no node: the cluster is at --max-nodes-total={autoscaler.flags.max_nodes_total}"
     if scaling.result is LoopOutcome.ERROR:
         return f"fails: {scaling.error}"
     fitting = [group.name for group in scaling.groups if group.fits and not group.skipped]
     if fitting and scaling.is_waiting:
-        return f"adds nodes for other pods first; this one fits {listed(fitting, MOST_NAMES)} and is next"
+        return f"adds nodes for other pods first; this pod fits {listed(fitting, MOST_NAMES)} and is next"
     if fitting:
-        told = f"the pod fits {listed(fitting, MOST_NAMES)}, and the limits leave no room for a node"
-        return f"adds nothing, and sends no event: {told}"
+        told = f"the pod fits {listed(fitting, MOST_NAMES)}, but the cluster-wide limits permit no node"
+        return f"adds no node and sends no event: {told}"
     if not scaling.groups:
-        return "has no groups"
-    one = len(scaling.groups) == 1
-    return f"adds nothing: {'its only group does not help' if one else f'none of {len(scaling.groups)} groups helps'}"
+        return "has no node groups"
+    number = len(scaling.groups)
+    helps = "its only node group does not help" if number == 1 else f"none of {number} node groups helps"
+    return f"adds no node: {helps}"
 
 
 def _adds(choice: GroupChoice, alternatives: Sequence[str]) -> str:
     if choice.error:
         return f"fails: {choice.error}"
     if not choice.resizes:
-        return f"takes {choice.option.group} and adds nothing: the limits leave no room"
+        return f"selects {choice.option.group} but adds no node: the cluster-wide limits permit none"
     told = ", ".join(_resize(one) for one in choice.resizes)
     others = [name for name in alternatives if name != choice.option.group]
-    chance = f"; or to {listed(others, MOST_NAMES, conjunction='or')}, which is as good" if others else ""
+    chance = f"; or to {listed(others, MOST_NAMES, conjunction='or')} with equal score" if others else ""
     return f"adds {told}{chance}"
 
 
 def _resize(one: Resize) -> str:
-    return (
-        f"{count(one.after - one.before, 'node')} to {one.group}: {one.before} → {one.after} of at most {one.maximum}"
-    )
+    return f"{count(one.after - one.before, 'node')} to {one.group}: {one.before} → {one.after}, maximum {one.maximum}"
 
 
 def group_headline(group: GroupVerdict) -> str:
@@ -110,16 +109,16 @@ def group_headline(group: GroupVerdict) -> str:
 
 def _clauses(group: GroupVerdict) -> Iterator[str]:
     if group.skipped:
-        sizes = f": {group.target} of at most {group.max_size}" if group.target >= group.max_size else ""
+        sizes = f": {group.target} of {group.max_size} nodes" if group.target >= group.max_size else ""
         detail = f" ({group.detail})" if group.detail else ""
         yield f"✗ {', '.join(group.skipped)}{sizes}{detail}"
         if group.fits:
             yield "the pod would fit"
     if group.template is None:
-        yield "kschedx does not know what a node of this group looks like (--node-groups FILE tells it)"
+        yield "no template for this node group (give it with --node-groups FILE)"
     for status in group.rejections:
-        told = [headline(finding) for finding in status.findings] or list(status.reasons) or ["leaves it out"]
-        yield f"✗ {status.plugin} · {', '.join(told)}"
+        told = [headline(finding) for finding in status.findings] or list(status.reasons) or ["rejects it"]
+        yield f"✗ {status.plugin}: {', '.join(told)}"
 
 
 def on_a_new_node(template: Template) -> Iterator[str]:
@@ -133,7 +132,7 @@ def on_a_new_node(template: Template) -> Iterator[str]:
         names = [
             pod.metadata.controller.name if pod.metadata.controller else pod.metadata.name for pod in template.pods
         ]
-        yield f"{asked} for its own pods: {listed(names, MOST_NAMES)}"
+        yield f"{asked} requested by {listed(names, MOST_NAMES)}"
 
 
 def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
@@ -141,22 +140,22 @@ def autoscaler_basis(autoscaler: Autoscaler) -> Iterator[str]:
     told: list[str] = []
     by = autoscaler.membership.told_by
     if by:
-        told.append(f"groups by {listed(by, 2)}")
+        told.append(f"node groups by {listed(by, 2)}")
     elif any(node for node in autoscaler.snapshot.cluster.nodes):
-        told.append("no node could be told to be of a group (--node-group-label KEY tells it)")
+        told.append("no node has a known node group (--node-group-label KEY)")
     if not autoscaler.flags_are_known:
         told.append("default flags (--autoscaler-flag)")
     if autoscaler.status.unknown:
-        told.append(f"its status says {listed(autoscaler.status.unknown, 3)}, which is not known here")
+        told.append(f"its status has unknown values {listed(autoscaler.status.unknown, 3)}")
     if autoscaler.config_not_here:
         told.append(
-            f"the default profile: its own, {autoscaler.config_not_here}, is not here "
+            f"default scheduler profile: its own file {autoscaler.config_not_here} is missing "
             "(--autoscaler-flag scheduler-config-file=FILE)"
         )
     if autoscaler.membership.ambiguous:
-        told.append(f"{count(len(autoscaler.membership.ambiguous), 'node')} may be of several groups")
+        told.append(f"{count(len(autoscaler.membership.ambiguous), 'node')} may belong to several node groups")
     if not autoscaler.is_measured:
-        told.append(f"rules of {autoscaler.release.version} from its code, not measured")
+        told.append(f"rules of {autoscaler.release.version} are not tested")
     if told:
         yield " · ".join(told)
 
@@ -171,17 +170,17 @@ def node_group_growth_text(growth: AutoscalerGrowth) -> str:
         if growth.loops > 1:
             told += f", in {count(growth.loops, 'loop')}"
         if growth.by_chance:
-            told += "; other groups would be as good, and chance decides"
+            told += "; other node groups have the same score, the choice is random"
     else:
         told = "cluster-autoscaler adds no node"
-    clauses = [f"no group helps {count(remain, 'pod')}"] if remain else []
+    clauses = [f"no node group helps {count(remain, 'pod')}"] if remain else []
     clauses += [
         f"{left[outcome]} {text}"
         for outcome, text in (
-            (PodOutcome.EXPENDABLE, "of too low a priority for it"),
-            (PodOutcome.DAEMON_SET, "of DaemonSets, which it leaves alone"),
-            (PodOutcome.NOT_MARKED, "not yet called unschedulable"),
-            (PodOutcome.NOT_LOOKED_AT, "not looked at"),
+            (PodOutcome.EXPENDABLE, "ignored for low priority"),
+            (PodOutcome.DAEMON_SET, "of DaemonSets, ignored"),
+            (PodOutcome.NOT_MARKED, "not yet marked unschedulable"),
+            (PodOutcome.NOT_LOOKED_AT, "ignored"),
         )
         if left[outcome]
     ]
@@ -225,24 +224,24 @@ def by_name(said: Iterable[tuple[Sequence[str], str]]) -> str:
 
 def _sizes(one: AutoscalerGrowthStep) -> str:
     more = count(one.after - one.before, "node")
-    return f"{more} to {one.group} ({one.before} → {one.after} of at most {one.maximum})"
+    return f"{more} to {one.group} ({one.before} → {one.after}, maximum {one.maximum})"
 
 
 def group_remedy_title(step: RemedyStep) -> str:
     """`raise the maximum of workers from 3 to 4`."""
     match step:
         case RaisePriority(at_least=priority):
-            return f"give it a priority of at least {priority}"
+            return f"raise the pod's priority to at least {priority}"
         case TolerateTaints() | RequestAtMost():
             return change_of_pod(step)
         case UncordonNode(node=node):
-            return f"uncordon {node}, so that new nodes do not count as cordoned"
+            return f"uncordon {node}, the template of new nodes"
         case RaiseMaximum(group=group, before=before, after=after):
             return f"raise the maximum of {group} from {before} to {after}"
         case SetFlag(name=name):
-            return f"give cluster-autoscaler --{name}"
+            return f"start cluster-autoscaler with --{name}"
         case AddGroup(like=like):
-            return f"add a group like {like} {_but_for(step)}"
+            return f"add a node group like {like} {_but_for(step)}"
         case _:
             assert_never(step)
 
@@ -254,7 +253,7 @@ def change_of_pod(step: TolerateTaints | RequestAtMost) -> str:
             return f"tolerate {' and '.join(map(str, taints))}"
         case RequestAtMost(amounts=amounts):
             told = (f"{format_quantity(one.amount, Unit.of(one.resource))} {one.resource}" for one in amounts)
-            return f"request at most {' and '.join(told)}"
+            return f"lower the request to {' and '.join(told)}"
         case _:
             assert_never(step)
 
@@ -272,5 +271,5 @@ def _but_for(step: AddGroup) -> str:
 def remedy_text(remedy: AutoscalerRemedy) -> str:
     """The title, and what was found when it was tried."""
     where = "it" if isinstance(remedy.step, AddGroup) else remedy.group
-    then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"it fits {where} then, and is next"
-    return f"{group_remedy_title(remedy.step)} (verified: {then})"
+    then = f"adds {count(remedy.nodes, 'node')} to {where}" if remedy.nodes else f"the pod fits {where} and is next"
+    return f"{group_remedy_title(remedy.step)} · {then}"

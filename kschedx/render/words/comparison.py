@@ -24,7 +24,7 @@ from kschedx.render.wording import count, listed
 def left_out_text(why: LeftOut) -> str:
     match why:
         case LeftOut.OF_KUBELET:
-            return "static pods, which a kubelet starts itself"
+            return "static pods"
         case LeftOut.OF_OTHERS:
             return "pods of other schedulers"
         case _:
@@ -55,11 +55,11 @@ _POINTS = frozenset({*POINTS, "predicates", "predicatesNeverRun", "priorities"})
 _EFFECTS: dict[Effect, tuple[str, str]] = {
     Effect.STOPS: ("stops being schedulable", "stop being schedulable"),
     Effect.STARTS: ("becomes schedulable", "become schedulable"),
-    Effect.OUTCOME: ("ends otherwise", "end otherwise"),
-    Effect.MOVES: ("goes to another node", "go to another node"),
-    Effect.TIES: ("may go to another node", "may go to another node"),
-    Effect.PREEMPTS: ("preempts otherwise", "preempt otherwise"),
-    Effect.FITS: ("fits on other nodes", "fit on other nodes"),
+    Effect.OUTCOME: ("has another outcome", "have another outcome"),
+    Effect.MOVES: ("is assigned to another node", "are assigned to another node"),
+    Effect.TIES: ("may be assigned to another node", "may be assigned to another node"),
+    Effect.PREEMPTS: ("preempts other pods", "preempt other pods"),
+    Effect.FITS: ("fits other nodes", "fit other nodes"),
     Effect.MESSAGE: ("has another event text", "have another event text"),
     Effect.SCORES: ("has other scores", "have other scores"),
 }
@@ -101,14 +101,14 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
 def _change(change: Change) -> str:
     before, after = setting_text(change.before), setting_text(change.after)
     if change.place == "behaviour" and {before, after} == {"true", "false"}:
-        return "from now on" if after == "true" else "no longer"
+        return "new" if after == "true" else "removed"
     if change.setting:
         return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
     if not before or not after:
         if change.place not in _POINTS:
-            return after or "no longer"
+            return after or "removed"
         weight = f" ({after or before})" if change.place in WEIGHED else ""
-        return f"{'enabled' if after else 'no longer'}{weight}"
+        return f"{'enabled' if after else 'disabled'}{weight}"
     return f"{before} {ARROW} {after}"
 
 
@@ -120,7 +120,7 @@ def compared(summary: Summary) -> str:
     told = f"{count(summary.compared, 'pod')} compared: "
     different = len(summary.differences)
     if not different:
-        return told + ("nothing differs" if not summary.undecided else "nothing differs where it could be decided")
+        return told + ("no difference" if not summary.undecided else "no difference among the decided")
     return told + f"{different:,} {'differs' if different == 1 else 'differ'}, {summary.same:,} the same"
 
 
@@ -143,11 +143,13 @@ def difference_title(group: DifferenceGroup) -> str:
     first, plugins = group.differences[0], listed(group.causes, 3)
     match group.effect:
         case Effect.STOPS:
-            return f"{told}: {plugins} {_verb(group, 'rejects', 'reject')} what fitted"
+            return f"{told}: {plugins} {_verb(group, 'rejects', 'reject')} nodes that fit before"
         case Effect.STARTS:
             return f"{told}: {plugins} no longer {_verb(group, 'rejects', 'reject')}"
         case Effect.MOVES | Effect.TIES:
-            return f"{told}: {plugins} {'decides by filtering' if first.filtered_by else 'turns it'}"
+            return (
+                f"{told}: {plugins} {_verb(group, 'decides', 'decide')}{' by filtering' if first.filtered_by else ''}"
+            )
         case _:
             return f"{told}: {plugins}"
 
@@ -178,7 +180,7 @@ def pod_lines(difference: Difference) -> tuple[str, tuple[str, ...]]:
         case Effect.MESSAGE:
             return "", _messages(difference)
         case Effect.SCORES:
-            same = f"still {_place(after, '')}" if after.nodes else "of the nodes that fit"
+            same = f"still {_place(after, '')}" if after.nodes else "for the feasible nodes"
             return same, tuple(_scores(difference))
         case _:
             assert_never(difference.effect)
@@ -189,7 +191,7 @@ def _place(side: Side, node: str) -> str:
     name = node or _nodes(side)
     if side.node_count > 1:
         return f"{name}, one of {side.node_count:,}" if node else name
-    return name if side.margin is None else f"{name}, {side.margin:,} ahead"
+    return name if side.margin is None else f"{name}, by {count(side.margin, 'point')}"
 
 
 def _nodes(side: Side) -> str:
@@ -203,7 +205,7 @@ def _turns(difference: Difference) -> tuple[str, ...]:
         came = f"{difference.filtered_by} now allows {difference.new_node}"
         return (kept if old_gone else came,)
     swings = [f"{turn.plugin} {turn.before:+,} {ARROW} {turn.after:+,}" for turn in difference.turned]
-    return (f"lead of the new node: {listed(swings, 4)}",) if swings else ()
+    return (f"new node's score minus old node's: {listed(swings, 4)}",) if swings else ()
 
 
 def _shifts(difference: Difference) -> tuple[str, ...]:
@@ -222,7 +224,7 @@ def _evictions(preemptions: tuple[Preemption, ...]) -> str:
         return "no preemption"
     first = preemptions[0]
     others = f" (or {count(len(preemptions) - 1, 'other node')})" if len(preemptions) > 1 else ""
-    return f"{first.node} without {listed(first.victims, 2)}{others}"
+    return f"evicts {listed(first.victims, 2)} on {first.node}{others}"
 
 
 def _messages(difference: Difference) -> tuple[str, ...]:
@@ -238,10 +240,10 @@ def node_rows(found: PlacedAnew, names: tuple[str, str]) -> list[tuple[str, ...]
         ("nodes in use", *(f"{side.in_use:,} of {side.nodes:,}" for side in sides)),
     ]
     filled = ("cpu", "memory")
-    rows += [(f"{name} asked for there", *(f"{side.percent(name)}%" for side in sides)) for name in filled]
+    rows += [(f"{name} requested on nodes in use", *(f"{side.percent(name)}%" for side in sides)) for name in filled]
     rows += [(f"{name} on the fullest", *(f"{side.fullest[name]}%" for side in sides)) for name in filled]
     if any(side.pending for side in sides):
-        rows.append(("pods without a place", *(f"{len(side.pending):,}" for side in sides)))
+        rows.append(("pods that stay pending", *(f"{len(side.pending):,}" for side in sides)))
     return rows
 
 
@@ -250,26 +252,26 @@ def node_notes(found: PlacedAnew, names: tuple[str, str]) -> list[str]:
     told = []
     for unused, name in ((found.emptied, names[1]), (found.filled, names[0])):
         if unused:
-            told.append(f"could be emptied with {name} alone: {listed(unused, 6)}")
+            told.append(f"empty only with {name}: {listed(unused, 6)}")
     for side, name in ((found.before, names[0]), (found.after, names[1])):
         if side.pending:
-            told.append(f"no place with {name}: {listed(side.pending, 4)}")
+            told.append(f"pending with {name}: {listed(side.pending, 4)}")
     return told
 
 
 def placed_anew_title(found: PlacedAnew) -> str:
     """What is simulated."""
     if found.before == found.after:
-        return "nodes are filled alike by both, if the running pods are placed anew one after another"
+        return "both fill the nodes alike if the running pods are rescheduled one by one"
     if found.pods == 1:
-        return "nodes, if the running pod is placed anew"
-    return f"nodes, if the {found.pods:,} running pods are placed anew one after another, in queue order"
+        return "nodes if the running pod is rescheduled"
+    return f"nodes if the {found.pods:,} running pods are rescheduled one by one, in queue order"
 
 
 def not_placed_anew(summary: Summary) -> str:
     """That nodes are not told of."""
     pods = count(summary.not_placed_anew, "running pod")
-    return f"not told: what it means for nodes; --nodes places the {pods} anew, one after another"
+    return f"node usage is not compared; --nodes reschedules the {pods} one by one"
 
 
 def left_out(summary: Summary) -> list[str]:

@@ -37,9 +37,9 @@ def term_facts(terms: tuple[TermMatch, ...], label: str = "term") -> tuple[Fact,
 
 def _facts(terms: tuple[TermMatch, ...], label: str) -> Iterator[Fact]:
     for term in sorted(terms, key=lambda term: term.missing)[:SHOWN_TERMS]:
-        items = [expression_text(one) for one in term.requirements] or ["empty, which matches no node"]
+        items = [expression_text(one) for one in term.requirements] or ["empty: matches no node"]
         if term.missing == 1 and len(term.requirements) > 1:
-            items.append("one expression away")
+            items.append("only one expression fails")
         number = "" if label == "selector" or len(terms) == 1 else f" {term.index + 1}"
         yield Fact(label=label + number, items=tuple(items))
     if len(terms) > SHOWN_TERMS:
@@ -122,13 +122,13 @@ def _node_unschedulable() -> Words:
 NODE_REASONS[NodeNameMismatch.reason] = Reason(
     plugins=("NodeName",),
     means="spec.nodeName names another node.",
-    arises=("The pod was bound by hand, or a template has spec.nodeName set; then the scheduler has no choice left."),
+    arises=("The pod was bound by hand, or a template sets spec.nodeName. The scheduler has no choice then."),
     fixes=("remove spec.nodeName and use a node selector", "correct the name"),
 )
 
 
 def _node_name_mismatch(finding: NodeNameMismatch) -> Words:
-    return Words(headline=f"spec.nodeName wants {finding.wanted}")
+    return Words(headline=f"spec.nodeName is {finding.wanted}")
 
 
 NODE_REASONS[UntoleratedTaint.reason] = Reason(
@@ -138,12 +138,12 @@ NODE_REASONS[UntoleratedTaint.reason] = Reason(
         "and effect must be equal, and the value too unless the operator is Exists."
     ),
     arises=(
-        "Nodes set apart for a team or a kind of hardware, control planes, and nodes with trouble: not-ready, "
-        "unreachable, disk-pressure and the like are taints since 1.12."
+        "Nodes reserved for a team or for special hardware, control planes, and nodes with a problem: not-ready, "
+        "unreachable, and disk-pressure are taints since Kubernetes 1.12."
     ),
     fixes=(
-        "add a toleration, or correct the one that comes nearest",
-        "for a condition such as not-ready: repair the node",
+        "add a toleration, or correct the nearest one",
+        "if the taint is a condition such as not-ready, repair the node",
         "remove the taint: kubectl taint nodes NODE KEY-",
     ),
 )
@@ -156,18 +156,26 @@ _TROUBLE = {
     "node.kubernetes.io/disk-pressure": ("is", "short of disk"),
     "node.kubernetes.io/pid-pressure": ("is", "short of process ids"),
     "node.kubernetes.io/network-unavailable": ("has", "no network"),
-    "node.cloudprovider.kubernetes.io/uninitialized": ("is", "not set up by the cloud-controller-manager yet"),
+    "node.cloudprovider.kubernetes.io/uninitialized": ("is", "not initialized by the cloud-controller-manager yet"),
     "node.cloudprovider.kubernetes.io/shutdown": ("is", "shut down"),
 }
 _PLURAL = {"is": "are", "has": "have"}
 
 
+def node_condition(finding: UntoleratedTaint, nodes: int, name: str = "") -> str:
+    """`3 nodes are not ready`, `node-4 is not ready`; empty for a taint that is no condition of the node."""
+    if finding.key not in _TROUBLE:
+        return ""
+    verb, trouble = _TROUBLE[finding.key]
+    who = f"{name or count(1, 'node')} {verb}" if nodes == 1 else f"{count(nodes, 'node')} {_PLURAL[verb]}"
+    return f"{who} {trouble}"
+
+
 def unwell_nodes_text(found: UnwellNodes) -> str:
     """`node-4 is not ready: cni plugin not initialized`, `3 nodes are unreachable: Kubelet stopped posting`."""
-    verb, trouble = _TROUBLE[found.fault.key]
-    who = f"{found.first} {verb}" if found.nodes == 1 else f"{count(found.nodes, 'node')} {_PLURAL[verb]}"
     condition = found.fault.condition.splitlines()[:1]
-    return f"{who} {trouble}{f': {last_cause(condition[0])}' if condition else ''}"
+    told = node_condition(found.fault, found.nodes, found.first)
+    return f"{told}{f': {last_cause(condition[0])}' if condition else ''}"
 
 
 def last_cause(condition: str) -> str:
@@ -178,7 +186,7 @@ def last_cause(condition: str) -> str:
 def _untolerated_taint(finding: UntoleratedTaint) -> Words:
     taint = f"{finding.key}={finding.value}" if finding.value else finding.key
     if finding.nearest_toleration is None:
-        nearest = f"no toleration names the key {finding.key}"
+        nearest = f"no toleration has the key {finding.key}"
     else:
         needed = {"value": f'"{finding.value}"', "effect": finding.effect}
         differences = [
@@ -202,11 +210,11 @@ NODE_REASONS[NodeAffinityMismatch.reason] = Reason(
         "expressions of one term must all hold; the terms are alternatives."
     ),
     arises=(
-        "A typo in a key or value, labels that new nodes lack, a pin to a zone that is full, or an affinity "
-        "that the scheduler's profile adds to every pod (addedAffinity)."
+        "A typo in a key or value, labels missing on new nodes, a zone that is full, or an affinity "
+        "that the scheduler profile adds to every pod (addedAffinity)."
     ),
     fixes=(
-        "correct or drop the expression that fails",
+        "correct or remove the expression that fails",
         "label the nodes",
         "make it preferred instead of required",
     ),
@@ -219,7 +227,7 @@ def _node_affinity_mismatch(finding: NodeAffinityMismatch) -> Words:
         case "nodeSelector":
             text, label = "nodeSelector does not match", "selector"
         case "addedAffinity":
-            text, label = f"{_none_of(number)} that the profile adds {_matches(number)}", "term"
+            text, label = f"{_none_of(number)} of the profile's addedAffinity {_matches(number)}", "term"
         case _:
             text, label = f"{_none_of(number)} {_matches(number)}", "term"
     return Words(headline=text, facts=term_facts(finding.terms, label), brief=term_brief(finding.terms))
@@ -237,7 +245,7 @@ NODE_REASONS[MissingNodeFeatures.reason] = Reason(
     plugins=("NodeDeclaredFeatures",),
     means="The pod needs a feature that the node's kubelet does not declare in status.declaredFeatures.",
     arises="A cluster with kubelets of several versions, or with different feature gates.",
-    fixes=("upgrade the node or enable the gate there", "do without the feature"),
+    fixes=("upgrade the node or enable its feature gate", "remove the feature from the pod"),
 )
 
 
@@ -245,7 +253,7 @@ def _missing_node_features(finding: MissingNodeFeatures) -> Words:
     noun = "feature" if len(finding.missing) == 1 else "features"
     return Words(
         headline=f"the node does not declare {noun} {', '.join(finding.missing)}",
-        facts=(Fact(label="asks", items=(", ".join(finding.required),)),),
+        facts=(Fact(label="requires", items=(", ".join(finding.required),)),),
     )
 
 
@@ -288,7 +296,7 @@ def describe_topology(finding: TopologyFinding) -> Words:
 TOPOLOGY_REASONS[TopologySpreadSkew.reason] = Reason(
     plugins=("PodTopologySpread",),
     means=(
-        "With this pod, its domain would have more than maxSkew matching pods above the domain with the "
+        "With this pod, its domain has more than maxSkew matching pods above the domain with the "
         "fewest: matching + this pod - minimum > maxSkew."
     ),
     arises=(
@@ -297,7 +305,7 @@ TOPOLOGY_REASONS[TopologySpreadSkew.reason] = Reason(
         "domains than minDomains exist."
     ),
     fixes=(
-        "make room in the domain with the fewest",
+        "free room in the domain with the fewest pods",
         "set nodeAffinityPolicy or nodeTaintsPolicy to Honor",
         "raise maxSkew, or whenUnsatisfiable: ScheduleAnyway",
     ),
@@ -329,32 +337,30 @@ TOPOLOGY_REASONS[TopologyLabelMissing.reason] = Reason(
 
 
 def _topology_label_missing(finding: TopologyLabelMissing) -> Words:
-    return Words(headline=f"no label {finding.topology_key}, which spread constraint {finding.constraint + 1} needs")
+    return Words(headline=f"no label {finding.topology_key}, required by spread constraint {finding.constraint + 1}")
 
 
 TOPOLOGY_REASONS[PodAffinityUnsatisfied.reason] = Reason(
     plugins=("InterPodAffinity",),
     means=(
-        "A required podAffinity term wants a matching pod in the node's domain, and there is none. The first "
-        "pod of a group may go anywhere, if it matches its own terms and no other pod does."
+        "A required podAffinity term needs a matching pod in the node's domain, and there is none. The first "
+        "pod of a group may run anywhere if it matches its own terms and no other pod does."
     ),
-    arises=(
-        "The pod to be near is not running yet, runs in another namespace or has other labels, or its nodes are full."
-    ),
+    arises=("The other pod is not running yet, runs in another namespace, has other labels, or its nodes are full."),
     fixes=("start the other pod", "correct selector, namespaces or topologyKey", "make it preferred"),
 )
 
 
 def _pod_affinity_unsatisfied(finding: PodAffinityUnsatisfied) -> Words:
     if finding.domain is None:
-        text = shared = f"no label {finding.topology_key}, which podAffinity term {finding.term + 1} needs"
+        text = shared = f"no label {finding.topology_key}, required by podAffinity term {finding.term + 1}"
     else:
         text = f"no pod {_selector(finding.selector)} in {finding.topology_key}={finding.domain}"
         shared = f"no pod {_selector(finding.selector)}" if finding.topology_key == HOSTNAME else text
     namespaces = "all namespaces" if finding.every_namespace else listed(finding.namespaces, SHOWN)
     rule = f"podAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}, in {namespaces}"
     if not finding.matching_pods:
-        found = "no pod in the cluster satisfies every term"
+        found = "no pod in the cluster matches every term"
     else:
         domains = listed(finding.matching_domains, SHOWN)
         found = f"{count(finding.matching_pods, 'pod')}, such as {listed(finding.pods, 2)}, in {domains}"
@@ -363,7 +369,7 @@ def _pod_affinity_unsatisfied(finding: PodAffinityUnsatisfied) -> Words:
     return Words(
         headline=text,
         shared=shared,
-        facts=(Fact(label="its rule", items=(rule,)), Fact(label="nearest", items=(found,))),
+        facts=(Fact(label="rule", items=(rule,)), Fact(label="nearest", items=(found,))),
         brief=None if finding.domain is None else Brief(lead="in ", detail=finding.domain),
     )
 
@@ -376,8 +382,8 @@ def _selector(text: str) -> str:
 TOPOLOGY_REASONS[PodAntiAffinityConflict.reason] = Reason(
     plugins=("InterPodAffinity",),
     means="This pod's required podAntiAffinity matches a pod that runs in the node's domain.",
-    arises="As many replicas as domains, and one more: a rolling update, or a node less than before.",
-    fixes=("one replica less, or maxSurge: 0", "a smaller domain, such as the hostname", "make it preferred"),
+    arises="More replicas than domains: a rolling update with maxSurge, or fewer nodes than before.",
+    fixes=("run one replica fewer, or set maxSurge: 0", "a smaller domain, such as the hostname", "make it preferred"),
 )
 
 
@@ -388,9 +394,9 @@ def _pod_anti_affinity_conflict(finding: PodAntiAffinityConflict) -> Words:
         f"per {finding.topology_key}={finding.domain}"
     )
     return Words(
-        headline=f"this pod keeps away from {_and_others(first, finding.pod_count)}",
-        shared="this pod keeps away from",
-        facts=(Fact(label="its rule", items=(rule,)), *_others(finding.pods, finding.pod_count)),
+        headline=f"this pod's anti-affinity matches {_and_others(first, finding.pod_count)}",
+        shared="this pod's anti-affinity matches a pod there",
+        facts=(Fact(label="rule", items=(rule,)), *_others(finding.pods, finding.pod_count)),
         brief=Brief(detail=first),
     )
 
@@ -406,8 +412,8 @@ def _others(pods: tuple[str, ...], number: int) -> tuple[Fact, ...]:
 TOPOLOGY_REASONS[ExistingAntiAffinityConflict.reason] = Reason(
     plugins=("InterPodAffinity",),
     means=(
-        "A running pod's required podAntiAffinity matches this pod. The rule is the other pod's; this one may "
-        "have none at all."
+        "A running pod's required podAntiAffinity matches this pod. The rule belongs to the other pod; this pod may "
+        "have none."
     ),
     arises="Labels copied from another application, or a selector that is wider than meant.",
     fixes=("change this pod's labels", "narrow the other pod's selector", "use another node or domain"),
@@ -416,15 +422,14 @@ TOPOLOGY_REASONS[ExistingAntiAffinityConflict.reason] = Reason(
 
 def _existing_anti_affinity_conflict(finding: ExistingAntiAffinityConflict) -> Words:
     first = finding.pods[0] if finding.pods else count(finding.pod_count, "pod")
-    verb = "keeps" if finding.pod_count == 1 else "keep"
     labels = ", ".join(finding.matched_labels)
     read = f"matches this pod's {'label' if len(finding.matched_labels) == 1 else 'labels'} {labels}"
     rule = f"podAntiAffinity {finding.term + 1}, {_selector(finding.selector)}, per {finding.topology_key}"
     return Words(
-        headline=f"{_and_others(first, finding.pod_count)} {verb} this pod away",
-        shared="this pod away",
+        headline=f"the anti-affinity of {_and_others(first, finding.pod_count)} matches this pod",
+        shared="the anti-affinity of a pod there matches this pod",
         facts=(
-            Fact(label="its rule", items=(f"{rule}; {read}" if labels else rule,)),
+            Fact(label="rule", items=(f"{rule}; {read}" if labels else rule,)),
             *_others(finding.pods, finding.pod_count),
         ),
         brief=Brief(lead="by ", detail=first),

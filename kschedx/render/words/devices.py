@@ -68,9 +68,9 @@ def _device_claim_not_found(finding: DeviceClaimNotFound) -> Words:
 
 DEVICE_REASONS[DeviceClaimNotCreated.reason] = Reason(
     plugins=("DynamicResources",),
-    means="The ResourceClaim that is made from the pod's template does not exist yet, so the pod waits outside.",
+    means="The ResourceClaim from the pod's template does not exist yet, so the pod is not queued.",
     arises=(
-        "kube-controller-manager's resourceclaim controller makes it and writes its name to the pod's status: the "
+        "kube-controller-manager creates it and writes its name to the pod's status. The "
         "pod is new, the ResourceClaimTemplate does not exist, or a quota forbids the claim."
     ),
     fixes=("look at the pod's events and at the ResourceClaimTemplate", "create the template"),
@@ -80,10 +80,10 @@ DEVICE_REASONS[DeviceClaimNotCreated.reason] = Reason(
 def _device_claim_not_created(finding: DeviceClaimNotCreated) -> Words:
     doubt = {True: (), False: ("does not exist",), None: ("not in the snapshot",)}
     return Words(
-        headline=f"no resource claim has been made for {finding.pod_claim}",
+        headline=f"no resource claim has been created for {finding.pod_claim}",
         facts=(
             Fact(label="template", items=(finding.template, *doubt[finding.template_exists])),
-            Fact(label="made by", items=("kube-controller-manager, which writes its name to the pod's status",)),
+            Fact(label="created by", items=("kube-controller-manager, which writes its name to the pod's status",)),
         ),
     )
 
@@ -91,7 +91,7 @@ def _device_claim_not_created(finding: DeviceClaimNotCreated) -> Words:
 DEVICE_REASONS[DeviceClaimBeingDeleted.reason] = Reason(
     plugins=("DynamicResources",),
     means="The pod's ResourceClaim is being deleted; a new pod cannot use it.",
-    arises="Somebody deleted it, and pods that use it hold it until they are gone.",
+    arises="It was deleted, and the pods that use it keep it until they end.",
     fixes=("wait until it is gone, and create it again",),
 )
 
@@ -102,15 +102,15 @@ def _device_claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
 
 DEVICE_REASONS[DeviceClaimNotOwned.reason] = Reason(
     plugins=("DynamicResources",),
-    means="The pod's status names a ResourceClaim that was not made for it.",
-    arises="A claim of the generated name existed before, or the pod was made again under its old name.",
-    fixes=("delete the claim, so that the controller makes its own",),
+    means="The pod's status names a ResourceClaim that was not created for it.",
+    arises="A claim of the generated name existed before, or the pod was recreated under its old name.",
+    fixes=("delete the claim, so that the controller creates its own",),
 )
 
 
 def _device_claim_not_owned(finding: DeviceClaimNotOwned) -> Words:
-    owner = f"{finding.owner} owns it" if finding.owner else "nobody owns it"
-    return Words(headline=f"resource claim {finding.claim} was not made for this pod: {owner}")
+    owner = f"{finding.owner} owns it" if finding.owner else "it has no owner"
+    return Words(headline=f"resource claim {finding.claim} was not created for this pod: {owner}")
 
 
 DEVICE_REASONS[DeviceClassNotFound.reason] = Reason(
@@ -127,22 +127,22 @@ def _device_class_not_found(finding: DeviceClassNotFound) -> Words:
     return Words(
         headline=f"device class {finding.device_class} does not exist",
         facts=(
-            Fact(label="asked by", items=(f"request {finding.request} of claim {finding.claim}",)),
-            Fact(label="there are", items=(known, hint) if hint else (known,)),
+            Fact(label="needed by", items=(f"request {finding.request} of claim {finding.claim}",)),
+            Fact(label="existing", items=(known, hint) if hint else (known,)),
         ),
     )
 
 
 DEVICE_REASONS[DeviceSelectorFailed.reason] = Reason(
     plugins=("DynamicResources",),
-    means="A CEL expression of a DeviceClass or ResourceClaim fails on a device; the pod is tried again and again.",
+    means="A CEL expression of a DeviceClass or ResourceClaim fails on a device. kube-scheduler retries the pod.",
     arises=(
         "It reads an attribute that the device does not have, or compares values of different types. One such "
         "device on one node is enough."
     ),
     fixes=(
-        "ask for what there is: has(...), or .?name.orValue(...)",
-        "ask for the driver first, with device.driver == 'NAME' &&",
+        "test that the attribute exists: has(...), or .?name.orValue(...)",
+        "compare the driver first: device.driver == 'NAME' &&",
     ),
 )
 
@@ -160,14 +160,14 @@ def _device_selector_failed(finding: DeviceSelectorFailed) -> Words:
 DEVICE_REASONS[DeviceClaimOutOfReach.reason] = Reason(
     plugins=("DynamicResources",),
     means=(
-        "The ResourceClaim has devices already, and this node cannot use them: they are on other nodes, or their "
-        "driver did not get them ready in time."
+        "The ResourceClaim has devices that this node cannot use: they are on other nodes, or their "
+        "driver did not prepare them in time."
     ),
     arises="Pods share a claim whose devices belong to one node, or the claim was kept from an earlier pod.",
     fixes=(
-        "let the pod run where the devices are: that node needs room for it",
+        "free room for the pod on the node with the devices",
         "give the pod a claim of its own, with a ResourceClaimTemplate",
-        "delete the pods for which the claim is reserved, so that it can be allocated anew",
+        "delete the pods that reserve the claim, so that it is allocated again",
     ),
 )
 
@@ -177,9 +177,9 @@ def _device_claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
         case "elsewhere":
             text = f"claim {finding.claim} has devices that this node cannot use"
         case "binding-failed":
-            text = f"the devices of claim {finding.claim} could not be made ready"
+            text = f"the devices of claim {finding.claim} could not be prepared"
         case _:
-            text = f"the devices of claim {finding.claim} are not ready in time"
+            text = f"the devices of claim {finding.claim} were not ready in time"
     facts = [Fact(label="devices", items=(listed(finding.devices, SHOWN),))] if finding.devices else []
     if finding.where:
         facts.append(Fact(label="usable on", items=(finding.where,)))
@@ -190,14 +190,14 @@ def _device_claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
 
 DEVICE_REASONS[InsufficientDevices.reason] = Reason(
     plugins=("DynamicResources",),
-    means="The node cannot give the pod's claims the devices that they ask for.",
+    means="The node does not have the devices that the pod's claims request.",
     arises=(
-        "Its devices are of another class, fail a selector, are taken by other claims or tainted, or their "
+        "Its devices are of another class, do not match a selector, are used by other claims, or are tainted, or their "
         "counters or capacity are used up. kube-scheduler does not evict pods for devices."
     ),
     fixes=(
-        "look which of its devices match, and who has them",
-        "ask for less: fewer devices, wider selectors, alternatives with firstAvailable",
+        "find out which of its devices match, and which claims use them",
+        "request fewer devices, widen the selectors, or list alternatives with firstAvailable",
         "delete pods whose claims have matching devices",
         "add nodes with such devices",
     ),
@@ -215,10 +215,10 @@ def _insufficient_devices(finding: InsufficientDevices) -> Words:
     first = finding.shortages[0]
     requests = [_base(one) for one in finding.shortages]
     options, others = requests.count(_base(first)), len(set(requests)) - 1
-    fares = "fares" if options == 2 else "fare"
-    more = f"; its {count(options - 1, 'alternative')} {fares} no better" if options > 1 else ""
+    fails = "fails" if options == 2 else "fail"
+    more = f"; its {count(options - 1, 'alternative')} {fails} too" if options > 1 else ""
     if others:
-        more += f", and {count(others, 'other request')} {'lacks' if others == 1 else 'lack'} devices"
+        more += f"; {count(others, 'other request')} {'lacks' if others == 1 else 'lack'} devices too"
     several = len({one.claim for one in finding.shortages}) > 1
     facts = []
     for one in finding.shortages:
@@ -236,17 +236,17 @@ def _headline(short: DeviceShortage) -> str:
     wants = _wants(short)
     match short.stage:
         case "none":
-            return f"{wants}, the node has no devices"
+            return f"{wants}; the node has no devices"
         case "other-class":
-            return f"{wants}, none of {count(short.in_reach, 'device')} is"
+            return f"{wants}; none of its {count(short.in_reach, 'device')} is of the class"
         case "no-match":
-            return f"{wants}, none of {short.of_class:,} matches request {short.request}"
+            return f"{wants}; none of {short.of_class:,} matches request {short.request}"
         case _:
-            return f"{wants}, {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
+            return f"{wants}; {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
 
 
 def _wants(short: DeviceShortage) -> str:
-    return f"claim {short.claim} wants {_wanted(short)} of class {short.device_class}"
+    return f"claim {short.claim} requests {_wanted(short)} of class {short.device_class}"
 
 
 def _wanted(short: DeviceShortage) -> str:
@@ -269,21 +269,21 @@ def _facts(short: DeviceShortage, lead: str) -> list[Fact]:
     if short.stage == "none":
         return _updating(short)
     taken = short.matching - short.free
-    sums = f"{short.in_reach:,} in reach, {short.of_class:,} of the class, {short.matching:,} matching"
+    sums = f"{short.in_reach:,} accessible, {short.of_class:,} of the class, {short.matching:,} matching"
     if taken:
-        sums += f" - {taken:,} not to be had = {short.free:,} free"
+        sums += f", {taken:,} in use or unusable, {short.free:,} free"
     facts = [Fact(label="devices", items=(f"{lead}{sums}",), whole=True)]
     facts += [Fact(label="selector", items=(expression,)) for expression in short.selectors[:SHOWN]]
     if short.values and not short.free:
-        facts.append(Fact(label="they have", items=(listed(short.values, SHOWN),)))
+        facts.append(Fact(label="values", items=(listed(short.values, SHOWN),)))
     if short.holders:
         held = tuple(_held(one) for one in short.holders)
         rest = tuple(f"{len(held) - shown:,} more" for shown in range(len(held)))
-        facts.append(Fact(label="held by", items=held, rest=rest))
+        facts.append(Fact(label="used by", items=held, rest=rest))
     if short.taints:
         facts.append(Fact(label="tainted", items=(listed(short.taints, SHOWN),)))
     if short.capacity:
-        facts.append(Fact(label="too full", items=(listed(short.capacity, SHOWN),)))
+        facts.append(Fact(label="capacity", items=(listed(short.capacity, SHOWN),)))
     for one in short.counters[:SHOWN]:
         facts.append(
             Fact(label="counter", items=(f"{one.counter} of {one.pool}: needs {one.needed}, {one.left} left",))
@@ -294,7 +294,7 @@ def _facts(short: DeviceShortage, lead: str) -> list[Fact]:
 def _updating(short: DeviceShortage) -> list[Fact]:
     if not short.updating:
         return []
-    return [Fact(label="updating", items=(f"slices are missing of pool {listed(short.updating, SHOWN)}",))]
+    return [Fact(label="updating", items=(f"ResourceSlices of pool {listed(short.updating, SHOWN)} are incomplete",))]
 
 
 def _held(holder: DeviceHolder) -> str:
@@ -304,7 +304,7 @@ def _held(holder: DeviceHolder) -> str:
 
 DEVICE_REASONS[DevicesToAllocate.reason] = Reason(
     plugins=("DynamicResources",),
-    means="On the chosen node the claim would get these devices. Nothing is wrong.",
+    means="On the selected node the claim would be allocated these devices. Nothing is wrong.",
     arises="A claim is allocated when its first pod is scheduled.",
     fixes=(),
 )
@@ -315,4 +315,4 @@ def _devices_to_allocate(finding: DevicesToAllocate) -> Words:
     for device, request in zip(finding.devices, finding.requests, strict=True):
         devices_of.setdefault(request, []).append(device.partition("/")[2])
     parts = [f"{listed(devices, SHOWN)} for {request}" for request, devices in devices_of.items()]
-    return Words(headline=f"claim {finding.claim} would get {listed(parts, SHOWN)}")
+    return Words(headline=f"claim {finding.claim} would be allocated {listed(parts, SHOWN)}")

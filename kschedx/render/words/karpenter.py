@@ -41,54 +41,56 @@ def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
         return _adds(found)
     if found.existing:
         kind = "NodeClaim" if found.is_claim else "node"
-        return f"adds nothing: it expects the pod on {kind} {found.existing}"
+        return f"adds no node: it expects the pod on {kind} {found.existing}"
     unsure = [one.name for one in found.pools if one.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
         names = listed(unsure, MOST_NAMES)
-        return f"adds nothing, as far as can be known: {names} would need an instance type that was not seen here"
+        return f"adds no node with the known instance types; other types of {names} may help"
     if not found.pools:
-        return "adds nothing: no NodePool has an instance type that meets its own requirements"
+        return "adds no node: no NodePool has an instance type that meets its own requirements"
     one = len(found.pools) == 1
     helps = "its only usable NodePool does not help" if one else f"none of {len(found.pools)} NodePools helps"
-    return f"adds nothing: {helps}"
+    return f"adds no node: {helps}"
 
 
 def _adds(found: PodProvisioning) -> str:
     names = [one.name for one in found.types]
     which = "such as" if not found.types_are_known else "one of" if len(names) > 1 else "of type"
     types = listed(names, MOST_NAMES, conjunction="or")
-    told = f"would add a node to NodePool {found.pool}, {which} {types}, as far as can be known"
+    told = f"adds a node to NodePool {found.pool}, {which} {types}, if the cloud has capacity"
     if found.companions:
-        told += f"; {count(found.companions, 'other pending pod')} would go there too"
+        told += (
+            f"; {count(found.companions, 'other pending pod')} {'fits' if found.companions == 1 else 'fit'} there too"
+        )
     if found.unsure_before:
         names_before = listed(found.unsure_before, MOST_NAMES)
-        told += f"; or one of {names_before}, which comes first and may have other types"
+        told += f"; or to {names_before}, tried first, with instance types not known here"
     if found.by_chance:
-        told += "; its zone is chance"
-    return f"{told}; a preference had to go" if found.has_relaxed else told
+        told += "; its zone is random"
+    return f"{told}; without one of the pod's preferences" if found.has_relaxed else told
 
 
 def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
     match found.looked.outcome:
         case PodEligibility.CONSIDERED:
-            raise AssertionError("a pod that is looked at is told of otherwise")
+            raise AssertionError("a considered pod has its own sentence")
         case PodEligibility.NOT_MARKED:
-            return "does not see it: kube-scheduler has not called the pod unschedulable"
+            return "ignores the pod: kube-scheduler has not set the condition Unschedulable"
         case PodEligibility.NOMINATED:
-            return "does nothing: the pod is nominated for a node, where others are about to go"
+            return "adds no node: the pod has a nominated node"
         case PodEligibility.DAEMON_SET:
-            return "does nothing: a pod of a DaemonSet needs its own node, and a new one would be no help"
+            return "adds no node: a DaemonSet pod is bound to its own node"
         case PodEligibility.STATIC:
-            return "does nothing: a static pod is its kubelet's own"
+            return "adds no node: a static pod belongs to its kubelet"
         case PodEligibility.AVOIDS_KARPENTER:
-            return "does nothing: the pod asks for a node without karpenter.sh/nodepool"
+            return "adds no node: the pod requires a node without karpenter.sh/nodepool"
         case PodEligibility.REFUSED:
-            return "passes over the pod, and says why"
+            return "ignores the pod for the reason in its event"
         case PodEligibility.NO_POOLS:
-            return "has no NodePool that it can use"
+            return "has no usable NodePool"
         case PodEligibility.WAITING:
             claims = listed(karpenter.cluster.not_launched, MOST_NAMES)
-            return f"decides nothing before the cloud has answered for NodeClaim {claims}"
+            return f"waits for the cloud to launch NodeClaim {claims}"
         case _:
             assert_never(found.looked.outcome)
 
@@ -98,11 +100,11 @@ def pool_headline(verdict: PoolVerdict) -> str:
     rejection = verdict.rejection
     match rejection:
         case None:
-            return "would do"
+            return "helps"
         case NotTolerated(taints=taints):
             return f"untolerated taint {' and '.join(map(str, taints))}"
         case PortTaken(asked=asked, by=by):
-            return f"host port {asked.port}/{asked.protocol} is taken by {by}, which every new node has"
+            return f"host port {asked.port}/{asked.protocol} is in use by {by}, which runs on every new node"
         case Incompatible():
             return "; ".join(_conflict(one, is_about_volumes=rejection.is_about_volumes) for one in rejection.conflicts)
         case Unsatisfiable():
@@ -110,12 +112,12 @@ def pool_headline(verdict: PoolVerdict) -> str:
         case LimitReached():
             return f"limit reached: {', '.join(_limits(verdict, rejection))}"
         case NodeLimitReached(limit=limit):
-            return f"limit reached: {count(limit, 'node')} of at most {limit}"
+            return f"limit reached: {count(limit, 'node')} of {limit}"
         case NoInstanceType():
             return _no_type(verdict, rejection)
         case CheapestAreTooFew(most=most, too_few=too_few):
             told = ", ".join(_too_few(verdict, too_few))
-            return f"the cloud is asked for the {most} cheapest instance types alone, which are too few: {told}"
+            return f"Karpenter requests the {most} cheapest instance types only, too few: {told}"
         case _:
             assert_never(rejection)
 
@@ -126,8 +128,8 @@ def _conflict(conflict: RequirementConflict, *, is_about_volumes: bool) -> str:
             hint = f", did you mean {meant}?" if meant else ""
             return f"its nodes have no label {key}{hint}"
         case NothingInCommon(key=key, incoming=incoming, existing=existing):
-            who = "the pod's volume is in" if is_about_volumes else "the pod wants"
-            return f"{who} {_values(incoming)}, the pool {_has(existing)} ({key})"
+            who = "the pod's volume is in" if is_about_volumes else "the pod requires"
+            return f"{who} {_values(incoming)}, the NodePool {_has(existing)} ({key})"
         case _:
             assert_never(conflict)
 
@@ -158,11 +160,11 @@ def _unsatisfiable(rejection: Unsatisfiable) -> str:
     allowed = f"{rejection.key} {_values(rejection.of_node)}"
     match rejection.kind:
         case TopologyType.SPREAD:
-            return f"the pod's spread leaves no {rejection.key} that a new node could have: {_counts(rejection)}"
+            return f"the pod's spread constraint permits no {rejection.key} of a new node: {_counts(rejection)}"
         case TopologyType.AFFINITY:
-            return f"no pod that the pod wants to be with is where a new node could be ({allowed})"
+            return f"no pod that matches the pod affinity runs where a new node can be ({allowed})"
         case TopologyType.ANTI_AFFINITY:
-            return f"wherever a new node could be is a pod to keep away from ({allowed})"
+            return f"the pod anti-affinity excludes every place of a new node ({allowed})"
         case _:
             assert_never(rejection.kind)
 
@@ -179,7 +181,7 @@ def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
     for name in full or sorted(rejection.limits):
         limit, left = rejection.limits[name], rejection.remaining[name]
         used = (limit - left) if limit.nano else Amount(-left.nano, limit.format)
-        yield f"{resource_amount(name, used)} of at most {resource_amount(name, limit)} {name} in use"
+        yield f"{resource_amount(name, used)} of {resource_amount(name, limit)} {name} in use"
 
 
 def resource_amount(resource: str, one: Amount) -> str:
@@ -196,23 +198,23 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     asked = rejection.requirements.about(ZONE)
     if verdict.zones and not any(map(asked.has, verdict.zones)):
         zones = listed(verdict.zones, MOST_NAMES, conjunction="and")
-        return f"its node class has subnets in {zones} only, and {_values(asked)} is wanted"
+        return f"its node class has subnets in {zones} only, and the pod requires {_values(asked)}"
     if not verdict.known:
         return "kschedx knows none of its instance types"
     if verdict.lacks_a_reservation:
-        return "its node class has no capacity reservation, and reserved capacity is wanted"
+        return "its node class has no capacity reservation, and the pod requires reserved capacity"
     nearest = nearest_type(verdict, rejection)
-    which = "no instance type" if verdict.certainty is LaunchCertainty.REJECTS else "no type that is known"
+    which = "no instance type" if verdict.certainty is LaunchCertainty.REJECTS else "no known instance type"
     if nearest is not None:
         shorts = ", ".join(_short(nearest, rejection.requests))
-        return f"{which} is large enough: {nearest.name}, the largest that would do, is short by {shorts}"
+        return f"{which} is large enough: {nearest.name}, the largest match, is short by {shorts}"
     lacking = _lacking(verdict, rejection)
-    return f"{which} has what is asked for{f': {lacking}' if lacking else ''}"
+    return f"{which} meets the requirements{f': {lacking}' if lacking else ''}"
 
 
 def _too_few(verdict: PoolVerdict, too_few: Mapping[str, int]) -> Iterator[str]:
     for key, number in sorted(too_few.items()):
-        yield f"{key} {number} of at least {verdict.minimum(key)}"
+        yield f"{number} of at least {verdict.minimum(key)} for {key}"
 
 
 def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
@@ -258,13 +260,13 @@ def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
     if isinstance(rejection, NoInstanceType) and verdict.known and not rejection.too_few:
         nearest = nearest_type(verdict, rejection)
         if nearest is not None:
-            yield Fact(label="asks", items=tuple(_listed_amounts(rejection.pod_requests)))
+            yield Fact(label="requests", items=tuple(_listed_amounts(rejection.pod_requests)))
             yield Fact(label=nearest.name, items=(_offer(nearest),))
             template = verdict.template
             if template is not None and template.daemon_pods:
                 names = listed((_owner(pod.metadata.name, verdict) for pod in template.daemon_pods), MOST_NAMES)
                 told = ", ".join(_listed_amounts(template.daemon_requests))
-                yield Fact(label="DaemonSets", items=(f"{told} of every new node: {names}",))
+                yield Fact(label="DaemonSets", items=(f"{told} requested on every new node: {names}",))
     elif isinstance(rejection, LimitReached) and verdict.known:
         smallest = min(verdict.known, key=lambda one: one.size)
         yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
@@ -287,7 +289,7 @@ def _listed_amounts(amounts: Amounts) -> Iterator[str]:
 def _offer(one: InstanceType) -> str:
     told = ", ".join(_listed_amounts({name: one.allocatable[name] for name in _TOLD if name in one.allocatable}))
     where = f", as on {one.seen_on}" if one.seen_on else ""
-    return f"{told} for pods{where}"
+    return f"{told} allocatable{where}"
 
 
 def resources_text(amounts: Amounts) -> str:
@@ -298,7 +300,7 @@ def skipped_pool_text(one: SkippedPool) -> str:
     """Why a pool is not used, whatever the pod."""
     match one.why:
         case "static":
-            return f"is of a fixed size: {count(one.pool.spec.replicas or 0, 'node')}"
+            return f"is static: {count(one.pool.spec.replicas or 0, 'node')}"
         case "not-ready":
             said = one.pool.not_ready
             told = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
@@ -312,16 +314,16 @@ def skipped_pool_text(one: SkippedPool) -> str:
 def karpenter_basis(karpenter: Karpenter) -> str:
     """What the answer goes by, and what it cannot know."""
     if karpenter.options.catalogue is not None:
-        types = f"{count(len(karpenter.options.catalogue.instance_types), 'type')} of --instance-types"
+        types = f"{count(len(karpenter.options.catalogue.instance_types), 'instance type')} from --instance-types"
     else:
         seen = {one.name for known in karpenter.known.values() for one in known.types.types}
-        types = f"{count(len(seen), 'type')} seen here (--instance-types FILE)"
+        types = f"{count(len(seen), 'instance type')} seen in the cluster (more: --instance-types FILE)"
     overlays = karpenter.snapshot.of(NodeOverlay)
-    for one, told in ((True, "counted"), (False, "left out, as Karpenter has not found it valid")):
+    for one, told in ((True, "applied"), (False, "ignored: not valid for Karpenter")):
         names = sorted(overlay.name for overlay in overlays if overlay.is_ready is one)
         if names:
             types += f" · NodeOverlay {listed(names, MOST_NAMES)} {told}"
-    return f"{types} · stock and prices unknown"
+    return f"{types} · availability and prices not evaluated"
 
 
 def node_claim_growth_text(growth: KarpenterGrowth) -> str:
@@ -332,27 +334,27 @@ def node_claim_growth_text(growth: KarpenterGrowth) -> str:
             + (f" or {count(one.choices - 1, 'other type')}" if one.choices > 1 else "")
             for one in growth.grown
         )
-        made = f"Karpenter would add {told} for {count(growth.helped, 'pod')}, as far as can be known"
+        made = f"Karpenter adds {told} for {count(growth.helped, 'pod')}, if the cloud has capacity"
     else:
         made = "Karpenter adds no node"
-    unknown = "" if growth.types_are_known else " with a type that is known"
+    unknown = "" if growth.types_are_known else " with the known instance types"
     clauses = [f"no NodePool helps {count(growth.left, 'pod')}{unknown}"] if growth.left else []
     if growth.expected:
-        clauses.append(f"it expects {count(growth.expected, 'pod')} on nodes that there are")
+        clauses.append(f"it expects {count(growth.expected, 'pod')} on existing nodes")
     clauses += [f"{number} {_PASSED_OVER[outcome]}" for outcome, number in growth.passed_over.items()]
     return "; ".join((made, *clauses)) + _rejections(growth)
 
 
 _PASSED_OVER = {
-    PodEligibility.CONSIDERED: "looked at",
-    PodEligibility.NOT_MARKED: "not yet called unschedulable",
+    PodEligibility.CONSIDERED: "considered",
+    PodEligibility.NOT_MARKED: "not yet marked unschedulable",
     PodEligibility.NOMINATED: "nominated for a node",
-    PodEligibility.DAEMON_SET: "of DaemonSets, which it leaves alone",
+    PodEligibility.DAEMON_SET: "of DaemonSets, ignored",
     PodEligibility.STATIC: "static",
-    PodEligibility.AVOIDS_KARPENTER: "that want no node of Karpenter's",
-    PodEligibility.REFUSED: "passed over for what they ask",
-    PodEligibility.NO_POOLS: "without a NodePool that can be used",
-    PodEligibility.WAITING: "wait for the cloud's answer to a NodeClaim",
+    PodEligibility.AVOIDS_KARPENTER: "excluding nodes of Karpenter",
+    PodEligibility.REFUSED: "ignored for their spec",
+    PodEligibility.NO_POOLS: "without a usable NodePool",
+    PodEligibility.WAITING: "waiting for a NodeClaim to launch",
 }
 
 
@@ -364,9 +366,9 @@ def pool_remedy_title(step: RemedyStep) -> str:
         case RaiseLimit(pool=pool, resource=resource, before=before, after=after):
             return f"raise the limit of NodePool {pool} from {before} to {after} {resource}"
         case LabelPool(pool=pool, key=key, value=value):
-            return f"give NodePool {pool} the label {key}={value}"
+            return f"add the label {key}={value} to NodePool {pool}"
         case AllowValues(pool=pool, key=key, values=values):
-            return f"let NodePool {pool} have {key} {', '.join(values)}"
+            return f"allow {key} {', '.join(values)} in NodePool {pool}"
         case _:
             assert_never(step)
 

@@ -105,29 +105,28 @@ def admission_note_text(note: AdmissionNote) -> str:
     match note:
         case RuntimeClassUnknown(runtime_class=name):
             return (
-                f"the snapshot holds no RuntimeClass: what {name} adds to its pods (overhead, node selector, "
-                "tolerations) does not count"
+                f"RuntimeClass {name} is not in the snapshot: its overhead, node selector, and tolerations do not count"
             )
         case AdmissionPluginOff(plugin=plugin):
             return (
-                f"namespace {note.namespace} has the annotation {note.annotation}: it counts only where the API server "
-                f"runs {plugin}, which is off unless enabled"
+                f"namespace {note.namespace} has the annotation {note.annotation}: it applies only if the API server "
+                f"runs {plugin}, which is off by default"
             )
         case PodSecurityUnread(namespace=namespace, level=level, is_cut=is_cut):
-            why = "which the snapshot does not hold enough of the template for"
+            why = "and the snapshot lacks parts of the template"
             if not is_cut:
-                why = "after SecurityContextConstraints, which are not known here, have filled in the pod"
+                why = "and SecurityContextConstraints, not evaluated here, change the pod first"
             return (
-                f"namespace {namespace} enforces Pod Security {level}, {why}: whether the API server takes the pod is "
-                "open (--dry-run=server asks)"
+                f"namespace {namespace} enforces Pod Security {level}, {why}: the API server may refuse the pod "
+                "(--dry-run=server asks it)"
             )
         case PodSecurityRefusesMore(namespace=namespace, refusal=refusal):
             return (
-                f"namespace {namespace} would take no other pod of this template ({refusal}): those that run are older "
-                "than its label, or something changes them on their way"
+                f"namespace {namespace} refuses new pods of this template ({refusal}): the running pods are older "
+                "than its label, or a webhook changes them"
             )
         case PodSecurityWarning(warning=warning):
-            return f"kubectl apply warns, and the pod is let in: {warning}"
+            return f"kubectl apply warns but admits the pod: {warning}"
         case DefaultPriority(source=source, priority=priority):
             return f"{source}, the global default, set priority {priority}"
         case NamedPriority(source=source, priority=priority):
@@ -163,17 +162,19 @@ def _clauses(changes: Sequence[AdmissionChange]) -> Iterator[str]:
 
 def claim_note_text(note: ClaimNote) -> str:
     if isinstance(note, DeviceClaimNotMade):
-        return f"nobody makes claim {note.claim} from its template: {note.refusal}"
+        return f"claim {note.claim} is not created from its template: {note.refusal}"
     if isinstance(note, ClaimNotMade):
-        return f"nobody makes claim {note.claim} for the pod's ephemeral volume: {note.refusal}"
+        return f"claim {note.claim} is not created for the pod's ephemeral volume: {note.refusal}"
     claims = ", ".join(note.claims)
     match note:
         case ClaimsOfController():
-            return f"judged with what its controller makes for it: claim {claims}"
+            return f"evaluated with the claims that its controller creates: {claims}"
         case ClaimsOfVolumes():
-            return f"judged with what kube-controller-manager makes for its ephemeral volumes: claim {claims}"
+            return f"evaluated with the claims that kube-controller-manager creates for its ephemeral volumes: {claims}"
         case ClaimsOfTemplates(templates=templates):
-            return f"claims as kube-controller-manager makes them for the pod: {claims} from {', '.join(templates)}"
+            return (
+                f"evaluated with the claims that kube-controller-manager creates: {claims} from {', '.join(templates)}"
+            )
         case _:
             assert_never(note)
 
@@ -186,13 +187,13 @@ _SHOWN_NAMES = 3
 def cluster_note_text(note: ClusterNote) -> str:
     match note:
         case OrphanedPods(pods=pods, nodes=nodes):
-            run, counts = ("runs", "counts") if len(pods) == 1 else ("run", "count")
+            run, are = ("runs", "is") if len(pods) == 1 else ("run", "are")
             these = count(len(pods), "pod")
-            return f"{these} {run} on nodes that are not there and {counts} nowhere: {listed(nodes, _SHOWN_NAMES)}"
+            return f"{these} {run} on nodes that do not exist and {are} ignored: {listed(nodes, _SHOWN_NAMES)}"
         case FilesLeftOut(files=files):
-            return f"left out, since there are no Kubernetes objects in it: {listed(files, _SHOWN_NAMES)}"
+            return f"ignored, no Kubernetes objects in it: {listed(files, _SHOWN_NAMES)}"
         case FinishedPods(pods=number):
-            return f"{number:,} finished pods count on their nodes: leave them out of the input, as an API server does"
+            return f"{number:,} finished pods count on their nodes: remove them from the input, as the API server does"
         case ReleaseEmulated():
             return _release(note)
         case _:
@@ -200,11 +201,11 @@ def cluster_note_text(note: ClusterNote) -> str:
 
 
 def _release(note: ReleaseEmulated) -> str:
-    emulated = f"kube-scheduler {note.emulated}{'' if note.is_measured else ','} is emulated"
+    emulated = f"kschedx emulates kube-scheduler {note.emulated}"
     told = f"{_teller(note.teller)} {note.version}"
     if note.is_known:
         return f"{told}: {emulated}"
-    return f"{told}, which kschedx does not know: {emulated} (--kube-version names another)"
+    return f"{told}, which kschedx does not support: {emulated} (--kube-version selects another)"
 
 
 def _teller(teller: Teller) -> str:
@@ -228,37 +229,39 @@ def cycle_note_text(note: CycleNote) -> str:
             return _unknown_plugins(note)
         case KeepsAccount(plugin=plugin, setting=setting):
             return (
-                f"{plugin} keeps an account of its own ({setting}): what it gave away since a node reported last is "
-                "held back there too, and is in no snapshot"
+                f"{plugin} also reserves resources in its own cache ({setting}) until a node reports again; "
+                "no snapshot holds that"
             )
         case NotMeasured(version=version):
             return (
-                f"kschedx was not measured against kube-scheduler {version}: its gates are as published, the rest is "
-                "as in the release before"
+                f"kschedx is not tested against kube-scheduler {version}: it uses the published feature gates and "
+                "otherwise the rules of the previous version"
             )
         case Gated(gates=gates):
-            return f"gated by {', '.join(gates)}: the rest is evaluated as if the gates were lifted"
+            return f"gated by {', '.join(gates)}: the rest is evaluated as if the gates were removed"
         case BoundByHand():
             return bound_by_hand_text(note)
         case NominatedNodeFirst(node=node):
-            return f"nominated node {node} is tried first and fits: no other node counts"
+            return f"kube-scheduler tries the nominated node {node} first, and it fits"
         case Sampling():
             return (
-                f"kube-scheduler stops after {note.nodes_to_find:,} feasible nodes of {note.feasible:,}, from a start "
-                "that moves; kschedx evaluated all"
+                f"kube-scheduler samples {note.nodes_to_find:,} of {note.feasible:,} feasible nodes; "
+                "kschedx evaluated all of them"
             )
         case SingleFeasibleNode():
-            return "one node is feasible: kube-scheduler takes it unscored"
+            return "one node is feasible: kube-scheduler selects it without scoring"
         case Tie():
-            how = "they take turns" if note.takes_turns else "kube-scheduler picks one at random"
-            return f"{len(note.nodes):,} nodes share the highest total: {how}"
+            how = (
+                "kube-scheduler alternates between them" if note.takes_turns else "kube-scheduler selects one at random"
+            )
+            return f"{len(note.nodes):,} nodes have the highest score: kube-scheduler {how}"
         case NotReadyNodes(nodes=nodes):
             named = f"{nodes[0]} is" if len(nodes) == 1 else f"{listed(nodes, 2)} are"
-            return f"{named} not ready, and no taint says so: kube-scheduler looks at taints alone"
+            return f"{named} not ready but not tainted: kube-scheduler checks only taints"
         case AutoscalerUnreadable(error=error):
-            return f"what cluster-autoscaler would do is not known: {error}"
+            return f"cluster-autoscaler is not evaluated: {error}"
         case KarpenterUnreadable(error=error):
-            return f"what Karpenter would do is not known: {error}"
+            return f"Karpenter is not evaluated: {error}"
         case _:
             assert_never(note)
 
@@ -267,11 +270,11 @@ def _unknown_plugins(note: UnknownPlugins) -> str:
     """The plugins by what they could do, with what the answer is worth without them."""
     left_out, stands = note.left_out, note.stands
     if stands:
-        worth = ": the answer stands whatever they would say"
+        worth = "; the answer does not depend on them"
     elif all(one.is_waived for one in left_out):
         worth = ", as you asked"
     elif open_stake(left_out) is Stake.FIT:
-        worth = " (--without-unknown-plugins: answer as if none of them rejected it)"
+        worth = " (--without-unknown-plugins assumes that none of them rejects it)"
     else:
         worth = ""
     told = []
@@ -281,7 +284,7 @@ def _unknown_plugins(note: UnknownPlugins) -> str:
             told.append(f"{_placed(mattering)} {does}")
     if others := [one for one in left_out if stands or one.is_waived or one.stake is Stake.NOTHING]:
         told.append(_placed(others))
-    return f"plugins that kschedx does not have were left out{worth}: {'; '.join(told)}"
+    return f"plugins not available to kschedx were skipped{worth}: {'; '.join(told)}"
 
 
 def _placed(plugins: Iterable[Unevaluated]) -> str:
@@ -291,12 +294,12 @@ def _placed(plugins: Iterable[Unevaluated]) -> str:
 
 def bound_by_hand_text(note: BoundByHand) -> str:
     """`spec.nodeName binds it to n1: kube-scheduler never sees it, and the kubelet would refuse it (OutOfcpu)`."""
-    bound = f"spec.nodeName binds it to {note.node}: kube-scheduler never sees it"
+    bound = f"spec.nodeName binds it to {note.node}, without kube-scheduler"
     if not note.exists:
-        return f"{bound}, and there is no such node"
+        return f"{bound}; the node does not exist"
     if note.refusals:
-        return f"{bound}, and the kubelet there would refuse it ({', '.join(note.refusals)})"
-    return f"{bound}, and of resources, ports, node affinity and NoExecute taints nothing makes the kubelet refuse it"
+        return f"{bound}; its kubelet rejects the pod ({', '.join(note.refusals)})"
+    return f"{bound}; resources, ports, node affinity, and NoExecute taints permit it"
 
 
 # What became of the calls to HTTP extenders, in words.
@@ -311,19 +314,17 @@ def extender_note_text(note: ExtenderNote) -> str:
                     f"--extenders call asks the extender at {names} from this machine; --extenders FILE reads its "
                     "answers"
                 )
-            told = f"the extender at {names} was not asked: the answer stands whatever it would say"
+            told = f"the extender at {names} was not called: the answer does not depend on it"
             choosing = ", ".join(note.choosing_victims)
-            return f"{told}; {choosing} may choose other pods to evict" if choosing else told
+            return f"{told}; {choosing} may select other pods to evict" if choosing else told
         case ExtenderFailed():
-            return f"the extender at {note.url} failed, {_consequence(note.consequence)}: {note.error}"
+            return f"the extender at {note.url} failed {_consequence(note.consequence)}: {note.error}"
         case NodesDroppedSilently(nodes=nodes):
-            were = "node was" if len(nodes) == 1 else "nodes were"
-            return (
-                f"{len(nodes):,} {were} left out by extenders without a word: kube-scheduler counts such nodes nowhere"
-            )
+            omitted = count(len(nodes), "node")
+            return f"extenders omitted {omitted} without a reason: kube-scheduler counts such nodes under no reason"
         case WholeNodesAnswered(extender=extender):
             return (
-                f"{extender} answers with whole nodes: score plugins see them without pods and images from there on "
+                f"{extender} returns whole nodes: score plugins then see them without pods and images "
                 "(kubernetes/kubernetes issue 141781)"
             )
         case _:
@@ -333,15 +334,15 @@ def extender_note_text(note: ExtenderNote) -> str:
 def _consequence(found: Consequence) -> str:
     match found:
         case Consequence.AS_IF_ABSENT:
-            return "it may fail (ignorable), so it is as if it were not there"
+            return "and kube-scheduler ignores it (ignorable)"
         case Consequence.ENDS_FILTER:
-            return "that ends it"
+            return "and the attempt ends"
         case Consequence.NO_SCORES:
-            return "it gives no scores"
+            return "and gives no scores"
         case Consequence.CANDIDATES_STAY:
-            return "it may fail (ignorable), so the candidates stay"
+            return "and kube-scheduler keeps the candidates (ignorable)"
         case Consequence.NO_EVICTION:
-            return "nobody is evicted"
+            return "and no pod is evicted"
         case _:
             assert_never(found)
 
@@ -353,20 +354,18 @@ def missing_note_text(note: MissingNote) -> str:
     match note:
         case NamespacesOnly(namespaces=namespaces):
             listed = ", ".join(namespaces)
-            return (
-                f"only namespace {listed} is in this snapshot: what pods of others take from the nodes is not counted"
-            )
+            return f"only namespace {listed} is in this snapshot: requests of pods in other namespaces do not count"
         case PodsLacking(lacking=lacking):
             held = f"{_dumps(note.formats)} does not hold {lacking or 'any pod'}"
-            return f"{held}: nodes may be fuller than they look (kschedx doctor tells more)"
+            return f"{held}: nodes may be fuller than shown (details: kschedx doctor)"
         case KindsLacking():
-            return f"not in {_dumps(note.formats)}, or not all of them: {_with_worth(note.kinds)}"
+            return f"missing or incomplete in {_dumps(note.formats)}: {_with_worth(note.kinds)}"
         case KindsForbidden(depends=False):
-            return f"listing is forbidden for {_with_worth(note.kinds)}: this answer does not depend on it"
+            return f"listing is forbidden for {_with_worth(note.kinds)}; this answer does not depend on it"
         case KindsForbidden():
-            return f"listing is forbidden for {_names(note.kinds)}: a pod that depends on them cannot be decided"
+            return f"listing is forbidden for {_names(note.kinds)}: pods that use them are undecided"
         case KindsNotServed():
-            return f"the API server serves no {_names(note.kinds)}: there are none"
+            return f"the API server serves no {_names(note.kinds)}, so there are none"
         case _:
             assert_never(note)
 
@@ -399,32 +398,34 @@ def question_note_text(note: QuestionNote) -> str:
         case ForeignWorkload():
             kind = f"{note.kind} ({note.group})"
             if note.count is None:
-                told = "one pod of its template is explained; replicas are not counted"
+                told = f"one pod of its template at {note.path} is explained; replicas are not counted"
             elif note.is_exact:
                 told = f"{count(note.count, 'pod')} of its template at {note.path}"
             else:
                 told = f"{count(note.count, 'pod')} with what {note.path} says; its operator may add to them"
             return f"{kind} is a custom resource: {told}"
         case RunsAlready(node=node):
-            return f"it runs on {node}; this is as if it were scheduled now"
+            return f"it runs on {node}; this shows what scheduling it now would give"
         case ManifestLeftOut(source=source, why=why):
-            return f"left out: {source}, {why}"
+            return f"ignored: {source}, {why}"
         case OldVersion():
             served = f"is not served as {note.api_version} since Kubernetes {note.since}"
-            return f"{note.kind} {served}: read as it is served today"
+            return f"{note.kind} {served}: read as its current version"
         case AppliedTogether(objects=objects):
-            return f"judged as if applied together with {listed(objects, _SHOWN_CHANGES)}"
+            return f"evaluated as applied together with {listed(objects, _SHOWN_CHANGES)}"
         case NotApplied():
-            return f"{note.what} counts for nothing, since the API server refuses it: {note.refusal}"
+            return f"{note.what} is ignored, the API server refuses it: {note.refusal}"
         case UnlikelyAmount():
             written = f"{note.amount} of {note.resource} is {_really(note)}"
             return f"container {note.container}: {written}: did you mean {note.meant}?"
         case DryRun(error=error) if error:
-            return f"the API server's dry run took the pod, which kschedx could not admit by itself: {error}"
+            return f"the API server's dry run admits the pod; kschedx could not: {error}"
         case DryRun(differences=()):
-            return "the API server's dry run made the same pod as kschedx"
+            return "the API server's dry run returns the same pod as kschedx"
         case DryRun(differences=differences):
-            return f"the API server's dry run made another pod than kschedx: {'; '.join(map(_told, differences))}"
+            return (
+                f"the API server's dry run returns a different pod than kschedx: {'; '.join(map(_told, differences))}"
+            )
         case AfterChanges():
             return f"after {'; '.join(note.changes)}{_displaced(note)}"
         case Tried():
@@ -451,16 +452,16 @@ def _displaced(note: AfterChanges) -> str:
     """`: 3 pods move, shop/web-0 loses its node and finds no other`."""
     parts = [f"{count(len(note.moved), 'pod')} {'moves' if len(note.moved) == 1 else 'move'}"] if note.moved else []
     if note.waiting:
-        lost = "loses its node and finds" if len(note.waiting) == 1 else "lose their nodes and find"
-        parts.append(f"{listed(note.waiting, 2)} {lost} no other")
+        lost = "loses its node and stays" if len(note.waiting) == 1 else "lose their nodes and stay"
+        parts.append(f"{listed(note.waiting, 2)} {lost} pending")
     if note.gone:
-        parts.append(f"{listed(note.gone, 2)} {'is' if len(note.gone) == 1 else 'are'} gone for good")
+        parts.append(f"{listed(note.gone, 2)} will not be recreated")
     return f": {', '.join(parts)}" if parts else ""
 
 
 # The cluster's own event beside kschedx's message, in words.
 
-_ELSEWHERE = "another moment"
+_ELSEWHERE = "recorded at another time"
 """The usual reason: the pod waits, and the cluster goes on."""
 _MOST_TEXTS = 3
 _MOST_LETTERS = 100
@@ -472,7 +473,7 @@ def recorded_event_note_text(note: RecordedEvent) -> str:
     whole, _, fraction = note.last_seen.partition(".")
     seen = f" (last seen {whole}{'Z' if fraction else ''}{times})" if note.last_seen else ""
     differs = "; ".join(map(contrast_text, note.contrasts))
-    return f"the cluster's own event{seen} {f'differs: {differs}' if differs else 'says the same'}"
+    return f"the recorded event{seen} {f'differs: {differs}' if differs else 'is the same'}"
 
 
 def recorded_event_facts(note: RecordedEvent) -> dict[str, object]:
@@ -484,26 +485,26 @@ def contrast_text(contrast: Contrast) -> str:
     """What is different, and what that comes from."""
     match contrast:
         case FitsHere():
-            return f"kschedx finds a node for it: {_ELSEWHERE}, or another configuration"
+            return "kschedx finds a node: recorded at another time, or with another configuration"
         case OtherNodeCount(there=there, here=here):
             return f"it counts {there:,} nodes, the snapshot has {here:,}: {_ELSEWHERE}, or an incomplete snapshot"
         case OtherCounts(moved=moved):
             told = (f"{one.there:,} × {_quoted(one.text)} there, {one.here:,} here" for one in moved)
             return f"{listed(told, _MOST_TEXTS)}: {_ELSEWHERE}"
         case OtherWords(texts=texts):
-            return f"{_listed(texts)} is how another release says it"
+            return f"{_listed(texts)} is the text of another Kubernetes version"
         case OfUnknownPlugin(texts=texts):
-            return f"{_listed(texts)} is of no plugin that kschedx knows: an extender's, or another scheduler's"
+            return f"{_listed(texts)} is not of a known plugin: it comes from an extender or another scheduler"
         case NotFoundHere(texts=texts):
-            return f"{_listed(texts)} is not found here: {_ELSEWHERE}, or another configuration"
+            return f"{_listed(texts)} does not apply now: {_ELSEWHERE}, or with another configuration"
         case FoundHereOnly(texts=texts):
-            return f"{_listed(texts)} is found here only"
+            return f"{_listed(texts)} is new"
         case NoPreemptionThere():
-            return "it says nothing of preemption: another release, or no preemption there"
+            return "it has no preemption part: another Kubernetes version, or preemption is off"
         case OtherPreemption():
-            return f"preemption ended otherwise there: other pods on the nodes at {_ELSEWHERE}, or another release"
+            return f"its preemption result differs: {_ELSEWHERE}, or by another Kubernetes version"
         case OtherRelease():
-            return "the words are those of another release"
+            return "its text is that of another Kubernetes version"
         case _:
             assert_never(contrast)
 
@@ -528,15 +529,12 @@ def storage_note_text(note: StorageNote) -> str:
         case MissingKind(kind=kind):
             return _missing(kind)
         case ClaimVolumeMissing(claim=claim, volume=volume):
-            return (
-                f'claim {claim} names volume "{volume}", which does not exist: kube-scheduler schedules no pod that '
-                "uses it"
-            )
+            return f'claim {claim} names volume "{volume}", which does not exist: pods that use it stay pending'
         case VolumeBoundElsewhere(claim=claim, other=other):
             whose = f"claim {other}" if other != claim else "an earlier claim of that name (with another uid)"
             return (
-                f"claim {claim} names volume {note.volume}, but the volume names {whose}: kube-scheduler takes the "
-                "claim's word; the volume controller will call the claim lost"
+                f"claim {claim} names volume {note.volume}, but the volume names {whose}: kube-scheduler trusts the "
+                "claim; the volume controller will set the claim to Lost"
             )
         case ClaimClassMissing(claim=claim, storage_class=storage_class):
             hint = nearest(storage_class, note.known)
@@ -546,25 +544,24 @@ def storage_note_text(note: StorageNote) -> str:
             )
         case SelectedNodeMissing(claim=claim, node=node):
             return (
-                f'the volume of claim {claim} is to be made for node "{node}", which does not exist: kube-scheduler '
-                "takes no other node until the provisioner gives up"
+                f'the volume of claim {claim} is to be provisioned for node "{node}", which does not exist: '
+                "kube-scheduler selects no other node until the provisioner gives up"
             )
         case EqualVolumes(claim=claim, volumes=volumes):
             return (
                 f"{len(volumes):,} volumes of equal size fit claim {claim} ({listed(volumes, _SHOWN_OBJECTS)}): "
-                "kube-scheduler takes any of them"
+                "kube-scheduler may bind any of them"
             )
         case CSINodesWithoutNode(csi_nodes=gone):
-            those = "it" if len(gone) == 1 else "them"
             named = f"{count(len(gone), 'CSINode')} without a node ({listed(gone, _SHOWN_OBJECTS)})"
-            return f"{named}: kube-scheduler does not look at {those}"
+            return f"{named}: ignored by kube-scheduler"
         case NodesWithoutCSINode(nodes=bare):
             named = f"{count(len(bare), 'node')} without a CSINode ({listed(bare, _SHOWN_OBJECTS)})"
-            return f"{named}: kube-scheduler applies no limit on attached volumes there"
+            return f"{named}: kube-scheduler applies no volume limit there"
         case CapacitySelectorInvalid(capacity=capacity, error=error):
             return (
-                f"CSIStorageCapacity {capacity} has a nodeTopology that cannot be read ({error}): kube-scheduler takes "
-                "it to be out of every node's reach"
+                f"CSIStorageCapacity {capacity} has an invalid nodeTopology ({error}): kube-scheduler treats "
+                "it as accessible from no node"
             )
         case SelectorsRefused(refusals=refusals):
             told = "; ".join(map(_refusal, refusals[:_SHOWN_OBJECTS]))
@@ -577,9 +574,9 @@ def storage_note_text(note: StorageNote) -> str:
 def _empty(kind: StorageKind) -> str:
     match kind:
         case "PersistentVolumeClaim":
-            return "the cluster has no PersistentVolumeClaim: those of the pod do not exist"
+            return "the cluster has no PersistentVolumeClaims, so those of the pod do not exist"
         case "CSINode":
-            return "the cluster has no CSINode: kube-scheduler applies no limit on attached volumes"
+            return "the cluster has no CSINodes: kube-scheduler applies no volume limit"
         case _:
             assert_never(kind)
 
@@ -587,9 +584,9 @@ def _empty(kind: StorageKind) -> str:
 def _missing(kind: StorageKind) -> str:
     match kind:
         case "PersistentVolumeClaim":
-            return "the snapshot holds no PersistentVolumeClaim at all: was the kind left out of the dump?"
+            return "the snapshot has no PersistentVolumeClaims: the dump may lack them"
         case "CSINode":
-            return "the snapshot holds no CSINode: no limit on attached volumes is known, so none was applied"
+            return "the snapshot has no CSINodes: no volume limit is applied"
         case _:
             assert_never(kind)
 

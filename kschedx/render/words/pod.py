@@ -45,12 +45,12 @@ def describe_pod(finding: PodFinding) -> Words:
 
 POD_REASONS[SchedulingGated.reason] = Reason(
     plugins=("SchedulingGates",),
-    means="The pod has scheduling gates, so it does not enter the queue: kube-scheduler does not look at it.",
+    means="The pod has scheduling gates, so it does not enter the scheduling queue.",
     arises=(
-        "Somebody set spec.schedulingGates, usually a quota or admission controller such as Kueue. Gates can "
-        "only be removed, by whoever set them."
+        "A controller such as Kueue sets spec.schedulingGates and removes them later. Gates can "
+        "only be removed, not added."
     ),
-    fixes=("find the controller that owns the gate and what it waits for", "remove the gate"),
+    fixes=("find the controller that owns the gate, and what it waits for", "remove the gate"),
 )
 
 
@@ -61,24 +61,26 @@ def _scheduling_gated(finding: SchedulingGated) -> Words:
 
 POD_REASONS[NodesExcluded.reason] = Reason(
     plugins=("NodeAffinity",),
-    means="PreFilter left only the nodes in that the pod names; all others are not evaluated at all.",
+    means="PreFilter keeps only the nodes that the pod names. kube-scheduler evaluates no other node.",
     arises=(
         "Every required term of the node affinity names nodes by metadata.name in matchFields, as the "
         "DaemonSet controller does for its pods."
     ),
-    fixes=("look at the nodes that are left", "correct the names, where a person wrote them"),
+    fixes=("find out why the named nodes reject the pod", "correct the names if a person wrote them"),
 )
 
 
 def _nodes_excluded(finding: NodesExcluded) -> Words:
     if not finding.existing:
-        return Words(headline=f"only {listed(finding.names, SHOWN_NODES)} would do, and the cluster has no such node")
-    return Words(headline=f"only {listed(finding.existing, SHOWN_NODES)} can be considered")
+        return Words(
+            headline=f"the pod names only {listed(finding.names, SHOWN_NODES)}, and the cluster has no such node"
+        )
+    return Words(headline=f"the pod names only {listed(finding.existing, SHOWN_NODES)}")
 
 
 POD_REASONS[PodGroupIncomplete.reason] = Reason(
     plugins=("GangScheduling",),
-    means="The pod belongs to a group that is scheduled all at once, and the group is not complete.",
+    means="The pod belongs to a group that is scheduled all at once, and the group is incomplete.",
     arises="The PodGroup does not exist, or fewer pods than its minCount have been created.",
     fixes=("create the missing pods or the group", "lower minCount"),
 )
@@ -111,22 +113,22 @@ def describe_scheduler_plugins(finding: SchedulerPluginsFinding) -> Words:
 
 SCHEDULER_PLUGINS_REASONS[GangTooSmall.reason] = Reason(
     plugins=("Coscheduling",),
-    means="The pod belongs to a PodGroup of which minMember pods are scheduled together, and there are fewer yet.",
-    arises="Not all pods of the job have been created, some are held by their gates, or wait for a node themselves.",
-    fixes=("find out what keeps the other pods of the group", "lower minMember of the PodGroup"),
+    means="The pod's PodGroup schedules minMember pods together, and there are fewer.",
+    arises="Not all pods of the job are created, some are gated, or some are pending themselves.",
+    fixes=("find out why the other pods of the group are missing", "lower minMember of the PodGroup"),
 )
 
 
 def _gang_too_small(finding: GangTooSmall) -> Words:
-    held = f", {finding.gated} of them held by gates" if finding.gated else ""
+    held = f", {finding.gated} of them gated" if finding.gated else ""
     return Words(headline=f"pod group {finding.group} has {finding.pods} of {finding.min_member} pods{held}")
 
 
 SCHEDULER_PLUGINS_REASONS[GangResourcesShort.reason] = Reason(
     plugins=("Coscheduling",),
-    means="All nodes together have less left than the PodGroup's minResources; the pods of the group are not counted.",
-    arises="A cluster that is too full for the whole group, or minResources that ask for more than the pods do.",
-    fixes=("wait for other work to end", "add nodes", "lower minResources of the PodGroup"),
+    means="All nodes together have less free than the PodGroup's minResources. The group's own pods do not count.",
+    arises="A cluster that is too full for the whole group, or minResources above what the pods request.",
+    fixes=("wait until other pods end", "add nodes", "lower minResources of the PodGroup"),
 )
 
 
@@ -138,11 +140,11 @@ def _gang_resources_short(finding: GangResourcesShort) -> Words:
 SCHEDULER_PLUGINS_REASONS[ElasticQuotaExceeded.reason] = Reason(
     plugins=("CapacityScheduling",),
     means=(
-        "With the pod its namespace would use more than the max of its ElasticQuota, or all namespaces with one more "
-        "than all their min together: what one borrows another has to leave free."
+        "With this pod, its namespace exceeds the max of its ElasticQuota, or all namespaces together exceed "
+        "the sum of their min: one namespace can borrow only what another leaves free."
     ),
-    arises="A namespace at its limit, or others that have borrowed what this one is promised.",
-    fixes=("wait for other pods of the namespaces to end", "raise the ElasticQuota"),
+    arises="A namespace at its limit, or other namespaces that borrow its share.",
+    fixes=("wait until other pods of the namespaces end", "raise the ElasticQuota"),
 )
 
 
@@ -150,28 +152,28 @@ def _elastic_quota_exceeded(finding: ElasticQuotaExceeded) -> Words:
     asked, used, limit, total = amounts(
         finding.resource, (finding.requested, finding.used, finding.limit, finding.requested + finding.used)
     )
-    whose = "all min together" if finding.of_all else f"max of ElasticQuota {finding.namespace}"
+    whose = "the sum of all min" if finding.of_all else f"max of ElasticQuota {finding.namespace}"
     return Words(
         headline=f"{finding.resource} {total} > {limit}, {whose}",
-        facts=(Fact(label="rule", items=(f"{asked} asked + {used} used = {total} > {limit}",), whole=True),),
+        facts=(Fact(label="rule", items=(f"{asked} requested + {used} used = {total} > {limit}",), whole=True),),
     )
 
 
 SCHEDULER_PLUGINS_REASONS[NumaMisfit.reason] = Reason(
     plugins=("NodeResourceTopologyMatch",),
     means=(
-        "The node's kubelet has the policy single-numa-node, and none of its NUMA nodes alone has all that the "
-        "container, or the pod, asks for."
+        "The kubelet's topology manager policy is single-numa-node, and no single NUMA node has all that the "
+        "container or the pod requests."
     ),
-    arises="Pods that ask for more than a NUMA node has, or free resources that are spread over several of them.",
-    fixes=("ask for less", "wait for other pods on the node to end", "another topology manager policy for the node"),
+    arises="Pods that request more than a NUMA node has, or free resources spread over several NUMA nodes.",
+    fixes=("request less", "wait until other pods on the node end", "use another topology manager policy on the node"),
 )
 
 
 def _numa_misfit(finding: NumaMisfit) -> Words:
     who = f"container {finding.container}" if finding.container else "the pod"
     where = f"none of {count(finding.numa_nodes, 'NUMA node')}"
-    return Words(headline=f"{where} alone has enough {finding.resource} for {who}")
+    return Words(headline=f"{where} has enough {finding.resource} for {who}")
 
 
 # HTTP extenders in words.
@@ -192,39 +194,43 @@ def describe_extender(finding: ExtenderFinding) -> Words:
 EXTENDER_REASONS[RefusedByExtender.reason] = Reason(
     plugins=("Extender",),
     means=(
-        "All plugins accept the pod there, and an HTTP extender of the scheduler's configuration does not. "
-        "kube-scheduler tells its words as a reason of their own, without saying whose they are."
+        "All plugins accept the node, and an HTTP extender of the scheduler's configuration rejects it. "
+        "kube-scheduler reports the extender's text as a reason without naming the extender."
     ),
     arises=(
-        "The extender answered with the node in FailedNodes, or in FailedAndUnresolvableNodes: a GPU, storage or "
-        "topology extender that counts what kube-scheduler does not."
+        "The extender returned the node in FailedNodes or FailedAndUnresolvableNodes, for example a GPU, storage, or "
+        "topology extender."
     ),
-    fixes=("ask the extender's own logs and objects", "look at what it counts on that node"),
+    fixes=("read the extender's logs and objects", "find out what it counts on that node"),
 )
 
 
 def _refused(finding: RefusedByExtender) -> Words:
     words = f'"{finding.message}"' if finding.message else "without a reason"
-    says = () if finding.is_resolvable else (Fact(label="it says", items=("evicting pods would not help",)),)
+    says = (
+        ()
+        if finding.is_resolvable
+        else (Fact(label="note", items=("the extender reports that eviction does not help",)),)
+    )
     return Words(headline=f"refused by the extender {finding.url}: {words}", facts=says)
 
 
 EXTENDER_REASONS[DroppedByExtender.reason] = Reason(
     plugins=("Extender",),
     means=(
-        "All plugins accept the pod there, and an HTTP extender left the node out of its answer without a word. "
+        "All plugins accept the node, and an HTTP extender omits it from its answer without a reason. "
         "kube-scheduler counts such a node under no reason."
     ),
     arises=(
-        "The extender answers with fewer nodes than it was asked about, or in the field that it is not configured for: "
-        "NodeNames is read only from an extender with nodeCacheCapable, Nodes from the others."
+        "The extender returns fewer nodes than it received, or it uses the wrong field: "
+        "kube-scheduler reads NodeNames only from an extender with nodeCacheCapable, and Nodes from the others."
     ),
-    fixes=("ask the extender's own logs", "compare nodeCacheCapable with what it answers"),
+    fixes=("read the extender's logs", "compare nodeCacheCapable with what it returns"),
 )
 
 
 def _dropped(finding: DroppedByExtender) -> Words:
-    return Words(headline=f"left out by the extender {finding.url}, without a word")
+    return Words(headline=f"the extender {finding.url} omits the node without a reason")
 
 
 # What is only said in words: by a plugin of its own, or by an event's text.
@@ -241,41 +247,41 @@ def describe_plugin_message(finding: PluginFinding | PluginMessage) -> Words:
 PLUGIN_MESSAGE_REASONS: dict[str, Reason] = {
     "plugin-message": Reason(
         plugins=(),
-        means="A plugin says it in its own words: an internal error, or a plugin that kschedx knows no more about.",
+        means="The plugin's own message: an internal error, or a plugin that kschedx has no details about.",
         arises="Objects that contradict each other, a device selector that fails, or a plugin from another package.",
-        fixes=("read the plugin's text",),
+        fixes=("read the plugin's message",),
     ),
     "plugin-finding": Reason(
         plugins=(),
-        means="A plugin of another package says it, with facts and an id of its own.",
+        means="A plugin from another package reports it, with its own facts and id.",
         arises="A configuration that enables such a plugin: `kschedx plugins` lists them.",
-        fixes=("kschedx reason with the plugin's name, for what its package says",),
+        fixes=("run kschedx reason with the plugin's name",),
     ),
     "preemption-not-helpful": Reason(
         plugins=("DefaultPreemption",),
-        means="Whoever is evicted, the pod would not fit on these nodes: the node itself does not suit.",
-        arises="Taints, node affinity, cordons, volumes, or a request larger than the whole node.",
-        fixes=("look at the other reasons: priority does not help here",),
+        means="The pod does not fit these nodes even if other pods are evicted: the node itself does not match.",
+        arises="Taints, node affinity, cordoned nodes, volumes, or a request larger than the whole node.",
+        fixes=("fix the other reasons: a higher priority does not help",),
     ),
     "no-preemption-victims": Reason(
         plugins=("DefaultPreemption",),
-        means="Eviction could help on these nodes, but no pods there have a lower priority.",
-        arises="All pods have the same priority, which is so unless PriorityClasses are used.",
-        fixes=("make room by hand", "give the pod a PriorityClass of higher value"),
+        means="Eviction could help on these nodes, but no pod there has a lower priority.",
+        arises="All pods have the same priority, as they do without PriorityClasses.",
+        fixes=("free room by hand", "give the pod a PriorityClass of higher value"),
     ),
     "preemption-not-eligible": Reason(
         plugins=("DefaultPreemption",),
-        means="The pod may not evict others, so no node was tried.",
-        arises="preemptionPolicy: Never in its PriorityClass, or its victims are terminating already.",
+        means="The pod may not preempt other pods, so kube-scheduler tried no node.",
+        arises="preemptionPolicy: Never in its PriorityClass, or its victims are already terminating.",
         fixes=("wait for the victims", "use a PriorityClass that may preempt"),
     ),
     "preemption-not-tried": Reason(
         plugins=("DynamicResources",),
         means=(
-            "PreFilter rejected the pod before DynamicResources was asked; its PostFilter then finds no state, "
-            'and says only "not found". Preemption is not tried.'
+            "PreFilter rejected the pod before DynamicResources ran. Its PostFilter then finds no state "
+            'and reports only "not found". Preemption is not tried.'
         ),
-        arises="Any rejection in PreFilter, such as a missing claim, since 1.34.",
+        arises="Any rejection in PreFilter, such as a missing claim, since Kubernetes 1.34.",
         fixes=("look at the reason before it",),
     ),
     "no-nodes": Reason(
@@ -311,12 +317,12 @@ def _told(unheard: Iterable[Unevaluated], stake: Stake, does: str) -> str:
         match kind:
             case UnevaluatedKind.PLUGIN:
                 noun = "the plugin" if len(names) == 1 else "the plugins"
-                told.append(f"{noun} {listed(names, SHOWN_PLUGINS)}, which kschedx does not have, {does}")
+                told.append(f"{noun} {listed(names, SHOWN_PLUGINS)}, not available to kschedx, {does}")
             case UnevaluatedKind.EXTENDER:
                 noun = "the extender" if len(names) == 1 else "the extenders"
-                told.append(f"{noun} at {listed(names, SHOWN_PLUGINS)}, which nobody asked, {does}")
+                told.append(f"{noun} at {listed(names, SHOWN_PLUGINS)}, not called, {does}")
             case UnevaluatedKind.SCHEDULER:
-                told.append(f"the scheduler {names[0]} decides about it, and not kube-scheduler")
+                told.append(f"the scheduler {names[0]} decides, not kube-scheduler")
             case UnevaluatedKind.OBJECTS:
                 told += map(not_in_the_dump, of_kind)
             case _:
@@ -327,7 +333,7 @@ def _told(unheard: Iterable[Unevaluated], stake: Stake, does: str) -> str:
 def not_in_the_dump(unheard: Unevaluated) -> str:
     """`PersistentVolumeClaim data-0 is not in this dump, which holds no persistentvolumeclaims`."""
     kind = KINDS[unheard.name]
-    holds = f"it lacks {unheard.lacking}" if unheard.lacking else f"it holds no {kind.plural}"
+    holds = f"it lacks {unheard.lacking}" if unheard.lacking else f"it has no {kind.plural}"
     if not unheard.objects:
         return f"{kind.leaves} is not in this dump: {holds}"
     verb = "is" if len(unheard.objects) == 1 else "are"
@@ -338,4 +344,4 @@ def how_to_complete(unheard: Iterable[Unevaluated]) -> tuple[str, ...]:
     """The commands that complete a dump, a line each; none where nothing is lacking."""
     command = next((one.completed_by for one in unheard if one.completed_by), "")
     _, _, file = command.partition(" > ")
-    return (command, f"kschedx why ... -s {file}   (beside the others)") if file else (command,) if command else ()
+    return (command, f"kschedx why ... -s {file}   (with the other files)") if file else (command,) if command else ()

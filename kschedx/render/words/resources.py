@@ -27,24 +27,24 @@ def describe_resource(finding: ResourceFinding, detail: NodeDetail | None) -> Wo
 RESOURCE_REASONS[HostPortConflict.reason] = Reason(
     plugins=("NodePorts",),
     means=(
-        "Another pod on the node has the host port. The port is compared with its protocol and address; "
-        "0.0.0.0 stands for every address."
+        "Another pod on the node uses the host port. kube-scheduler compares the port with its protocol and address; "
+        "0.0.0.0 means every address."
     ),
     arises=(
         "hostPort or hostNetwork: the second replica on a node, two ingress controllers, a rolling update "
         "with maxSurge."
     ),
-    fixes=("use a Service instead of a host port", "another port or address", "remove the pod that has it"),
+    fixes=("use a Service instead of a host port", "another port or address", "remove the pod that uses it"),
 )
 
 
 def _host_port_conflict(finding: HostPortConflict) -> Words:
     port = f"{finding.port}/{finding.protocol}"
     asked, held = _endpoint(finding.host_ip, finding.port), _endpoint(finding.holder_host_ip, finding.port)
-    rule = f"this pod wants {asked}, taken is {held}: 0.0.0.0 means every address"
+    rule = f"this pod requests {asked}, {held} is in use; 0.0.0.0 means every address"
     return Words(
-        headline=f"host port {port} is taken by {finding.holder}",
-        shared=f"host port {port} is taken",
+        headline=f"host port {port} is in use by {finding.holder}",
+        shared=f"host port {port} is in use",
         facts=(Fact(label="rule", items=(rule,)),) if asked != held else (),
         brief=Brief(detail=port, tail=f" by {finding.holder}"),
     )
@@ -57,37 +57,37 @@ def _endpoint(host_ip: str, port: int) -> str:
 RESOURCE_REASONS[InsufficientResource.reason] = Reason(
     plugins=("NodeResourcesFit",),
     means=(
-        "The pod's request exceeds what is left: the node's allocatable less the requests of the pods on it. "
-        "Actual usage, limits and what `kubectl top` shows do not count."
+        "The pod requests more than is free: the node's allocatable minus the requests of the pods on it. "
+        "Actual usage, limits, and what `kubectl top` shows do not count."
     ),
     arises=(
-        "A full node, fragmentation (enough in sum, nowhere in one piece), an init container that asks for "
-        "more than the main ones, requests far above usage, or a resource that the node does not offer."
+        "A full node, fragmentation (enough free in total, not enough on any one node), an init container that "
+        "requests more than the main containers, requests far above usage, or a resource that the node does not have."
     ),
     fixes=(
-        "request less, if less is used",
-        "remove or move pods that hold it",
+        "lower the request, if the pod uses less",
+        "remove or move pods that use it",
         "give the pod a higher priority",
-        "add a node; where the request exceeds the whole node, a larger one",
+        "add a node; if the request exceeds the whole node, add a larger one",
     ),
 )
 
 
 def offered_nowhere(found: OfferedNowhere) -> str:
     """`no node offers nvidia.com/gpu, and gpu-1 has the hardware (nvidia.com/gpu.present=true)`."""
-    told = f"no node offers {found.resource}"
+    told = f"no node has {found.resource} in its allocatable"
     if found.hardware is None:
         return told
     (first, label), *others = found.hardware.nodes
     who = f"{first} and {len(others)} more have" if others else f"{first} has"
-    return f"{told}, though {who} the hardware ({label})"
+    return f"{told}, but {who} the hardware ({label})"
 
 
 def hardware_text(hint: HardwareHint) -> str:
     """`gpu-1 (nvidia.com/gpu.present=true) has the hardware and offers no nvidia.com/gpu: its device plugin ...`."""
     nodes = listed([f"{node} ({label})" for node, label in hint.nodes], 2)
-    has, offers, its = ("has", "offers", "its") if len(hint.nodes) == 1 else ("have", "offer", "their")
-    return f"{nodes} {has} the hardware and {offers} no {hint.resource}: {its} device plugin does not run, or fails"
+    has, reports, its = ("has", "reports", "its") if len(hint.nodes) == 1 else ("have", "report", "their")
+    return f"{nodes} {has} the hardware but {reports} no {hint.resource}: {its} device plugin is not running or fails"
 
 
 def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | None) -> Words:
@@ -96,35 +96,35 @@ def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | N
     parts = detail.parts.get(finding.resource, ()) if detail else ()
     asks = sums.asks.rjust(size)
     if len(parts) == 1:
-        asks += f" by {parts[0].label}"
+        asks += f" = {parts[0].label}"
     elif parts:
         texts = sums.alike(finding.resource, tuple(part.amount for part in parts))
         asks += " = " + " + ".join(f"{part.label} {text}" for part, text in zip(parts, texts, strict=True))
     facts = [
-        Fact(label="asks", items=(asks,), whole=True),
-        Fact(label="offers", items=_offers(finding, sums, size, detail), whole=True),
+        Fact(label="requests", items=(asks,), whole=True),
+        Fact(label="free", items=_offers(finding, sums, size, detail), whole=True),
     ]
     held = detail.holders.get(finding.resource) if detail else None
     if held and held.pods:
         texts = sums.alike(finding.resource, tuple(holder.amount for holder in held.pods))
         facts.append(
             Fact(
-                label="held by",
+                label="used by",
                 items=tuple(
                     f"{text} {holder.pod} (priority {holder.priority})"
                     for text, holder in zip(texts, held.pods, strict=True)
                 ),
                 rest=tuple(
                     sums.alike(finding.resource, (sum(holder.amount for holder in held.pods[shown:]),))[0]
-                    + f" in {count(len(held.pods) - shown, 'other')}"
+                    + f" by {count(len(held.pods) - shown, 'other pod')}"
                     for shown in range(len(held.pods))
                 ),
             )
         )
     if finding.offered_nowhere:
-        text = f"no node offers {finding.resource}"
-        return Words(headline=text, shared=text, facts=(Fact(label="asks", items=(asks,), whole=True),))
-    never = ", more than the whole node has" if finding.never_fits else ""
+        text = f"no node has {finding.resource}"
+        return Words(headline=text, shared=text, facts=(Fact(label="requests", items=(asks,), whole=True),))
+    never = ", more than the node's allocatable" if finding.never_fits else ""
     return Words(
         headline=f"insufficient {finding.resource}, short by {sums.short_by}{never}",
         shared=f"insufficient {finding.resource}{never}",
@@ -135,7 +135,7 @@ def _insufficient_resource(finding: InsufficientResource, detail: NodeDetail | N
 
 def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: NodeDetail | None) -> tuple[str, ...]:
     if not finding.allocatable:
-        return (f"{'0'.rjust(size)}, the node has no {finding.resource}",)
+        return (f"{'0'.rjust(size)}: the node has no {finding.resource}",)
     by = f" by {count(detail.pods, 'pod')}" if detail else ""
     sums_text = f"{sums.offers.rjust(size)} = {sums.allocatable} allocatable - {sums.used} requested{by}"
     return (sums_text, f"rounded to {sums.rounded}") if sums.rounded else (sums_text,)
@@ -143,7 +143,7 @@ def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: Nod
 
 RESOURCE_REASONS[TooManyPods.reason] = Reason(
     plugins=("NodeResourcesFit",),
-    means="The node runs as many pods as its allocatable allows (status.allocatable.pods, 110 by default).",
+    means="The node runs as many pods as its allocatable permits (status.allocatable.pods, 110 by default).",
     arises="Many small pods, or a network plugin with few addresses per machine.",
     fixes=("remove pods", "raise maxPods in the kubelet's configuration", "add a node"),
 )
@@ -152,5 +152,5 @@ RESOURCE_REASONS[TooManyPods.reason] = Reason(
 def _too_many_pods(finding: TooManyPods) -> Words:
     number = f"{finding.pods:,} of {finding.allowed:,}"
     return Words(
-        headline=f"too many pods, {number} are there", shared="too many pods", brief=Brief(detail=f"{number} pods")
+        headline=f"too many pods, {number} run there", shared="too many pods", brief=Brief(detail=f"{number} pods")
     )

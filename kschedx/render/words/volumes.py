@@ -58,19 +58,19 @@ CLAIM_REASONS[ClaimNotFound.reason] = Reason(
     plugins=("VolumeRestrictions", "VolumeBinding", "NodeVolumeLimits", "VolumeZone"),
     means="A volume names a PersistentVolumeClaim that does not exist in the pod's namespace.",
     arises=(
-        "The claim was deleted, was never created, or has another name; for an ephemeral volume, kube- "
-        "controller-manager has not made it yet."
+        "The claim was deleted, never created, or has another name. For an ephemeral volume, "
+        "kube-controller-manager has not created it yet."
     ),
     fixes=(
         "create the claim",
         "correct claimName",
-        "for a StatefulSet: delete the pod, so that both are made again",
+        "for a StatefulSet, delete the pod: the controller creates both again",
     ),
 )
 
 
 def _claim_not_found(finding: ClaimNotFound) -> Words:
-    made = "kube-controller-manager makes it from the pod's own template" if finding.ephemeral else ""
+    made = "kube-controller-manager creates it from the pod's template" if finding.ephemeral else ""
     needs = f"volume {finding.volume}"
     return Words(
         headline=f"claim {finding.claim} does not exist",
@@ -81,8 +81,8 @@ def _claim_not_found(finding: ClaimNotFound) -> Words:
 CLAIM_REASONS[ClaimLost.reason] = Reason(
     plugins=("VolumeBinding",),
     means="The claim's phase is Lost: the PersistentVolume that it was bound to is gone.",
-    arises="Somebody deleted the volume, or the storage system did.",
-    fixes=("restore the PersistentVolume", "delete the claim and make a new one; its data is gone"),
+    arises="The volume was deleted by a person or by the storage system.",
+    fixes=("restore the PersistentVolume", "delete and recreate the claim; its data is gone"),
 )
 
 
@@ -92,8 +92,8 @@ def _claim_lost(finding: ClaimLost) -> Words:
 
 CLAIM_REASONS[ClaimBeingDeleted.reason] = Reason(
     plugins=("VolumeBinding",),
-    means="The claim has a deletion timestamp; no new pod may use it.",
-    arises="It was deleted while a pod still used it, and goes when the last one has gone.",
+    means="The claim has a deletion timestamp. No new pod can use it.",
+    arises="It was deleted while a pod still used it. It is removed with the last of these pods.",
     fixes=("wait, then create it again",),
 )
 
@@ -106,13 +106,13 @@ CLAIM_REASONS[ClaimNotOwned.reason] = Reason(
     plugins=("VolumeBinding",),
     means="An ephemeral volume's claim has the right name but belongs to another owner.",
     arises="A claim of the name POD-VOLUME existed before.",
-    fixes=("rename the volume or the pod", "delete the other claim, if nobody needs it"),
+    fixes=("rename the volume or the pod", "delete the other claim if it is not needed"),
 )
 
 
 def _claim_not_owned(finding: ClaimNotOwned) -> Words:
-    owner = f"{finding.owner} owns it" if finding.owner else "nobody owns it"
-    return Words(headline=f"claim {finding.claim} was not made for this pod: {owner}")
+    owner = f"{finding.owner} owns it" if finding.owner else "it has no owner"
+    return Words(headline=f"claim {finding.claim} was not created for this pod: {owner}")
 
 
 CLAIM_REASONS[ClaimUnbound.reason] = Reason(
@@ -130,14 +130,14 @@ def _claim_unbound(finding: ClaimUnbound) -> Words:
     claim = finding.claim
     match finding.cause:
         case "no-class":
-            cause = "it names no storage class, so only an existing volume will do"
+            cause = "it names no storage class, so only an existing volume can be bound"
         case "class-missing":
             cause = f"storage class {claim.storage_class} does not exist"
         case "prebound":
             cause = f"it names volume {finding.persistent_volume}, whose binding is not complete"
         case _:
-            cause = f"class {claim.storage_class} binds at once (Immediate), before its pod is scheduled"
-    by = (Fact(label="made by", items=(finding.provisioner,)),) if finding.provisioner else ()
+            cause = f"class {claim.storage_class} binds before the pod is scheduled (Immediate)"
+    by = (Fact(label="created by", items=(finding.provisioner,)),) if finding.provisioner else ()
     return Words(
         headline=f"claim {claim.claim} is not bound",
         facts=(Fact(label="because", items=(cause,)), claim_request(claim), *by),
@@ -152,7 +152,7 @@ def claim_request(claim: ClaimFacts) -> Fact:
         items.append(f"volumeMode {claim.volume_mode}")
     if claim.selector:
         items.append(f"selector {claim.selector}")
-    return Fact(label="asks", items=tuple(items))
+    return Fact(label="requests", items=tuple(items))
 
 
 def size_text(number: int) -> str:
@@ -163,7 +163,7 @@ CLAIM_REASONS[VolumeNotFound.reason] = Reason(
     plugins=("VolumeBinding", "VolumeZone"),
     means="A claim is bound to a PersistentVolume that does not exist.",
     arises="The volume was deleted by force, or the cluster was restored without it.",
-    fixes=("restore the PersistentVolume", "delete the claim and make a new one"),
+    fixes=("restore the PersistentVolume", "delete and recreate the claim"),
 )
 
 
@@ -183,9 +183,9 @@ _LOST = {
     "being-deleted": "being deleted",
     "not-available": "not available",
     "selector": "not selected by the claim",
-    "wrong-node": "out of this node's reach",
+    "wrong-node": "not accessible from this node",
     "access-modes": "without the access modes",
-    "taken": "taken by another claim of this pod",
+    "taken": "used by another claim of this pod",
     "not-prebound": "not the volume that names the claim",
 }
 
@@ -225,16 +225,16 @@ def describe_volume(finding: VolumeFinding) -> Words:
 
 VOLUME_REASONS[VolumeNodeAffinityMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
-    means=("The claim's volume can be used only from nodes that its node affinity selects, and this is none of them."),
-    arises="Zonal disks and local volumes do not move: when their zone or node is full, the pod waits.",
-    fixes=("make room in the volume's zone or on its node", "move the data to a new volume elsewhere"),
+    means=("The claim's volume can be used only from nodes that match its node affinity. This node does not."),
+    arises="Zonal disks and local volumes do not move. If their zone or node is full, the pod stays pending.",
+    fixes=("free room in the volume's zone or on its node", "move the data to a new volume elsewhere"),
 )
 
 
 def _volume_node_affinity_mismatch(finding: VolumeNodeAffinityMismatch) -> Words:
     driver = (Fact(label="driver", items=(f"read by the topology key of {finding.driver}",)),) if finding.driver else ()
     return Words(
-        headline=f"volume {finding.persistent_volume} cannot be reached from here",
+        headline=f"volume {finding.persistent_volume} is not accessible from this node",
         facts=(Fact(label="claim", items=(finding.claim,)), *terms.term_facts(finding.terms), *driver),
         brief=terms.term_brief(finding.terms),
     )
@@ -243,8 +243,8 @@ def _volume_node_affinity_mismatch(finding: VolumeNodeAffinityMismatch) -> Words
 VOLUME_REASONS[VolumeZoneMismatch.reason] = Reason(
     plugins=("VolumeZone",),
     means="The volume's zone or region label names other zones than the node's.",
-    arises="As for the volume's node affinity, with volumes that carry labels instead.",
-    fixes=("make room in the volume's zone", "move the data to a new volume elsewhere"),
+    arises="The same as for a volume's node affinity, for volumes that carry labels instead.",
+    fixes=("free room in the volume's zone", "move the data to a new volume elsewhere"),
 )
 
 
@@ -259,8 +259,8 @@ def _volume_zone_mismatch(finding: VolumeZoneMismatch) -> Words:
 
 VOLUME_REASONS[SelectedNodeMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
-    means="The claim's volume is being made for another node (annotation volume.kubernetes.io/selected-node).",
-    arises="An earlier try chose that node and provisioning has not finished or failed.",
+    means="The claim's volume is being provisioned for another node (annotation volume.kubernetes.io/selected-node).",
+    arises="An earlier attempt selected that node, and provisioning has not finished or failed.",
     fixes=("wait for the provisioner", "remove the annotation from the claim"),
 )
 
@@ -271,23 +271,23 @@ def _selected_node_mismatch(finding: SelectedNodeMismatch) -> Words:
 
 VOLUME_REASONS[NoMatchingVolume.reason] = Reason(
     plugins=("VolumeBinding",),
-    means="No existing volume can be bound to the claim on this node, and none can be made.",
-    arises="A class without a provisioner whose volumes are bound, too small or on other nodes.",
-    fixes=("create a PersistentVolume that fits", "release one that is no longer used", "ask for less"),
+    means="No existing volume can be bound to the claim on this node, and none can be provisioned.",
+    arises="A class without a provisioner whose volumes are bound, too small, or on other nodes.",
+    fixes=("create a PersistentVolume that fits", "release one that is no longer used", "request a smaller volume"),
 )
 
 
 def _no_matching_volume(finding: NoMatchingVolume) -> Words:
     claim = finding.claim
     static = finding.provisioner in NO_PROVISIONER
-    made = "the class has no provisioner, so none can be made" if static else ""
+    made = "the class has no provisioner, so none can be provisioned" if static else ""
     volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
     items = (volumes, *(f"{one.volumes:,} {_lost(one.lost)}" for one in finding.lost))
-    facts = [claim_request(claim), Fact(label="offers", items=items)]
+    facts = [claim_request(claim), Fact(label="volumes", items=items)]
     if finding.nearest:
         facts.append(Fact(label="nearest", items=tuple(_candidate(one) for one in finding.nearest[:SHOWN])))
     if made:
-        facts.append(Fact(label="made by", items=(made,)))
+        facts.append(Fact(label="created by", items=(made,)))
     return Words(headline=f"no volume for claim {claim.claim}", facts=tuple(facts))
 
 
@@ -302,18 +302,18 @@ def _candidate(one: VolumeCandidate) -> str:
 
 VOLUME_REASONS[ProvisioningTopologyMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
-    means=("The claim's class makes volumes only in the topology that allowedTopologies names; the node is outside."),
-    arises="A class for one zone, and pods that may go to others.",
-    fixes=("make room on nodes inside", "use a class for this zone"),
+    means=("The claim's class provisions volumes only in its allowedTopologies. The node is outside."),
+    arises="A class for one zone, and pods that may run in others.",
+    fixes=("free room on nodes inside", "use a class for this zone"),
 )
 
 
 def _provisioning_topology_mismatch(finding: ProvisioningTopologyMismatch) -> Words:
     claim = finding.claim
     return Words(
-        headline=f"class {claim.storage_class} makes no volume for this node",
+        headline=f"class {claim.storage_class} provisions no volume for this node",
         facts=(
-            Fact(label="claim", items=(claim.claim, f"made by {finding.provisioner}")),
+            Fact(label="claim", items=(claim.claim, f"provisioned by {finding.provisioner}")),
             *terms.term_facts(finding.terms, "allowed"),
         ),
     )
@@ -322,11 +322,11 @@ def _provisioning_topology_mismatch(finding: ProvisioningTopologyMismatch) -> Wo
 VOLUME_REASONS[InsufficientStorageCapacity.reason] = Reason(
     plugins=("VolumeBinding",),
     means=(
-        "The driver reports its capacity (CSIStorageCapacity), and no storage that the node can reach has "
+        "The driver reports its capacity (CSIStorageCapacity), and no storage that the node can access has "
         "room for the claim. The maximum volume size counts before the capacity."
     ),
-    arises="A full storage pool, or one that cannot make a volume this large in one piece.",
-    fixes=("ask for less", "make room in the pool", "use another class"),
+    arises="A full storage pool, or one that cannot provision a volume of this size.",
+    fixes=("request a smaller volume", "free room in the pool", "use another class"),
 )
 
 
@@ -336,22 +336,22 @@ def _insufficient_storage_capacity(finding: InsufficientStorageCapacity) -> Word
     others = [one for one in finding.capacities if not one.reachable]
     facts = [
         claim_request(claim),
-        Fact(label="offers", items=tuple(map(_capacity, reachable)) or ("nothing within reach",)),
+        Fact(label="free", items=tuple(map(_capacity, reachable)) or ("no storage is accessible",)),
     ]
     if others:
-        items = (*(f"{_capacity(one)}, out of reach" for one in others[:2]),)
+        items = (*(f"{_capacity(one)}, not accessible" for one in others[:2]),)
         facts.append(Fact(label="others", items=items))
     return Words(
-        shared=f"storage for claim {claim.claim}: {size_text(claim.requested)} asked",
-        headline=f"storage for claim {claim.claim}: {size_text(claim.requested)} asked, "
-        f"{size_text(finding.largest)} is the largest volume",
+        shared=f"not enough storage for claim {claim.claim}, which requests {size_text(claim.requested)}",
+        headline=f"not enough storage for claim {claim.claim}, which requests {size_text(claim.requested)}: "
+        f"the largest volume is {size_text(finding.largest)}",
         facts=(*facts, Fact(label="driver", items=(finding.driver,))),
         brief=Brief(detail=f"largest volume {size_text(finding.largest)}"),
     )
 
 
 def _capacity(one: StorageCapacity) -> str:
-    limit = "says nothing of its size" if one.limit is None else f"{size_text(one.limit)} at most"
+    limit = "does not report its size" if one.limit is None else f"at most {size_text(one.limit)}"
     where = f" ({one.topology})" if one.topology else ""
     return f"{one.name.partition('/')[2] or one.name} {limit}{where}"
 
@@ -360,7 +360,7 @@ VOLUME_REASONS[DiskConflict.reason] = Reason(
     plugins=("VolumeRestrictions",),
     means="A pod on the node uses the same disk, and one of the two writes to it.",
     arises="Disks named in the pod itself (gcePersistentDisk, awsElasticBlockStore, iscsi, rbd).",
-    fixes=("mount it read-only in both", "use a claim instead", "let the other pod finish"),
+    fixes=("mount it read-only in both", "use a claim instead", "wait until the other pod finishes"),
 )
 
 
@@ -371,7 +371,10 @@ def _disk_conflict(finding: DiskConflict) -> Words:
         headline=f"disk {finding.disk} is in use by {finding.holder}",
         shared=f"disk {finding.disk} is in use",
         facts=(
-            Fact(label="rule", items=(f"this pod {mine}, {finding.holder} {theirs}: {finding.kind} is not shared so",)),
+            Fact(
+                label="rule",
+                items=(f"this pod {mine}, {finding.holder} {theirs}: {finding.kind} cannot be shared this way",),
+            ),
         ),
         brief=Brief(lead="by ", detail=finding.holder),
     )
@@ -379,9 +382,9 @@ def _disk_conflict(finding: DiskConflict) -> Words:
 
 VOLUME_REASONS[ClaimInUse.reason] = Reason(
     plugins=("VolumeRestrictions",),
-    means="The claim's access mode is ReadWriteOncePod, and a running pod has it.",
+    means="The claim's access mode is ReadWriteOncePod, and a running pod uses it.",
     arises="A rolling update that starts the new pod before the old one stops.",
-    fixes=("strategy: Recreate, or maxSurge: 0", "delete the pod that has it"),
+    fixes=("strategy: Recreate, or maxSurge: 0", "delete the pod that uses it"),
 )
 
 
@@ -389,17 +392,17 @@ def _claim_in_use(finding: ClaimInUse) -> Words:
     return Words(
         headline=f"claim {finding.claim} is in use by {finding.holder}",
         facts=(
-            Fact(label="held by", items=(f"{finding.holder} on {finding.holder_node}",)),
-            Fact(label="rule", items=("ReadWriteOncePod: a single pod in the cluster may use the claim",)),
+            Fact(label="used by", items=(f"{finding.holder} on {finding.holder_node}",)),
+            Fact(label="rule", items=("ReadWriteOncePod: one pod in the cluster may use the claim",)),
         ),
     )
 
 
 VOLUME_REASONS[VolumeLimitExceeded.reason] = Reason(
     plugins=("NodeVolumeLimits",),
-    means="The node can attach no further volumes of this driver: the limit is in its CSINode.",
-    arises="Many small volumes on few machines, or attachments that were left behind.",
-    fixes=("detach what no pod uses", "move pods with volumes", "add a node"),
+    means="The node cannot attach more volumes of this driver: its CSINode sets the limit.",
+    arises="Many small volumes on few nodes, or volumes left attached without a pod.",
+    fixes=("detach volumes that no pod uses", "move pods with volumes", "add a node"),
 )
 
 
@@ -416,9 +419,9 @@ def _volume_limit_exceeded(finding: VolumeLimitExceeded) -> Words:
                     finding.driver,
                 ),
             ),
-            Fact(label="asks", items=finding.volumes),
+            Fact(label="requests", items=finding.volumes),
             Fact(
-                label="held by",
+                label="used by",
                 items=items,
                 rest=tuple(f"{count(len(items) - shown, 'other volume')}" for shown in range(len(items))),
             ),
@@ -428,14 +431,14 @@ def _volume_limit_exceeded(finding: VolumeLimitExceeded) -> Words:
 
 
 def _attached(one: AttachedVolume) -> str:
-    return f"{one.volume} by {listed(one.pods, 2)}" if one.pods else f"{one.volume} attached, no pod uses it"
+    return f"{one.volume} by {listed(one.pods, 2)}" if one.pods else f"{one.volume} is attached, no pod uses it"
 
 
 VOLUME_REASONS[DriverNotInstalled.reason] = Reason(
     plugins=("NodeVolumeLimits",),
     means="The node's CSINode does not list the CSI driver that the volume needs.",
     arises="The driver's DaemonSet does not run there, because of a taint or a selector.",
-    fixes=("let the driver run on the node", "use nodes that have it"),
+    fixes=("run the driver on the node", "use nodes that have it"),
 )
 
 
@@ -449,8 +452,8 @@ def _driver_not_installed(finding: DriverNotInstalled) -> Words:
 
 VOLUME_REASONS[VolumeToBind.reason] = Reason(
     plugins=("VolumeBinding",),
-    means="On the chosen node an existing volume would be bound to the claim. Nothing is wrong.",
-    arises="A class with WaitForFirstConsumer, whose claim waits for its pod.",
+    means="On the selected node an existing volume would be bound to the claim. Nothing is wrong.",
+    arises="A class with WaitForFirstConsumer: the claim waits for its pod.",
     fixes=(),
 )
 
@@ -464,7 +467,7 @@ def _volume_to_bind(finding: VolumeToBind) -> Words:
 
 VOLUME_REASONS[VolumeToProvision.reason] = Reason(
     plugins=("VolumeBinding",),
-    means="On the chosen node a volume would be made for the claim. Nothing is wrong.",
+    means="On the selected node a volume would be provisioned for the claim. Nothing is wrong.",
     arises="A class with WaitForFirstConsumer and a provisioner.",
     fixes=(),
 )
@@ -472,6 +475,6 @@ VOLUME_REASONS[VolumeToProvision.reason] = Reason(
 
 def _volume_to_provision(finding: VolumeToProvision) -> Words:
     return Words(
-        headline=f"a volume of {size_text(finding.claim.requested)} would be made for claim {finding.claim.claim} "
-        f"by {finding.provisioner} on {finding.node}"
+        headline=f"a volume of {size_text(finding.claim.requested)} would be provisioned "
+        f"for claim {finding.claim.claim} by {finding.provisioner} on {finding.node}"
     )

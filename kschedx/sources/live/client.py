@@ -203,7 +203,7 @@ class ApiServer:
         match error:
             case exceptions.SSLError(args=[ssl.SSLCertVerificationError(), *_]):
                 message = f"no trusted connection: {_inner(error)}"
-                hint = "certificate-authority says whom to trust; --insecure-skip-tls-verify trusts anybody"
+                hint = "set certificate-authority, or skip the check with --insecure-skip-tls-verify"
                 raise InputError(message, place=Place(source=self.url), hint=hint) from None
             case exceptions.SSLError(args=[ssl.SSLEOFError() | ssl.SSLZeroReturnError(), *_]):
                 raise _DroppedError(f"the connection broke: {_inner(error)}", place=place) from None

@@ -18,12 +18,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
+from kschedx.kube.escaping import Url
 from kschedx.sources.live import logins as exec_plugins
 from kschedx.sources.live import logins as oidc
 from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, Named
@@ -79,19 +80,6 @@ def _excepts(one: str, host: str, port: str, address: ipaddress.IPv4Address | ip
     return host.endswith(one) if one.startswith(".") else host == one or host.endswith(f".{one}")
 
 
-def split_credentials(url: str) -> tuple[str, str]:
-    """The URL without user and password, and those as `user:password`; of what is no URL, what is before its last @."""
-    at = parts(url)
-    if at is None:
-        scheme, separator, rest = url.partition("://") if "://" in url else ("", "", url)
-        credentials, _, host = rest.rpartition("@")
-        return f"{scheme}{separator}{host}", unquote(credentials)
-    if "@" not in at.netloc:
-        return url, ""
-    credentials, _, host = at.netloc.rpartition("@")
-    return urlunsplit(at._replace(netloc=host)), unquote(credentials)
-
-
 def parts(url: str) -> SplitResult | None:
     """None for what is no URL of a host."""
     if _NOT_IN_URL.search(url):
@@ -107,7 +95,7 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
     """Connections through a proxy; its user and password go to it and to nobody else. Raises `InputError`."""
     import urllib3
 
-    shown, credentials = split_credentials(proxy)
+    credentials, shown = Url(proxy).credentials, Url(proxy).without_credentials
     at = parts(proxy)
     no_proxy = InputError(f'expected a URL with {", ".join(_SCHEMES)}, found "{shown}"', place=place)
     if at is None or at.scheme not in _SCHEMES:
@@ -188,7 +176,8 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
     cluster = choice.cluster.entry
     if insecure:
         cluster = replace(cluster, insecure_skip_tls_verify=True)
-    url, in_url = split_credentials(cluster.server.rstrip("/"))
+    server = Url(cluster.server.rstrip("/"))
+    url = server.without_credentials
     if not url.startswith(("http://", "https://")) or parts(cluster.server) is None:
         raise InputError(f'server: expected a URL with https://, found "{url}"', place=place)
     proxy = cluster.proxy_url or proxy_of_environment(url, environment)
@@ -204,8 +193,8 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
     authorization: Callable[[], str] = str
     if choice.user is not None:
         authorization = _log_in(choice.user, cluster, context)
-    if in_url and authorization is str:
-        authorization = _basic(in_url)
+    if server.credentials and authorization is str:
+        authorization = _basic(server.credentials)
     settings: dict[str, Any] = {"ssl_context": context}
     if cluster.tls_server_name:
         settings["server_hostname"] = cluster.tls_server_name
@@ -277,7 +266,7 @@ def _log_in(user: Named[KubeconfigUser], cluster: KubeconfigCluster, context: ss
         missing = "client-key" if key is None else "client-certificate"
         raise InputError(f"{missing} is missing", place=place)
     if certificate is not None and key is not None:
-        _load_certificate(context, certificate, key, place)
+        load_certificate(context, certificate, key, place)
     if entry.exec is not None and entry.auth_provider is not None:
         raise InputError("exec and auth-provider cannot be used together", place=place)
     if entry.username and (entry.token or entry.token_file):
@@ -292,7 +281,7 @@ def _log_in(user: Named[KubeconfigUser], cluster: KubeconfigCluster, context: ss
         at = _at(place, "exec")
         found = exec_plugins.run(entry.exec, cluster, at, timeout=LOGIN_TIMEOUT)
         if found.client_certificate_data:
-            _load_certificate(context, found.client_certificate_data.encode(), found.client_key_data.encode(), at)
+            load_certificate(context, found.client_certificate_data.encode(), found.client_key_data.encode(), at)
         return _bearer(found.token, at) if found.token else str
     if entry.auth_provider is not None:
         return _of_provider(entry.auth_provider.name, entry.auth_provider.config, _at(place, "auth-provider"))
@@ -345,7 +334,7 @@ def _of_provider(name: str, config: Mapping[str, str], place: Place) -> Callable
     return _bearer(oidc.id_token(config, place, timeout=LOGIN_TIMEOUT), place)
 
 
-def _load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes, place: Place) -> None:
+def load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes, place: Place) -> None:
     """OpenSSL reads them from a file alone: one that only this user can read, for as long as that takes."""
     handle, path = tempfile.mkstemp(prefix="kschedx-")
     try:

@@ -248,8 +248,8 @@ def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
             with response:
                 read = response.read(_LONGEST)
         except urllib3.exceptions.SSLError:
-            message = f"the identity provider {issuer} has a certificate that nobody vouches for"
-            hint = "idp-certificate-authority says whom to trust"
+            message = f"the identity provider {issuer} has a certificate of an unknown authority"
+            hint = "set idp-certificate-authority"
             raise InputError(message, place=place, hint=hint) from None
         except (urllib3.exceptions.HTTPError, OSError, ValueError):
             raise InputError(f"the identity provider {issuer} cannot be reached", place=place) from None

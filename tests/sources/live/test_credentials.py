@@ -14,7 +14,7 @@ import pytest
 from kschedx.errors import InputError
 from kschedx.sources.live import credentials
 from kschedx.sources.live.client import Impersonation
-from kschedx.sources.live.credentials import Access, access, in_cluster, proxy_of_environment, split_credentials
+from kschedx.sources.live.credentials import Access, access, in_cluster, proxy_of_environment
 from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, KubeconfigUser, Named
 from tests.api_server import CERTIFICATE
 
@@ -224,7 +224,6 @@ def test_a_proxys_credentials_are_for_the_proxy_alone() -> None:
     assert pool.proxy.url == "http://127.0.0.1:2"
     assert pool.proxy_headers == {"proxy-authorization": f"Basic {encoded('me:a@b')}"}
     assert not pool.headers
-    assert split_credentials("https://a/b?c") == ("https://a/b?c", "")
 
 
 @pytest.mark.parametrize(

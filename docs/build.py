@@ -1,0 +1,305 @@
+"""MkDocs hooks: screens come from running kschedx on the fixtures, reference pages from its code.
+
+A fence `kschedx` in a page holds a command line without the program's name; the build replaces it with the command and
+what it prints. The first word may be `exit=N` where the answer is expected to have another exit code than 0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).resolve().parent.parent
+SCREEN = re.compile(r"^```kschedx\n(?:exit=(\d+) )?(.+?)\n```$", re.MULTILINE)
+COLUMNS = 92
+
+
+@functools.cache
+def run(command: str, expected: int = 0) -> str:
+    """What `kschedx COMMAND` prints in the repository, without colors. Raises `PluginError` for another exit code."""
+    from kschedx.cli.app import run as run_command
+
+    out = io.StringIO()
+    environment = {"PATH": os.environ["PATH"], "HOME": os.devnull, "COLUMNS": str(COLUMNS), "NO_COLOR": "1"}
+    words = shlex.split(command)
+    with (
+        contextlib.chdir(ROOT),
+        patch.dict(os.environ, environment, clear=True),
+        patch.object(sys, "argv", ["kschedx", *words]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(out),
+    ):
+        code = run_command()
+    if code != expected:
+        from mkdocs.exceptions import PluginError
+
+        raise PluginError(f"kschedx {command}: exit code {code} instead of {expected}\n{out.getvalue()}")
+    return out.getvalue().rstrip()
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace each `kschedx` fence with the command and its screen."""
+
+    def screen(fence: re.Match[str]) -> str:
+        command = fence[2]
+        return f"```console\n$ kschedx {command}\n{run(command, int(fence[1] or 0))}\n```"
+
+    return SCREEN.sub(screen, markdown)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are generated from the code."""
+    from mkdocs.structure.files import File
+
+    for path, text in generated():
+        files.append(File.generated(config, f"reference/{path}", content=text))
+    return files
+
+
+def generated() -> Iterator[tuple[str, str]]:
+    """Paths below `reference/` with their Markdown."""
+    yield "commands.md", commands()
+    yield "plugins.md", plugins()
+    yield "profiles.md", profiles()
+    yield "documents.md", documents()
+    yield "permissions.md", permissions()
+    yield from reasons()
+
+
+# Commands.
+
+
+def commands() -> str:
+    import typer
+
+    from kschedx.cli.app import app
+
+    program: Any = typer.main.get_command(app)
+    lines = ["# Commands", "", program.help.strip(), "", "`kschedx COMMAND --help` prints the same text.", ""]
+    for path, command in _commands(program, "kschedx"):
+        lines += [f"## {path}", "", *_help(command.help or "")]
+        rows = [row for parameter in command.params if (row := _option(parameter))]
+        if rows:
+            lines += ["| option | meaning |", "| --- | --- |", *rows, ""]
+    return "\n".join(lines)
+
+
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    for name, child in getattr(command, "commands", {}).items():
+        if not child.hidden:
+            yield f"{path} {name}", child
+            yield from _commands(child, f"{path} {name}")
+
+
+def _help(text: str) -> Iterator[str]:
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        first, _, rest = paragraph.partition("\n")
+        if first.strip() == "\b":
+            title, _, block = rest.partition("\n")
+            yield from (
+                f"**{title.strip().rstrip(':')}**",
+                "",
+                "```sh",
+                *(x.strip() for x in block.splitlines()),
+                "```",
+            )
+        else:
+            yield _escaped(" ".join(paragraph.split()))
+        yield ""
+
+
+def _option(parameter: Any) -> str:
+    if parameter.param_type_name != "option" or parameter.hidden:
+        return ""
+    names = ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    value = "" if parameter.is_flag else f" `{parameter.metavar or 'VALUE'}`"
+    return f"| {names}{value.replace('|', chr(92) + '|')} | {_escaped(parameter.help or '')} |"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([|<\[\]*_])", r"\\\1", text)
+
+
+# Reasons: a page each, whose address screens and SARIF name.
+
+
+def reasons() -> Iterator[tuple[str, str]]:
+    from kschedx.render.words import REASON_IDS, REASONS
+    from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS
+
+    index = ["# Reasons", "", "`kschedx reason ID` prints the same text.", "", "| reason | meaning |", "| --- | --- |"]
+    for name in REASON_IDS:
+        words = REASONS[name]
+        index.append(f"| [{name}](reasons/{name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
+        guide = GUIDES.get(name)
+        lines = [f"# {name}", "", _escaped(words.means), "", "## When it arises", "", _escaped(words.arises), ""]
+        if guide and guide.confirm:
+            lines += ["## Confirm it", "", "```sh", *guide.confirm, "```", ""]
+        lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
+        if guide and guide.useless:
+            lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in guide.useless), ""]
+        if guide and guide.links:
+            lines += ["## Read more", "", *(f"- <{KUBERNETES_DOCS}{link}>" for link in guide.links), ""]
+        yield f"reasons/{name}.md", "\n".join(lines)
+    yield "reasons.md", "\n".join([*index, ""])
+
+
+# Plugins, profiles, documents, permissions.
+
+
+def plugins() -> str:
+    from kschedx.releases.plugins import PLUGINS
+
+    lines = [
+        "# Plugins",
+        "",
+        "In the order of the default profile, which decides which reason a node gets first. A plugin of another",
+        "project takes part only where a configuration names it.",
+        "",
+        "| plugin | project | versions | extension points |",
+        "| --- | --- | --- | --- |",
+    ]
+    for row in PLUGINS:
+        versions = row.releases.replace("..", " to ").strip() or "all"
+        lines.append(f"| `{row.name}` | {row.project} | {versions} | {_escaped(row.points.replace('..', '+'))} |")
+    return "\n".join([*lines, ""])
+
+
+def profiles() -> str:
+    text = ["# Profiles", "", "Named profiles come with kschedx. `kschedx profiles show NAME` prints one in full.", ""]
+    text += ["```text", run("profiles"), "```", ""]
+    for name in sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")):
+        if not name.startswith("default-"):
+            source = (ROOT / "profiles" / f"{name}.yaml").read_text(encoding="utf-8").rstrip()
+            text += [f"## {name}", "", "```yaml", source, "```", ""]
+    return "\n".join(text)
+
+
+def documents() -> str:
+    import json
+
+    from kschedx import schemas
+
+    lines = [
+        "# Documents",
+        "",
+        "`-o json` and `-o yaml` print a document. It is a contract: keys are added, never changed.",
+        "`kschedx schema NAME` prints the JSON Schema of a document.",
+        "",
+    ]
+    for name, command in schemas.NAMES.items():
+        schema = schemas.schema(name)
+        lines += [f"## {name}", "", _escaped(str(command)), "", "| key | type | meaning |", "| --- | --- | --- |"]
+        for key, value in schema.get("properties", {}).items():
+            kind = value.get("type") or ("object" if "$ref" in value else "any of several")
+            shown = " or ".join(kind) if isinstance(kind, list) else kind
+            lines.append(f"| `{key}` | {shown} | {_escaped(' '.join(value.get('description', '').split()))} |")
+        text = json.dumps(schema, indent=2)
+        lines += [
+            "",
+            f'??? note "JSON Schema of {name}"',
+            "",
+            *(f"    {line}" for line in ["```json", *text.splitlines(), "```"]),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def permissions() -> str:
+    from kschedx.kube.kinds import KINDS
+
+    rules: dict[str, list[str]] = {}
+    for kind in KINDS.values():
+        rules.setdefault(kind.group, []).append(kind.plural)
+    lines = [
+        "# Permissions",
+        "",
+        "kschedx sends GET requests only. `--dry-run=server` is the one exception: it asks the API server to admit a",
+        "manifest without storing it, and needs `create` on pods.",
+        "",
+        "This ClusterRole allows everything that kschedx reads. Without a kind, kschedx names what it could not read;",
+        "an answer that depends on it is undecided (exit code 3).",
+        "",
+        "```yaml",
+        "apiVersion: rbac.authorization.k8s.io/v1",
+        "kind: ClusterRole",
+        "metadata:",
+        "  name: kschedx",
+        "rules:",
+    ]
+    for group, plurals in sorted(rules.items()):
+        resources = sorted(set(plurals) - {"configmaps", "events"})
+        if resources:
+            lines += [
+                f'  - apiGroups: ["{group}"]',
+                f"    resources: [{', '.join(resources)}]",
+                "    verbs: [get, list]",
+            ]
+    lines += [
+        '  - apiGroups: [""] # of ConfigMaps only the two of cluster-autoscaler',
+        "    resources: [configmaps]",
+        "    resourceNames: [cluster-autoscaler-status, cluster-autoscaler-priority-expander]",
+        "    verbs: [get, list]",
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+# The picture of a screen in README.md. `python docs/build.py` writes it; a test compares.
+
+PICTURED = "why fixtures/zone-full/pod.yaml --snapshot fixtures/zone-full/cluster"
+SVG = """\
+<svg class="screen" viewBox="0 0 {terminal_width} {terminal_height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; \
+font-size: {char_height}px; line-height: {line_height}px; }}
+{styles}
+</style>
+<defs>{lines}</defs>
+<rect width="{terminal_width}" height="{terminal_height}" rx="8" fill="{background}"/>
+<g transform="translate(12, 10)" class="{unique_id}-matrix">{backgrounds}{matrix}</g>
+</svg>
+"""
+
+
+def pictures() -> Iterator[tuple[Path, str]]:
+    """The picture's files with their content, in light and dark colors."""
+    from rich.console import Console
+    from rich.terminal_theme import DEFAULT_TERMINAL_THEME, MONOKAI
+    from rich.text import Text
+
+    out = subprocess.run(
+        [sys.executable, "-m", "kschedx", *shlex.split(PICTURED)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": os.devnull, "COLUMNS": str(COLUMNS), "FORCE_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+    for name, theme in (("light", DEFAULT_TERMINAL_THEME), ("dark", MONOKAI)):
+        console = Console(record=True, width=COLUMNS + 2, file=io.StringIO(), force_terminal=True)
+        console.print(Text.from_ansi(f"$ kschedx {PICTURED}\n{out}"))
+        red, green, blue = theme.background_color
+        template = SVG.replace("{background}", f"rgb({red},{green},{blue})")
+        svg = console.export_svg(title="", theme=theme, code_format=template, unique_id=f"k{name}")
+        yield ROOT / f"docs/pages/assets/screen-{name}.svg", svg
+
+
+if __name__ == "__main__":
+    for path, svg in pictures():
+        path.write_text(svg, encoding="utf-8")

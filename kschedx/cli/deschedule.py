@@ -1,0 +1,138 @@
+"""`kschedx deschedule`: what the descheduler would evict, and where the pods would land."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import connection
+from kschedx.cli.options import DECIDES
+from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.question import Question, asks
+
+if TYPE_CHECKING:
+    from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.snapshot.snapshot import Snapshot
+
+HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
+
+One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
+places them, and the next loop shows whether it evicts them again. With --rounds, as many loops are carried out, until
+one evicts nothing.
+
+--policy is a DeschedulerPolicy descheduler/v1alpha2, a ConfigMap that holds one, or values of the descheduler's Helm
+chart. For plugins that measure usage, the snapshot must hold NodeMetrics and PodMetrics of metrics.k8s.io.
+
+\b
+Examples:
+  kschedx deschedule --policy policy.yaml
+  kschedx deschedule --policy values.yaml -s cluster.json --rounds 5
+  kschedx deschedule --policy policy.yaml -o json
+  kubectl get configmap descheduler -n kube-system -o yaml |
+    kschedx deschedule --policy -
+
+Exit codes: 0 every evicted pod finds a node, 1 one stays pending or the next loop evicts it again, 2 usage or input
+error or a policy that the descheduler refuses, 3 kschedx cannot decide.
+"""
+SUMMARY = "Show what the descheduler evicts, and what follows"
+
+
+@asks(*DECIDES)
+def deschedule(
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="FILE", help="The DeschedulerPolicy; - is standard input.")
+    ],
+    rounds: Annotated[
+        int, typer.Option("--rounds", min=1, max=50, metavar="N", help="Loops that are carried out at most.")
+    ] = 1,
+    evictions: Annotated[
+        str,
+        typer.Option(
+            "--evictions",
+            metavar="api|dry-run",
+            help="dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
+        ),
+    ] = "api",
+    now: Annotated[
+        str | None,
+        typer.Option(
+            "--now", metavar="TIME", help="When the loop runs.  [default: when the snapshot was taken, else now]"
+        ),
+    ] = None,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
+            text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.descheduler.descheduling import deschedule as descheduled
+    from kschedx.descheduler.policy import policy_in
+    from kschedx.errors import InputError, Place
+
+    written = policy_in(_read(policy), policy)
+    reached = question.read_to_decide(whole=True)
+    snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    found = descheduled(snapshot, written, evictions=evictions, now=now, source=policy, setup=setup, rounds=rounds)
+    if found.policy is None:
+        raise InputError(found.error, place=Place(source=policy))
+    _require_metrics(snapshot, found)
+    connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
+    for ignored in found.policy.ignored:
+        typer.echo(f"note: {policy}: {ignored}", err=True)
+    if snapshot.source.taken:
+        lacks = "this snapshot has no restart counts, container states and annotations of the descheduler"
+        typer.echo(f"note: {lacks}; `kubectl get nodes,pods,... -A -o json` has them", err=True)
+    write(_report(found), output)
+    if found.is_undecided:
+        return ExitCode.UNDECIDED
+    is_pending = any(one.is_pending for landed in found.landings for one in landed)
+    return ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE
+
+
+def _read(path: str) -> bytes:
+    """Raises `InputError`."""
+    from kschedx.errors import InputError, Place
+
+    try:
+        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
+
+
+def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
+    """Raises `UndecidableError` where the policy measures usage and the snapshot holds no metrics."""
+    from kschedx.descheduler.cluster import Metrics
+    from kschedx.errors import UndecidableError
+
+    measures = any(one.classification_is_missing for one in found.loop.errors)
+    if measures and not Metrics.of(snapshot).nodes:
+        raise UndecidableError(
+            "the policy measures usage, and the snapshot holds no NodeMetrics and PodMetrics: add what "
+            "`kubectl get nodemetrics,podmetrics -A -o json` prints"
+        )
+
+
+def _report(found: Descheduling) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.descheduling import print_descheduling
+
+        print_descheduling(found, wide=wide)
+
+    def document() -> Mapping[str, object]:
+        return found.to_dict()
+
+    return Report(
+        screen=screen,
+        document=document,
+        names=lambda: [f"pod/{one.pod.key}" for loop in found.loops[: len(found.landings)] for one in loop.evicted],
+    )

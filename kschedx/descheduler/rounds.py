@@ -1,0 +1,265 @@
+"""What follows a loop of the descheduler: controllers recreate the evicted pods, kube-scheduler places them, and the
+next loop looks at the result.
+
+All pods that a loop evicts are recreated after its last eviction and scheduled in the order of the queue, together with
+the pods that were pending before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers.disruption_budgets import budgets_of
+from kschedx.controllers.workloads import is_controlled
+from kschedx.descheduler.cluster import Cluster, ConditionFacts, PodFacts, PodStatusFacts
+from kschedx.descheduler.evictor import Eviction
+from kschedx.descheduler.run import Loop
+from kschedx.explain.setup import Setup
+from kschedx.kube.types import PodDisruptionBudget
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class Fate(StrEnum):
+    """What becomes of an evicted pod."""
+
+    MOVED = "moved"
+    """Its successor runs on another node."""
+    RETURNED = "returned"
+    """Its successor runs on the same node again."""
+    PENDING = "pending"
+    UNDECIDED = "undecided"
+    GONE = "gone"
+    """No controller recreates it, or it had finished."""
+
+
+class Landing(Struct, frozen=True, kw_only=True):
+    """An evicted pod after kube-scheduler had its say."""
+
+    eviction: Eviction
+    fate: Fate
+    node: str = ""
+    """Where its successor runs."""
+    message: str = ""
+    """kube-scheduler's, for a successor that stays pending."""
+
+    @property
+    def is_pending(self) -> bool:
+        return self.fate in (Fate.PENDING, Fate.UNDECIDED)
+
+
+class Repeat(Struct, frozen=True, kw_only=True):
+    """A pod that two loops in a row evict."""
+
+    first: Eviction
+    landing: Landing
+    then: Eviction
+
+
+class ClusterInMotion:
+    """The cluster from one loop to the next."""
+
+    def __init__(self, snapshot: Snapshot, setup: Setup, pods: Sequence[PodFacts], now: int) -> None:
+        """`pods` are those of the snapshot, in its order."""
+        self._snapshot = snapshot
+        self._now = now
+        self._simulator = Simulator(snapshot, setup, SimulationOptions())
+        self.pods = tuple(pods)
+        self._row = {pod.key: row for row, pod in enumerate(pods)}
+        self._began_pending = {pod.key for pod in pods if not pod.node and not pod.is_finished}
+        self._loops = 0
+
+    def cluster(self, *, counts_budgets: bool) -> Cluster:
+        """As the next loop sees it."""
+        return Cluster(self._snapshot, self.pods, budgets=self._budgets(), counts_budgets=counts_budgets)
+
+    def _budgets(self) -> Sequence[PodDisruptionBudget]:
+        """The budgets with the status that their controller would write now; what it wrote itself at first."""
+        written = self._snapshot.disruption_budgets
+        if not self._loops:
+            return written
+        run = self._simulator.run
+        now = {
+            one.name: one.standing(run.snapshot, run.cluster.pods, self._simulator.queue.made)
+            for one in budgets_of(run.snapshot, self._snapshot)
+        }
+        found = []
+        for one in written:
+            standing = now.get(f"{one.metadata.namespace}/{one.metadata.name}")
+            if standing is not None:
+                status = replace(
+                    one.status,
+                    disruptions_allowed=max(standing.allowed, 0),
+                    current_healthy=standing.healthy,
+                    desired_healthy=standing.needed,
+                    observed_generation=one.metadata.generation,
+                )
+                one = replace(one, status=status)
+            found.append(one)
+        return found
+
+    def move(self, evictions: Sequence[Eviction]) -> tuple[Landing, ...]:
+        """Take the evicted pods away, and let kube-scheduler place what their controllers recreate."""
+        simulator, self._loops = self._simulator, self._loops + 1
+        recreated = []
+        for one in evictions:
+            row = self._row[one.pod.key]
+            if is_controlled(one.pod.owners) and not one.pod.is_finished and simulator.run.cluster.pods.node[row] >= 0:
+                simulator.queue.depart(row, waits=True)
+                recreated.append(row)
+            else:
+                simulator.take(row)
+        simulator.queue.is_last(recreated)
+        first = len(simulator.queue.steps)
+        simulator.queue.run(simulator.waiting())
+        last = {step.pod: step for step in simulator.queue.steps[first:]}
+        pods, names = simulator.run.cluster.pods, simulator.run.cluster.node_names
+        came_back = frozenset(recreated)
+        landings = []
+        for one in evictions:
+            row = self._row[one.pod.key]
+            if row not in came_back:
+                landings.append(Landing(eviction=one, fate=Fate.GONE))
+                continue
+            node = int(pods.node[row])
+            if node >= 0:
+                fate = Fate.RETURNED if names[node] == one.pod.node else Fate.MOVED
+                landings.append(Landing(eviction=one, fate=fate, node=names[node]))
+                continue
+            step = last.get(row)
+            is_undecided = step is not None and step.decision is None
+            landings.append(
+                Landing(
+                    eviction=one,
+                    fate=Fate.UNDECIDED if is_undecided else Fate.PENDING,
+                    message="" if step is None else step.message,
+                )
+            )
+        self.pods = self._after()
+        return tuple(landings)
+
+    def _after(self) -> tuple[PodFacts, ...]:
+        """The pods as they are now: what was recreated is new, ready and has not restarted."""
+        simulator = self._simulator
+        pods, names, left, made = (
+            simulator.run.cluster.pods,
+            simulator.run.cluster.node_names,
+            simulator.left,
+            simulator.queue.made,
+        )
+        found = []
+        for pod in self.pods:
+            row = self._row[pod.key]
+            if row in left:
+                continue
+            node = int(pods.node[row])
+            name = names[node] if node >= 0 else ""
+            if row in made:
+                found.append(_recreated(pod, name, self._now, self._loops))
+            elif not pod.node and name:
+                found.append(replace(pod, node=name, phase="Running", started=self._now, status=_ready(pod)))
+            else:
+                found.append(pod)
+        return tuple(found)
+
+    @property
+    def newly_placed(self) -> tuple[str, ...]:
+        """Pods that were pending in the beginning and have a node now."""
+        return tuple(pod.key for pod in self.pods if pod.node and pod.key in self._began_pending)
+
+    @property
+    def is_undecided(self) -> bool:
+        return any(step.decision is None for step in self._simulator.queue.steps)
+
+    @property
+    def preempted(self) -> tuple[str, ...]:
+        """Pods that had to go for what was recreated."""
+        queue, pods = self._simulator.queue, self._simulator.run.cluster.pods
+        return tuple(pods.key(row) for row in (*queue.evicted, *queue.recreated))
+
+
+def _recreated(pod: PodFacts, node: str, now: int, loop: int) -> PodFacts:
+    return replace(
+        pod,
+        uid=f"{pod.uid.partition('~')[0]}~{loop}",
+        node=node,
+        phase="Running" if node else "Pending",
+        created=now,
+        started=now if node else None,
+        is_terminating=False,
+        status=_ready(pod) if node else PodStatusFacts(qos_class=pod.status.qos_class),
+    )
+
+
+def _ready(pod: PodFacts) -> PodStatusFacts:
+    ready = ConditionFacts(type="Ready", status="True")
+    return PodStatusFacts(qos_class=pod.status.qos_class, conditions=(ready,))
+
+
+def repeats(loops: Sequence[Loop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
+    """The pods that a loop evicts and the next one evicts again."""
+    found = []
+    for before, landed, after in zip(loops, landings, loops[1:], strict=False):
+        first = {one.pod.key: one for one in before.evicted}
+        where = {one.eviction.pod.key: one for one in landed}
+        found += [
+            Repeat(first=first[one.pod.key], landing=where[one.pod.key], then=one)
+            for one in after.evicted
+            if one.pod.key in first
+        ]
+    return tuple(found)
+
+
+# --- chance
+
+
+class Chance(StrEnum):
+    """How far the outcome of a loop depends on the random order in which the descheduler lists nodes and pods."""
+
+    NONE = "none"
+    WHICH = "which"
+    """How many pods each plugin evicts is certain, which ones is chance."""
+    COUNT = "count"
+    """Even the number is chance."""
+    UNKNOWN = "unknown"
+    """Not tried, since the cluster is large."""
+
+
+ORDERS = 8
+MOST_PODS = 20_000
+"""Up to which other orders are tried."""
+
+
+class Likelihood(Struct, frozen=True, kw_only=True):
+    chance: Chance
+    certain: frozenset[str] = frozenset()
+    """Pods that are evicted in every order that was tried."""
+
+
+def likelihood(loop: Loop, run: Callable[[int], Loop], pods: int) -> Likelihood:
+    """Hold a loop against loops over the same cluster in other orders. `run` takes the number of an order."""
+    evicted = frozenset(one.pod.key for one in loop.evicted)
+    if not loop.evictions:
+        return Likelihood(chance=Chance.NONE)
+    if pods > MOST_PODS:
+        return Likelihood(chance=Chance.UNKNOWN)
+    others = [run(seed) for seed in range(ORDERS)]
+    certain = evicted.intersection(*(frozenset(one.pod.key for one in other.evicted) for other in others))
+    if any(_counts(other) != _counts(loop) for other in others):
+        return Likelihood(chance=Chance.COUNT, certain=certain)
+    if any(_asked(other) != _asked(loop) for other in others):
+        return Likelihood(chance=Chance.WHICH, certain=certain)
+    return Likelihood(chance=Chance.NONE, certain=certain)
+
+
+def _counts(loop: Loop) -> Mapping[tuple[str, str], int]:
+    return Counter((one.profile, one.plugin) for one in loop.evicted)
+
+
+def _asked(loop: Loop) -> Mapping[tuple[str, str, str, bool], int]:
+    return Counter((one.profile, one.plugin, one.pod.key, bool(one.error)) for one in loop.evictions)

@@ -1,0 +1,136 @@
+"""What is sent to an extender: whole pods and nodes, as kube-scheduler holds them.
+
+They are the manifests as they were read, with what the API server would have filled in, and without what
+kube-scheduler's cache does not keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+
+from kschedx.errors import UndecidableError
+from kschedx.extenders.calls import Victims
+from kschedx.kube.types import Node, Pod
+from kschedx.snapshot.snapshot import Manifests
+
+Json = dict[str, object]
+
+_AS_ADMITTED = frozenset({"tolerations", "nodeSelector"})
+"""Fields of a pod that scheduling reads whole: admission may have put anything there."""
+
+
+class Objects:
+    """A cluster's pods and nodes on the wire."""
+
+    def __init__(self, manifests: Manifests | None) -> None:
+        self._manifests = manifests
+
+    def incoming(self, pod: Pod) -> Json:
+        """The pod that is scheduled."""
+        made = self.pod(pod)
+        spec, status = _part(made, "spec"), _part(made, "status")
+        if not pod.spec.node_name:
+            spec.pop("nodeName", None)
+        status.setdefault("phase", "Pending")
+        return made | {"spec": spec, "status": status}
+
+    def pod(self, pod: Pod) -> Json:
+        return _merged(_kept(self._known("Pod", pod.key)), _plain(pod))
+
+    def node(self, node: Node) -> Json:
+        known = self._known("Node", node.name)
+        made = _kept(known) if known else _merged({}, _plain(node))
+        status = _part(made, "status")
+        if not status.get("allocatable") and node.status.allocatable:
+            status["allocatable"] = dict(node.status.allocatable)
+        return made | {"status": status}
+
+    def _known(self, kind: str, name: str) -> Mapping[str, object]:
+        if self._manifests is None:
+            raise UndecidableError(
+                f"{kind} {name}: the extenders of the configuration get whole objects, and this snapshot keeps only "
+                "what scheduling reads (load it with whole=True)"
+            )
+        return self._manifests.get(kind, name) or {}  # what is only simulated has no more than its record
+
+
+def filter_request(pod: Json, names: Sequence[str], nodes: Sequence[Mapping[str, object]] | None) -> bytes:
+    """ExtenderArgs, of filter and prioritize; `nodes` is None for an extender that has nodes of its own."""
+    whole = None if nodes is None else {"metadata": {}, "items": nodes}
+    return msgspec.json.encode({"Pod": pod, "Nodes": whole, "NodeNames": list(names) if nodes is None else None})
+
+
+def preempt_request(
+    pod: Json, victims: Mapping[str, Victims], pods: Mapping[str, Json] | None, uids: Mapping[str, str]
+) -> bytes:
+    """ExtenderPreemptionArgs; `pods` is None for an extender that knows the pods by their UIDs."""
+
+    def each(pods_of: object, violations: int) -> Json:
+        return {"Pods": pods_of, "NumPDBViolations": violations}
+
+    whole, meta = None, None
+    if pods is None:
+        meta = {n: each([{"UID": uids[key]} for key in v.pods], v.pdb_violations) for n, v in victims.items()}
+    else:
+        whole = {n: each([pods[key] for key in v.pods], v.pdb_violations) for n, v in victims.items()}
+    return msgspec.json.encode({"Pod": pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": meta})
+
+
+def _kept(manifest: Mapping[str, object]) -> Json:
+    """Without its kind, which a typed client does not repeat, and without managers of fields, which its cache drops."""
+    kept = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    metadata = kept.get("metadata")
+    if isinstance(metadata, Mapping):
+        kept["metadata"] = {key: value for key, value in metadata.items() if key != "managedFields"}
+    return kept
+
+
+def _part(manifest: Json, field: str) -> Json:
+    part = manifest.get(field)
+    return dict(part) if isinstance(part, Mapping) else {}
+
+
+def _plain(value: object) -> object:
+    """A typed record as JSON has it, without fields that hold their defaults."""
+    match value:
+        case Struct():
+            made: Json = {}
+            for info in msgspec.structs.fields(value):
+                held = getattr(value, info.name)
+                if held != _default(info):
+                    made[info.encode_name] = _plain(held)
+            return made
+        case Mapping():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def _default(info: msgspec.structs.FieldInfo) -> object:
+    return info.default if info.default_factory is NODEFAULT else info.default_factory()
+
+
+def _merged(written: Mapping[str, object], typed: object) -> Json:
+    """What was written, and what the typed record has beyond that."""
+    made = dict(written)
+    for key, value in typed.items() if isinstance(typed, Mapping) else ():
+        before = made.get(key)
+        if before is None or key in _AS_ADMITTED:
+            made[key] = value
+        elif isinstance(before, Mapping):
+            made[key] = _merged(before, value)
+        elif isinstance(before, list) and isinstance(value, list):
+            made[key] = _side_by_side(before, value)
+    return made
+
+
+def _side_by_side(written: list[object], typed: list[object]) -> list[object]:
+    """Lists of the same things in the same order; the typed one may have more at its end."""
+    pairs = zip(written, typed, strict=False)
+    both = [_merged(one, other) if isinstance(one, Mapping) else one for one, other in pairs]
+    return [*both, *written[len(both) :], *typed[len(both) :]]

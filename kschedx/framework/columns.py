@@ -1,0 +1,541 @@
+"""Columns: what Filter and Score plugins say of the nodes for a class of pods, kept as long as it is true.
+
+Arrays are (node,) over the nodes that PreFilter leaves in unless they say otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
+
+import numpy as np
+
+from kschedx.framework.cycle import PreFilterOutcome, PreFilterStep, Scores
+from kschedx.framework.interface import (
+    CycleState,
+    FilterPlugin,
+    NotPreparedError,
+    Plugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Touch,
+)
+from kschedx.framework.runtime import Framework, score_error, verdicts_of
+from kschedx.framework.status import Code, FilterOutcome, Status, Verdicts, error
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    ClusterRows,
+    Column,
+    IntArray,
+    TableRow,
+    TableRows,
+    cluster_rows,
+    distinct,
+    each_row,
+    rows_where,
+)
+from kschedx.snapshot.nodes import NodeTable, PodRows
+
+
+class FilterColumn:
+    """A Filter plugin's verdicts on the nodes that PreFilter leaves in, in a few bytes per node."""
+
+    def __init__(self, plugin: FilterPlugin, touch: Touch, *, explains: bool) -> None:
+        """`explains`: the plugin's explanations are kept as long as its verdicts are."""
+        self.plugin = plugin
+        self.touch = touch
+        self.runs = True
+        self.codes = np.zeros(0, dtype=np.int8)
+        self.reason = np.zeros(0, dtype=np.int32)
+        self.reasons: list[tuple[str, ...]] = []
+        self._explains = explains
+        self._number: dict[tuple[str, ...], int] = {}
+        self._verdicts: Verdicts | None = None
+
+    def copy(self) -> FilterColumn:
+        """The same, to be changed by itself."""
+        other = copy(self)
+        other.codes, other.reason = self.codes.copy(), self.reason.copy()
+        other.reasons, other._number = list(self.reasons), dict(self._number)
+        return other
+
+    def put(self, verdicts: Verdicts) -> None:
+        """The verdicts on all nodes."""
+        self._verdicts = verdicts if self._explains else None
+        self.codes = verdicts.codes.astype(np.int8)
+        self.reasons = list(verdicts.reasons.values)
+        self.reason = verdicts.reasons.codes.astype(np.int32)
+        self._number = {}
+
+    def put_success(self, count: int) -> None:
+        """No node is rejected, since the plugin does not run."""
+        self._verdicts = None
+        self.codes = np.broadcast_to(np.int8(Code.SUCCESS), count)
+        self.reason = np.broadcast_to(np.int32(0), count)
+        self.reasons, self._number = [()], {}
+
+    def put_rows(self, rows: TableRows, verdicts: Verdicts) -> bool:
+        """The verdicts on some nodes. Whether any of them changes."""
+        if not self._number:
+            self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
+        reason = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
+        if np.array_equal(self.codes[rows], verdicts.codes) and np.array_equal(self.reason[rows], reason):
+            return False
+        self._verdicts = None
+        self.codes[rows] = verdicts.codes
+        self.reason[rows] = reason
+        return True
+
+    def _code(self, reasons: tuple[str, ...]) -> int:
+        number = self._number.setdefault(reasons, len(self.reasons))
+        if number == len(self.reasons):
+            self.reasons.append(reasons)
+        return number
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """As the plugin gave them; the same object while nothing changes."""
+        if self._verdicts is None:
+            reasons = Column(self.reason.astype(np.int64), list(self.reasons))
+            self._verdicts = Verdicts(codes=self.codes.astype(np.int64), reasons=reasons)
+        return self._verdicts
+
+
+class ScoreColumn:
+    """A Score plugin's part of the totals."""
+
+    def __init__(self, plugin: ScorePlugin, touch: Touch, weight: int) -> None:
+        self.plugin = plugin
+        self.touch = touch
+        self.weight = weight
+        self.skipped = False
+        normalizes = type(plugin).normalize_score is not ScorePlugin.normalize_score
+        self.is_sum = not normalizes and touch is not Touch.CLUSTER
+        """A node's part is its raw score times the weight, whatever other nodes have."""
+        self.raw: IntArray = np.zeros(0, dtype=np.int64)
+        """(node,) of the nodes that PreFilter leaves in; (feasible node,) of a plugin that every move touches."""
+        self.weighted: IntArray | None = None
+        """(feasible node,); None where it has to be worked out."""
+
+    def copy(self) -> ScoreColumn:
+        """The same, to be changed by itself; `weighted` is never changed in place."""
+        other = copy(self)
+        other.raw = self.raw.copy()
+        return other
+
+
+class Filtering:
+    """Which nodes the pods of a class fit on."""
+
+    def __init__(self, framework: Framework, touch: Callable[[Plugin], Touch], *, explains: bool) -> None:
+        self._framework = framework
+        self._pre_filters = {p.name: touch(p) for p in framework.plugins("preFilter", PreFilterPlugin)}
+        self._columns = [
+            FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)
+        ]
+        self.pre_filter = PreFilterOutcome()
+        self._left: ClusterRows | None = None
+        """The nodes that PreFilter leaves in, ascending; None for all."""
+        self._rejections = np.zeros(0, dtype=np.int16)
+        """How many plugins reject a node."""
+        self._outcome: FilterOutcome | None = None
+        self._refused: dict[ClusterRow, Status] = {}
+        """The nodes that would do but for pods that are nominated for them, with why."""
+        self._may_fail = False
+        """A plugin has failed on some node, or did before it changed its mind."""
+        self.feasible = cluster_rows([])
+        """(feasible node,)"""
+
+    def copy(self) -> Filtering:
+        """The same, to be changed by itself."""
+        other = copy(self)
+        other._pre_filters = dict(self._pre_filters)
+        other._columns = [one.copy() for one in self._columns]
+        other._refused = dict(self._refused)
+        other._rejections = self._rejections.copy()
+        return other
+
+    @property
+    def reads_only_own_pods(self) -> bool:
+        """What Filter says of a node has to do with no other node's pods."""
+        return all(one.touch is not Touch.CLUSTER for one in self._columns)
+
+    @property
+    def nodes(self) -> NodeTable:
+        """Those that PreFilter leaves in."""
+        return self._framework.nodes if self._left is None else self._framework.nodes.at(self._left)
+
+    def positions(self, rows: ClusterRows) -> tuple[TableRows, ClusterRows]:
+        """Those of the rows that PreFilter leaves in: their place among `nodes`, and themselves."""
+        if self._left is None:
+            return TableRows(rows), rows
+        place = np.searchsorted(self._left, rows)
+        inside = place < len(self._left)
+        inside[inside] = self._left[place[inside]] == rows[inside]
+        return TableRows(place[inside]), ClusterRows(rows[inside])
+
+    def is_left(self, node: ClusterRow) -> bool:
+        return self._left is None or bool(len(self.positions(cluster_rows([node]))[0]))
+
+    def passes(self, node: ClusterRow) -> bool:
+        """Every Filter plugin passes a node that is left in."""
+        place, _ = self.positions(cluster_rows([node]))
+        return not self._rejections[place[0]] and node not in self._refused
+
+    @property
+    def is_plain(self) -> bool:
+        """PreFilter leaves nodes in, all of which exist, and no plugin fails."""
+        found = self.pre_filter
+        named = found.nodes is None or (self._left is not None and len(self._left) == len(found.nodes))
+        return found.status.is_success and named and not self._may_fail
+
+    def outcome(self) -> FilterOutcome:
+        """On `nodes`; the same object as long as no verdict changes."""
+        if self._outcome is None:
+            verdicts = {one.plugin.name: one.verdicts for one in self._columns if one.runs}
+            self._outcome = FilterOutcome.of(verdicts, len(self._rejections))
+        if not self._refused:
+            return self._outcome
+        return self._outcome.overruled(dict(self._refused_rows()))
+
+    def _refused_rows(self) -> list[tuple[TableRow, Status]]:
+        places, _ = self.positions(cluster_rows(list(self._refused)))
+        return list(zip(each_row(places), self._refused.values(), strict=True))
+
+    def error(self) -> str:
+        """The message of the first node on which a plugin fails; empty where none does."""
+        if not self._may_fail:
+            return ""
+        outcome = self.outcome()
+        first = next(each_row(rows_where(outcome.codes == Code.ERROR)), None)
+        if first is None:
+            return ""
+        status = outcome.status(first)
+        return f'running "{status.plugin}" filter plugin: {status.message}'
+
+    # --- what has moved
+
+    def evaluate(self, state: CycleState, pod: Pod) -> None:
+        """Everything, for the first time."""
+        framework = self._framework
+        self.pre_filter = framework.run_pre_filter(state, pod)
+        self._left = None if self.pre_filter.nodes is None else framework.nodes.only(self.pre_filter.nodes).rows
+        self._refused, self._outcome, self._may_fail = {}, None, False
+        if not self.pre_filter.status.is_success:
+            return
+        nodes = self.nodes
+        self._rejections = np.zeros(len(nodes), dtype=np.int16)
+        for one in self._columns:
+            self._filter(one, state, pod, nodes)
+            self._rejections += one.codes != 0
+        self._find_feasible()
+
+    def evaluate_plugins(
+        self, state: CycleState, pod: Pod, plugins: Collection[str], touch: Callable[[Plugin], Touch]
+    ) -> bool:
+        """What these plugins say of a pod of another class. False where PreFilter leaves other nodes in."""
+        for plugin in self._framework.plugins("preFilter", PreFilterPlugin):
+            if plugin.name in plugins:
+                self._pre_filters[plugin.name] = touch(plugin)
+        if not self._pre_filter_again(state, pod, plugins):
+            return False
+        nodes = self.nodes
+        for one in self._columns:
+            if one.plugin.name in plugins:
+                one.touch = touch(one.plugin)
+                self._filter_again(one, state, pod, nodes)
+        self._find_feasible()
+        return True
+
+    def evaluate_touched(self, state: CycleState, pod: Pod, rows: ClusterRows, *, nodes_too: bool) -> bool:
+        """What pods that came to these nodes or left them can have changed. False where PreFilter leaves other nodes
+        in now, so that all is to be evaluated.
+
+        `nodes_too`: the nodes themselves may have changed, which every plugin may read, each node's row its own node.
+        """
+        of_cluster = [name for name, touch in self._pre_filters.items() if touch is Touch.CLUSTER]
+        if of_cluster and not self._pre_filter_again(state, pod, of_cluster):
+            return False
+        places, rows = self.positions(rows)
+        part = self._framework.nodes.at(rows)
+        whole: NodeTable | None = None
+        passed_before = self._rejections[places] == 0
+        anew = False
+        for one in self._columns:
+            if one.touch is Touch.CLUSTER:
+                whole = whole or self.nodes
+                self._filter_again(one, state, pod, whole)
+                anew = True
+            elif (one.touch is Touch.NODE or nodes_too) and one.runs and len(places):
+                verdicts = verdicts_of(one.plugin, state, pod, part)
+                self._rejections[places] -= one.codes[places] != 0
+                if one.put_rows(places, verdicts):
+                    self._outcome = None
+                self._rejections[places] += verdicts.rejected
+                self._may_fail |= bool((verdicts.codes == Code.ERROR).any())
+        if anew or not np.array_equal(passed_before, self._rejections[places] == 0):
+            self._find_feasible()
+        return True
+
+    def _pre_filter_again(self, state: CycleState, pod: Pod, plugins: Collection[str]) -> bool:
+        """Whether the same nodes are left in when these plugins have run again."""
+        known: Mapping[str, PreFilterStep] = {
+            step.status.plugin: step for step in self.pre_filter.steps if step.status.plugin not in plugins
+        }
+        before, self.pre_filter = self.pre_filter, self._framework.run_pre_filter(state, pod, known)
+        return self.pre_filter.status.is_success and self.pre_filter.nodes == before.nodes
+
+    def _filter_again(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        self._rejections -= one.codes != 0
+        self._filter(one, state, pod, nodes)
+        self._rejections += one.codes != 0
+
+    def _filter(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        """On all nodes that are left in."""
+        self._outcome = None
+        one.runs = one.plugin.name not in state.skip_filter
+        if not one.runs:
+            one.put_success(len(nodes))
+            return
+        verdicts = verdicts_of(one.plugin, state, pod, nodes)
+        self._may_fail |= bool((verdicts.codes == Code.ERROR).any())
+        one.put(verdicts)
+
+    def _find_feasible(self) -> None:
+        passed = self._rejections == 0
+        if self._refused:
+            passed[[row for row, _ in self._refused_rows()]] = False
+        rows = np.flatnonzero(passed)
+        self.feasible = ClusterRows(rows if self._left is None else self._left[rows])
+
+    # --- nominated pods
+
+    def count_nominated(self, state: CycleState, pod: Pod, counted: PodRows) -> None:
+        """A node that pods are nominated for, which count against this one, has to do with them and without."""
+        refused: Mapping[ClusterRow, Status] = {}
+        _, named = self.positions(ClusterRows(distinct(counted.nodes)))
+        if len(named):
+            part = self._framework.nodes.at(named)
+            found = self._framework.refused_beside(counted, state, pod, part)
+            refused = {part.cluster_row(row): status for row, status in found.items()}
+        changed = refused.keys() != self._refused.keys()
+        self._refused = dict(refused)
+        self._may_fail |= any(status.code is Code.ERROR for status in refused.values())
+        if changed:
+            self._find_feasible()
+
+
+class ScoreFailedError(Exception):
+    """A plugin fails: `status` ends the cycle."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+class Scoring:
+    """What the plugins give the nodes for the pods of a class."""
+
+    def __init__(self, framework: Framework, touch: Callable[[Plugin], Touch]) -> None:
+        self._framework = framework
+        weights = framework.profile.weights
+        self._pre_scores = [(p, touch(p)) for p in framework.plugins("preScore", PreScorePlugin)]
+        self._columns = [ScoreColumn(p, touch(p), weights[p.name]) for p in framework.plugins("score", ScorePlugin)]
+        self._sum: IntArray = np.zeros(0, dtype=np.int64)
+        """(node,) what the scores that are plain sums come to, of the nodes that PreFilter leaves in."""
+        self._touched: list[tuple[TableRows, ClusterRows, bool]] = []
+        """Nodes to which pods came, or that pods left, since the scores were asked for, and whether nodes changed."""
+        self._feasible = TableRows(np.zeros(0, dtype=np.int64))
+        self._nodes: NodeTable | None = None
+        """The feasible nodes, with what their pods request at some time."""
+        self._skipped: frozenset[str] = frozenset()
+        """Plugins that do not score, whatever moves."""
+        self._skipped_now: frozenset[str] | None = None
+        """Of the plugins that every move touches those that did not score last; None for other feasible nodes."""
+
+    def copy(self) -> Scoring:
+        """The same, to be changed by itself."""
+        other = copy(self)
+        other._columns = [one.copy() for one in self._columns]
+        other._sum = self._sum.copy()
+        other._touched = list(self._touched)
+        return other
+
+    def scores(self, nodes: Callable[[], NodeTable]) -> Scores:
+        """What the last totals are made of; `nodes` makes the table of the same nodes."""
+        if self._nodes is None:
+            self._nodes = nodes()
+        skipped = self._skipped | (self._skipped_now or frozenset())
+        raw: dict[str, IntArray] = {}
+        normalized: dict[str, IntArray] = {}
+        weights: dict[str, int] = {}
+        totals = np.zeros(len(self._nodes), dtype=np.int64)
+        for score in self._columns:
+            name = score.plugin.name
+            if name in skipped:
+                continue
+            weights[name] = score.weight
+            raw[name] = score.raw if score.touch is Touch.CLUSTER else score.raw[self._feasible].astype(np.int64)
+            normalized[name] = raw[name] if score.weighted is None else score.weighted // score.weight
+            totals += normalized[name] * score.weight
+        return Scores(
+            nodes=self._nodes,
+            skipped=tuple(sorted(skipped)),
+            weights=weights,
+            raw=raw,
+            normalized=normalized,
+            totals=totals,
+        )
+
+    def totals(self, state: CycleState, pod: Pod, nodes: Callable[[], NodeTable], feasible: TableRows) -> IntArray:
+        """(feasible node,) of the feasible nodes, which are those rows of the nodes that PreFilter leaves in.
+
+        `nodes` makes their table. Raises `ScoreFailedError`.
+        """
+        if self._touched:
+            self._evaluate_touched(state, pod)
+        if feasible is not self._feasible and not np.array_equal(feasible, self._feasible):
+            self._nodes = self._skipped_now = None
+            for score in self._columns:
+                score.weighted = None
+        self._feasible = feasible
+        totals = np.zeros(len(feasible), dtype=np.int64)
+        if len(self._sum):
+            totals += self._sum if len(feasible) == len(self._sum) else self._sum[feasible]
+        stale = [one for one in self._columns if not one.is_sum and not one.skipped and one.weighted is None]
+        touched = [plugin for plugin, touch in self._pre_scores if touch is Touch.CLUSTER]
+        if stale or (touched and self._skipped_now is None):
+            table = nodes()
+            skipped = self._skipped_now = self._pre_score(state, pod, table, touched)
+            for score in stale:
+                if score.touch is Touch.CLUSTER:
+                    if score.plugin.name in skipped:
+                        score.weighted = np.zeros(len(feasible), dtype=np.int64)
+                        continue
+                    score.raw = self._raw(score, state, pod, table)
+                    raw = score.raw
+                else:
+                    raw = score.raw[feasible]
+                normalized = score.plugin.normalize_score(state, pod, table, raw)
+                _check(score, normalized)
+                score.weighted = normalized * score.weight
+        for score in self._columns:
+            if score.weighted is not None:
+                totals += score.weighted
+        return totals
+
+    # --- what has moved
+
+    def evaluate(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
+        """Everything, for the first time; `nodes` are those that PreFilter leaves in. Raises `ScoreFailedError`."""
+        self._touched = []
+        self._nodes = None
+        self._sum = np.zeros(len(nodes), dtype=np.int64)
+        self._evaluate(state, pod, nodes, self._columns, [plugin for plugin, _ in self._pre_scores])
+
+    def evaluate_plugins(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeTable,
+        plugins: Collection[str],
+        touch: Callable[[Plugin], Touch],
+    ) -> None:
+        """What these plugins say of a pod of another class. Raises `ScoreFailedError`."""
+        anew = []
+        for place, one in enumerate(self._columns):
+            if one.plugin.name in plugins:
+                if one.is_sum and not one.skipped:
+                    self._sum -= one.raw.astype(np.int64) * one.weight
+                self._columns[place] = ScoreColumn(one.plugin, touch(one.plugin), one.weight)
+                anew.append(self._columns[place])
+        self._pre_scores = [
+            (plugin, touch(plugin) if plugin.name in plugins else known) for plugin, known in self._pre_scores
+        ]
+        self._evaluate(state, pod, nodes, anew, [plugin for plugin, _ in self._pre_scores if plugin.name in plugins])
+
+    def touch(self, places: TableRows, rows: ClusterRows, *, nodes_too: bool) -> None:
+        """As `evaluate_touched` of `Filtering`, when the scores are asked for; `places` are those of the rows."""
+        self._touched.append((places, rows, nodes_too))
+
+    def _evaluate_touched(self, state: CycleState, pod: Pod) -> None:
+        nodes_too = any(of_nodes for _, _, of_nodes in self._touched)
+        places, rows, _ = self._touched[0]
+        if len(self._touched) > 1:  # the places are ascending as the rows are
+            places = TableRows(distinct(np.concatenate([places for places, _, _ in self._touched])))
+            rows = ClusterRows(distinct(np.concatenate([rows for _, rows, _ in self._touched])))
+        part = self._framework.nodes.at(rows)
+        self._touched = []
+        for score in self._columns:
+            if score.touch is Touch.CLUSTER:
+                score.weighted = None
+            elif (score.touch is Touch.NODE or nodes_too) and not score.skipped and len(places):
+                raw = self._raw(score, state, pod, part)
+                if score.is_sum:
+                    self._sum[places] += (raw - score.raw[places]) * score.weight
+                    score.raw[places] = raw
+                elif not np.array_equal(score.raw[places], raw):
+                    score.raw[places] = raw
+                    score.weighted = None
+
+    def _evaluate(
+        self,
+        state: CycleState,
+        pod: Pod,
+        nodes: NodeTable,
+        columns: Collection[ScoreColumn],
+        pre_scores: Collection[PreScorePlugin],
+    ) -> None:
+        """All nodes anew, but for plugins of which every move touches all."""
+        asked = [plugin for plugin, touch in self._pre_scores if plugin in pre_scores and touch is not Touch.CLUSTER]
+        skipped = self._pre_score(state, pod, nodes, asked)
+        self._skipped = self._skipped.difference(plugin.name for plugin in pre_scores) | skipped
+        for score in columns:
+            score.weighted = None
+            score.skipped = score.touch is not Touch.CLUSTER and score.plugin.name in skipped
+            if score.skipped or score.touch is Touch.CLUSTER:
+                continue
+            raw = self._raw(score, state, pod, nodes)
+            if score.is_sum:
+                self._sum += raw * score.weight
+                score.raw = raw.astype(np.int16)
+            else:
+                score.raw = raw
+
+    def _pre_score(
+        self, state: CycleState, pod: Pod, nodes: NodeTable, asked: Collection[PreScorePlugin]
+    ) -> frozenset[str]:
+        """Those of the plugins that do not score."""
+        skipped: set[str] = set()
+        for plugin in asked:
+            status = self._framework.pre_score(plugin, state, pod, nodes)
+            if status.is_skip:
+                skipped.add(plugin.name)
+            elif not status.is_success:
+                raise ScoreFailedError(status)
+        return frozenset(skipped)
+
+    def _raw(self, score: ScoreColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
+        try:
+            raw = score.plugin.score(state, pod, nodes)
+        except NotPreparedError as missing:
+            text = f'running Score plugins: plugin "{score.plugin.name}" failed with: {missing}'
+            raise ScoreFailedError(error(text)) from None
+        if score.is_sum:
+            _check(score, raw)
+        return raw
+
+
+def run_scores(framework: Framework, state: CycleState, pod: Pod, nodes: NodeTable) -> Scores:
+    """PreScore, Score and NormalizeScore on the feasible nodes. Raises `ScoreFailedError`."""
+    scoring = Scoring(framework, lambda plugin: Touch.CLUSTER)
+    scoring.totals(state, pod, lambda: nodes, TableRows(np.arange(len(nodes))))
+    return scoring.scores(lambda: nodes)
+
+
+def _check(score: ScoreColumn, scores: IntArray) -> None:
+    failed = score_error(score.plugin.name, scores)
+    if failed is not None:
+        raise ScoreFailedError(failed)

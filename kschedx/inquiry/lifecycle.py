@@ -1,0 +1,400 @@
+"""Why a pod or workload does not reach kube-scheduler, or has left it behind: being deleted, suspended, paused, scaled
+to zero, waiting for an earlier ordinal, refused, or scheduled and waiting for its kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.controllers.workloads import Owners, Workload, first_ordinal, ordinal_of, wanted_replicas, workload_of
+from kschedx.errors import nearest
+from kschedx.explain.setup import Setup
+from kschedx.kube.kueue import QUEUE_LABEL
+from kschedx.kube.storage import OfStatefulSet
+from kschedx.kube.types import (
+    ContainerStatus,
+    ControllerCondition,
+    CronJobController,
+    JobController,
+    Namespace,
+    ObjectMeta,
+    Pod,
+    ReplicasController,
+)
+from kschedx.kube.workloads import current_replica_set
+from kschedx.render.words.states import (
+    BeingDeleted,
+    Finished,
+    Lifecycle,
+    NamespaceTerminating,
+    NoScheduler,
+    Paused,
+    Refused,
+    ScaledToZero,
+    Suspended,
+    WaitingForKubelet,
+    WaitingForOrdinal,
+    Waits,
+)
+from kschedx.snapshot.snapshot import Snapshot
+
+Manifest = Mapping[str, object]
+R = TypeVar("R", bound=Struct)
+
+_FINISHED = ("Succeeded", "Failed")
+_IMAGE_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+"""pkg/kubelet/images/types.go."""
+_CONFIGURATION_REASONS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "RunContainerError",
+    }
+)
+"""pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+_READINESS = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+
+
+class _Labeled(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+# --- pods
+
+
+def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
+    """The state of a pod of the cluster that no decision of kube-scheduler explains; None where one does."""
+    subject, node = pod.key, pod.spec.node_name
+    if pod.metadata.deletion_timestamp:
+        owner = pod.metadata.controller
+        return BeingDeleted(
+            subject=subject,
+            since=pod.metadata.deletion_timestamp,
+            node=node,
+            is_node_lost=bool(node) and is_node_lost(snapshot, node),
+            owner="" if owner is None else f"{owner.kind} {owner.name}",
+        )
+    if pod.status.phase in _FINISHED:
+        return Finished(subject=subject, phase=pod.status.phase)
+    if node:
+        return _by_kubelet(snapshot, pod)
+    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject)
+
+
+def namespace_lifecycle(snapshot: Snapshot, namespace: str, subject: str) -> NamespaceTerminating | None:
+    for one in snapshot.of(Namespace):
+        if one.metadata.name == namespace:
+            since = one.metadata.deletion_timestamp or ""
+            if not since and one.status.phase != "Terminating":
+                return None
+            remaining = tuple(
+                condition.message
+                for condition in one.status.conditions
+                if condition.status == "True" and condition.message
+            )
+            return NamespaceTerminating(subject=subject, namespace=namespace, since=since, remaining=remaining)
+    return None
+
+
+def is_node_lost(snapshot: Snapshot, name: str) -> bool:
+    """No kubelet answers for the node: it is gone, or its Ready condition is Unknown or False."""
+    row = snapshot.cluster.index.get(name)
+    if row is None:
+        return True
+    conditions = snapshot.cluster.nodes[row].status.conditions
+    return any(one.type == "Ready" and one.status in ("Unknown", "False") for one in conditions)
+
+
+def is_ready(pod: Pod) -> bool:
+    """Running as far as its status says, and its Ready condition is not False."""
+    unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
+    return (
+        pod.status.phase in ("Running", "")
+        and bool(pod.spec.node_name)
+        and not unready
+        and not pod.metadata.deletion_timestamp
+    )
+
+
+def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
+    """None for a pod that runs, and for one that was bound by hand and that no kubelet has seen."""
+    found = _waiting_container(pod)
+    if found is None:
+        return None
+    waits, container, reason, message = found
+    event = snapshot.pod_warnings.get(pod.key)
+    return WaitingForKubelet(
+        subject=pod.key,
+        node=pod.spec.node_name,
+        waits=waits,
+        container=container,
+        reason=reason,
+        message=message,
+        conditions=_false_conditions(pod),
+        event="" if event is None else event.message,
+    )
+
+
+def _waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
+    """What the pod waits for, the container, the reason and the message; init containers run first."""
+    status = pod.status
+    for one in status.init_container_statuses:
+        if (found := _waiting(one, is_init=True)) is not None:
+            return found
+    initializing = False
+    for one in status.container_statuses:
+        found = _waiting(one, is_init=False)
+        if found is not None and found[2] == "PodInitializing":
+            initializing = True
+        elif found is not None:
+            return found
+    if initializing:
+        running = next((one.name for one in status.init_container_statuses if _is_running(one)), "")
+        return Waits.INIT, running, "", ""
+    return None
+
+
+def _is_running(status: ContainerStatus) -> bool:
+    return status.state is not None and status.state.waiting is None and status.state.terminated is None
+
+
+def _waiting(status: ContainerStatus, *, is_init: bool) -> tuple[Waits, str, str, str] | None:
+    state = status.state
+    if state is None or state.waiting is None:
+        if is_init and state is not None and state.terminated is not None and state.terminated.exit_code:
+            ended = state.terminated
+            return Waits.INIT, status.name, ended.reason or f"exit code {ended.exit_code}", ended.message
+        return None
+    reason, message = state.waiting.reason, state.waiting.message
+    if is_init and reason == "PodInitializing":
+        return None
+    if reason == "ContainerCreating":
+        return Waits.SANDBOX, status.name, reason, message
+    waits = Waits.INIT if is_init else Waits.CONTAINER
+    if reason in _IMAGE_REASONS:
+        waits = Waits.IMAGE
+    elif reason in _CONFIGURATION_REASONS:
+        waits = Waits.CONFIGURATION
+    elif reason == "CrashLoopBackOff" and not is_init:
+        waits = Waits.CRASH
+    return waits, status.name, reason, message
+
+
+def _false_conditions(pod: Pod) -> tuple[str, ...]:
+    """Those of a pod's readiness that are False and give a reason."""
+    return tuple(
+        f"{one.type}=False" + (f" ({one.reason})" if one.reason else "") + (f": {one.message}" if one.message else "")
+        for kind in _READINESS
+        for one in pod.status.conditions
+        if one.type == kind and one.status == "False" and (one.reason or one.message)
+    )
+
+
+def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | None:
+    """Of a pod whose schedulerName no profile has; None where one has it, or a profile is chosen for it."""
+    name, known = pod.spec.scheduler_name, tuple(setup.scheduler_names)
+    if setup.forced_profile is not None or name in known:
+        return None
+    pods = snapshot.pods
+    with_name = pods.specs.where(lambda spec: spec.scheduler_name == name)
+    others = int((with_name & pods.node_names.where(bool)).sum())
+    hint = "" if others else nearest(name, known)
+    meant = next((one for one in known if f'"{one}"' in hint), "")
+    return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
+
+
+# --- workloads
+
+
+def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | None:
+    """Why a workload creates no pods, or no more; None where its pods are created. `snapshot` is the cluster without
+    the manifest, if that is not applied yet."""
+    workload, metadata = workload_of(manifest), _map(manifest, "metadata")
+    subject = workload.reference
+    if deleted := metadata.get("deletionTimestamp"):
+        return BeingDeleted(subject=subject, since=str(deleted))
+    if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
+        return terminating
+    match workload.kind:
+        case "Deployment" | "ReplicaSet" | "ReplicationController":
+            return _of_replicas(snapshot, workload, manifest)
+        case "StatefulSet":
+            return _of_stateful_set(snapshot, workload, manifest)
+        case "Job":
+            return _of_job(workload, manifest)
+        case "CronJob":
+            is_suspended = _converted(manifest, CronJobController).spec.suspend
+            return Suspended(subject=subject, kind="CronJob") if is_suspended else None
+        case _:
+            return None
+
+
+def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+    controller, subject = _converted(manifest, ReplicasController), workload.reference
+    if controller.spec.replicas == 0:
+        return ScaledToZero(subject=subject, field="spec.replicas")
+    if controller.spec.paused and workload.kind == "Deployment":
+        owned = [
+            msgspec.json.decode(raw, type=dict[str, object])
+            for (kind, namespace, _), raw in snapshot.workloads.items()
+            if kind == "ReplicaSet" and namespace == workload.namespace
+        ]
+        if current_replica_set(manifest, owned) is None:
+            has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
+            return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
+    return _replica_failure(snapshot, workload, controller)
+
+
+def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Refused | None:
+    """What the ReplicaFailure condition says of a workload that lacks pods: it outlives the events."""
+    made = _failure(controller.status.conditions)
+    source = f"condition ReplicaFailure of {workload.title}"
+    if made is None and workload.kind == "Deployment":
+        for (kind, namespace, name), raw in snapshot.workloads.items():
+            if kind != "ReplicaSet" or namespace != workload.namespace:
+                continue
+            owned = msgspec.json.decode(raw, type=_Labeled).metadata.controller
+            if owned is None or (owned.kind, owned.name) != (workload.kind, workload.name):
+                continue
+            replica_set = msgspec.json.decode(raw, type=ReplicasController)
+            made = None if replica_set.spec.replicas == 0 else _failure(replica_set.status.conditions)
+            if made is not None:
+                source = f"condition ReplicaFailure of ReplicaSet {namespace}/{name}"
+                break
+    if made is None:
+        return None
+    members = len(Owners(snapshot).members(snapshot.pods, workload))
+    replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
+    if members >= replicas:
+        return None
+    return refused(workload.reference, made.message, source=source, is_workload=True, has_pods=members > 0)
+
+
+def _failure(conditions: Sequence[ControllerCondition]) -> ControllerCondition | None:
+    return next((one for one in conditions if (one.type, one.status) == ("ReplicaFailure", "True")), None)
+
+
+def refused(
+    subject: str, message: str, *, source: str = "", hint: str = "", is_workload: bool, has_pods: bool = False
+) -> Refused:
+    return Refused(
+        subject=subject,
+        message=message,
+        by=refuser(message),
+        source=source,
+        hint=hint,
+        is_workload=is_workload,
+        has_pods=has_pods,
+    )
+
+
+_REFUSERS = (
+    ("exceeded quota", "ResourceQuota"),
+    ("failed quota", "ResourceQuota"),
+    ("violates PodSecurity", "Pod Security"),
+    ("maximum ", "LimitRange"),
+    ("minimum ", "LimitRange"),
+    ("max limit to request ratio", "LimitRange"),
+    ("admission webhook", "an admission webhook"),
+    ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
+)
+"""Words of refusals, and who writes them."""
+
+
+def refuser(message: str) -> str:
+    return next((by for words, by in _REFUSERS if words in message), "the API server")
+
+
+def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+    """The StatefulSet controller creates pods in order, each once those before it are ready (monotonic mode of
+    pkg/controller/statefulset/stateful_set_control.go)."""
+    spec, subject = _converted(manifest, OfStatefulSet).spec, workload.reference
+    if spec.replicas == 0:
+        return ScaledToZero(subject=subject, field="spec.replicas")
+    if spec.pod_management_policy == "Parallel":
+        return None
+    pods, start = snapshot.pods, first_ordinal(manifest)
+    members = {ordinal_of(pods.names[row]): row for row in _rows(snapshot, workload)}
+    missing = next((n for n in range(start, start + wanted_replicas(manifest)) if n not in members), None)
+    if missing is None:
+        return None
+    for number in sorted(n for n in members if start <= n < missing):
+        pod = pods[members[number]]
+        if is_ready(pod):
+            continue
+        if not pod.spec.node_name and not pod.metadata.deletion_timestamp:
+            return None  # the predecessor's own question
+        waiting = _waiting_container(pod)
+        return WaitingForOrdinal(
+            subject=subject,
+            pod=f"{workload.name}-{missing}",
+            predecessor=pod.metadata.name,
+            because="is being deleted" if pod.metadata.deletion_timestamp else "is not ready",
+            node=pod.spec.node_name,
+            container="" if waiting is None else ": ".join(filter(None, waiting[1:])),
+        )
+    return None
+
+
+def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
+    return Owners(snapshot).members(snapshot.pods, workload)
+
+
+def _of_job(workload: Workload, manifest: Manifest) -> Lifecycle | None:
+    job, subject = _converted(manifest, JobController), workload.reference
+    for condition in job.status.conditions:
+        if condition.type in ("Complete", "Failed") and condition.status == "True":
+            return Finished(subject=subject, phase=condition.type, message=condition.message)
+    if job.spec.suspend:
+        queue = str(_map(manifest, "metadata", "labels").get(QUEUE_LABEL) or "")
+        return Suspended(subject=subject, kind="Job", queue=queue)
+    if job.spec.parallelism == 0:
+        return ScaledToZero(subject=subject, field="spec.parallelism")
+    return None
+
+
+def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
+    """The pod of a workload that has all its pods scheduled, of which one cannot start or cannot go; None where pods
+    are missing or unscheduled, or all of them run."""
+    workload = workload_of(manifest)
+    if workload.kind in ("CronJob", "Job"):
+        wanted = 1
+    elif workload.kind == "DaemonSet":
+        wanted = 0
+    else:
+        wanted = wanted_replicas(manifest)
+    rows, pods = _rows(snapshot, workload), snapshot.pods
+    if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
+        return None
+    found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
+    stuck = [pod for pod, state in found if not isinstance(state, BeingDeleted) or state.is_node_lost]
+    return stuck[0] if stuck else None
+
+
+def _converted(manifest: Manifest, record: type[R]) -> R:
+    """The part of a manifest that a controller reads; what is of another type was refused before."""
+    try:
+        return msgspec.convert(manifest, record)
+    except msgspec.ValidationError:
+        return record()
+
+
+def _map(value: object, *path: str) -> Mapping[str, object]:
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,421 @@
+"""Fixes for pods that are refused, suspended, paused, scaled to zero or stuck in deletion: each is tried, by admitting
+the pod and putting it through a scheduling cycle, before it is printed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from shlex import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import InputError, UndecidableError, nearest
+from kschedx.explain.setup import Setup
+from kschedx.explain.subject import Subject, admitted
+from kschedx.fixes import Change, FixCertainty
+from kschedx.fixes.changes import Target, apply_patch, pointer
+from kschedx.fixes.owners import owner_change, template_owner
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.fix import Fix
+from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.resource_quota import ResourceQuota
+from kschedx.kube.types import LimitRange, Pod
+from kschedx.render.words.states import (
+    BeingDeleted,
+    Lifecycle,
+    NoScheduler,
+    Paused,
+    Refused,
+    ScaledToZero,
+    Suspended,
+)
+from kschedx.snapshot.edits import with_applied
+from kschedx.snapshot.snapshot import Snapshot
+
+Manifest = Mapping[str, object]
+Patch = list[dict[str, object]]
+
+MOST_FIXES = 3
+USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
+"""Requests for a container that has none, where a quota or a LimitRange wants one."""
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+
+_UNSPECIFIED = re.compile(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
+_EXCEEDED = re.compile(
+    r"exceeded quota: (?P<quota>\S+), requested: (?P<requested>\S+), used: (?P<used>\S+), limited: (?P<limited>\S+)"
+)
+_BOUND = re.compile(
+    r"(?P<rule>maximum|minimum) (?P<resource>\S+) usage per (?P<type>Container|Pod) is (?P<bound>[^\s,.]+(?:\.\d+\S*)?)"
+    r"(?:, but (?P<side>limit|request) is (?P<value>\S+)|\.\s+No (?P<absent>limit|request) is specified)"
+)
+_NO_CLASS = re.compile(r"no PriorityClass with name (?P<name>\S+) was found")
+_NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
+_NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
+_NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
+
+
+class Stopped(Struct, frozen=True, kw_only=True, dict=True):
+    """A pod that does not come to be, or does not come to kube-scheduler, and what would make it."""
+
+    snapshot: Snapshot
+    setup: Setup
+    explain: Callable[[Subject, Setup], Explanation]
+    pod: Pod
+    manifest: Manifest
+    maker: Manifest | None = None
+    made: Sequence[Manifest] = ()
+    count: int = 1
+    """How many pods are missing."""
+
+    def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
+        found = (one for one in self._each(lifecycle) if one is not None)
+        return tuple(sorted(found, key=lambda fix: fix.certainty is not FixCertainty.VERIFIED))[:MOST_FIXES]
+
+    def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
+        match lifecycle:
+            case ScaledToZero(field=field):
+                yield self._scaled(field)
+            case Suspended(kind=kind, queue=queue) if not queue:
+                yield self._of_maker(f"resume the {kind}", [_set("/spec/suspend", False)], {"suspend": False})
+            case Paused():
+                command = f"kubectl rollout resume deployment/{quote(self._maker_name)} {self._in_namespace}"
+                patch = [_set("/spec/paused", False)]
+                yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
+            case BeingDeleted(node=node, is_node_lost=True) if node:
+                yield from self._lost(node)
+            case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
+                known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
+                yield self._patched(f"set schedulerName to {known}", [_set("/spec/schedulerName", known)])
+            case Refused(message=message):
+                yield from self._refused(message)
+            case _:
+                return
+
+    # --- states of the workload
+
+    @cached_property
+    def _maker_name(self) -> str:
+        metadata = {} if self.maker is None else self.maker.get("metadata")
+        return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+
+    @property
+    def _in_namespace(self) -> str:
+        return f"-n {quote(self.pod.metadata.namespace)}"
+
+    def _maker_change(self, patch: Patch) -> Change:
+        assert self.maker is not None
+        target = Target(
+            api_version=str(self.maker.get("apiVersion") or ""),
+            kind=str(self.maker.get("kind")),
+            namespace=self.pod.metadata.namespace,
+            name=self._maker_name,
+        )
+        return Change(target=target, patch=tuple(patch))
+
+    def _scaled(self, field: str) -> Fix | None:
+        if self.maker is None:
+            return None
+        name = field.rpartition(".")[2]
+        reference = f"{str(self.maker.get('kind')).lower()}/{quote(self._maker_name)}"
+        patch = [_set(f"/{field.replace('.', '/')}", 1)]
+        if name == "parallelism":
+            return self._of_maker("set parallelism to 1", patch, {"parallelism": 1})
+        command = f"kubectl scale {reference} {self._in_namespace} --replicas=1"
+        return self._tried("scale to 1 replica", (self._maker_change(patch),), commands=(command,))
+
+    def _of_maker(self, title: str, patch: Patch, spec: Mapping[str, object]) -> Fix | None:
+        if self.maker is None:
+            return None
+        kind, merge = str(self.maker.get("kind")).lower(), json.dumps({"spec": spec}, separators=(",", ":"))
+        command = f"kubectl patch {kind}/{quote(self._maker_name)} {self._in_namespace} --type merge -p {quote(merge)}"
+        return self._tried(title, (self._maker_change(patch),), commands=(command,))
+
+    def _lost(self, node: str) -> Iterator[Fix | None]:
+        name = quote(self.pod.metadata.name)
+        target = Target(
+            api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
+        )
+        yield self._moved(
+            "force the deletion, if the node never comes back",
+            Change(target=target, delete=True),
+            f"kubectl delete pod {name} {self._in_namespace} --force --grace-period=0",
+        )
+        taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
+        yield self._moved(
+            f"taint node {node} out of service, if it is shut down",
+            Change(
+                target=Target(api_version="v1", kind="Node", namespace="", name=node),
+                patch=({"op": "add", "path": "/spec/taints/-", "value": taint},),
+            ),
+            f"kubectl taint node {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute",
+        )
+
+    def _moved(self, title: str, change: Change, command: str) -> Fix:
+        """For a pod that its controller creates again."""
+        alone = replace(self.pod, metadata=replace(self.pod.metadata, deletion_timestamp=None))
+        row = self.snapshot.pods.rows.get(alone.key)
+        snapshot = self.snapshot if row is None else self.snapshot.without_pods([row])
+        unbound = replace(alone, spec=replace(alone.spec, node_name=""), status=type(alone.status)())
+        found = self._decided(Subject(snapshot=snapshot, pod=unbound, is_new=True))
+        return _fix(title, (change,), found, commands=(command,))
+
+    # --- refusals
+
+    def _refused(self, message: str) -> Iterator[Fix | None]:
+        if found := _UNSPECIFIED.search(message):
+            yield from self._unspecified(found["quota"], found["missing"])
+        elif found := _EXCEEDED.search(message):
+            yield from self._exceeded(found)
+        elif found := _BOUND.search(message):
+            yield from self._bounded(found)
+        elif found := _NO_CLASS.search(message):
+            yield from self._without_class(found["name"])
+        elif found := _NO_ACCOUNT.search(message):
+            name = found["name"]
+            command = f"kubectl create serviceaccount {quote(name)} {self._in_namespace}"
+            yield self._created(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
+        elif found := _NO_NAMESPACE.search(message):
+            yield self._namespace(found["name"])
+        elif (found := _NO_RUNTIME_CLASS.search(message)) and (close := self._near(self.snapshot.runtime_classes)):
+            yield self._patched(f"set runtimeClassName to {close}", [_set("/spec/runtimeClassName", close)])
+
+    def _near(self, known: Mapping[str, object]) -> str:
+        name = self.pod.spec.runtime_class_name or ""
+        hint = nearest(name, known)
+        return next((one for one in known if f'"{one}"' in hint), "")
+
+    def _unspecified(self, quota: str, missing: str) -> Iterator[Fix | None]:
+        """`requests.cpu for: app,sidecar; limits.memory for: app`."""
+        wanted: dict[str, dict[str, dict[str, str]]] = {}
+        for part in missing.split("; "):
+            resource, _, names = part.partition(" for: ")
+            side, _, name = resource.partition(".")
+            side, name = (side, name) if name else ("requests", side)
+            for container in names.split(","):
+                wanted.setdefault(container, {}).setdefault(side, {})[name] = USUAL.get(name, "1")
+        patch, told = self._resources(wanted)
+        if not patch:
+            return
+        yield self._patched(f"set {', '.join(told)}", patch)
+        limits: dict[str, dict[str, str]] = {}
+        for sides in wanted.values():
+            for side, amounts in sides.items():
+                limits.setdefault("defaultRequest" if side == "requests" else "default", {}).update(amounts)
+        spec = {"limits": [{"type": "Container", **limits}]}
+        title = f"create a LimitRange with default {' and '.join(sorted({one.split('.')[0] for one in told}))}"
+        yield self._created(title, "v1", "LimitRange", f"{quota}-defaults", {"spec": spec})
+
+    def _resources(self, wanted: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[Patch, list[str]]:
+        """A patch that sets amounts of containers, and `requests.cpu of app to 100m` for each."""
+        patch: Patch = []
+        told: list[str] = []
+        for path, container in self._containers():
+            name, own = str(container.get("name")), container.get("resources")
+            sides = wanted.get(name)
+            if not sides:
+                continue
+            before = own if isinstance(own, Mapping) else {}
+            after = dict(before)
+            for side, amounts in sides.items():
+                had = before.get(side)
+                after[side] = {**(had if isinstance(had, Mapping) else {}), **amounts}
+                told += [f"{side}.{resource} of container {name} to {value}" for resource, value in amounts.items()]
+            patch.append({"op": "add", "path": f"{path}/resources", "value": after})
+        return patch, told
+
+    def _containers(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+        spec = self.manifest.get("spec")
+        for kind in ("initContainers", "containers"):
+            listed = spec.get(kind) if isinstance(spec, Mapping) else None
+            for index, one in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(one, Mapping):
+                    yield f"/spec/{kind}/{index}", one
+
+    def _exceeded(self, found: re.Match[str]) -> Iterator[Fix | None]:
+        """The quota holds what it uses and what the missing pods request, no more."""
+        name = found["quota"]
+        requested, used, limited = (_amounts(found[key]) for key in ("requested", "used", "limited"))
+        hard = {
+            resource: _sum(used.get(resource, "0"), requested[resource], self.count)
+            for resource in limited
+            if resource in requested
+        }
+        quotas = self.snapshot.of(ResourceQuota)
+        own = next(
+            (
+                one
+                for one in quotas
+                if one.metadata.name == name and one.metadata.namespace == self.pod.metadata.namespace
+            ),
+            None,
+        )
+        if own is not None:
+            told = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
+            merge = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
+            command = f"kubectl patch resourcequota {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
+            target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
+            patch = tuple(_set(f"/spec/hard/{pointer(key)}", value) for key, value in hard.items())
+            larger = replace(
+                own,
+                spec=replace(own.spec, hard={**own.spec.hard, **hard}),
+                status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
+            )
+            snapshot = self.snapshot.with_records(ResourceQuota, (larger if one is own else one for one in quotas))
+            changes = (Change(target=target, patch=patch),)
+            yield self._tried(f"raise {told} in ResourceQuota {name}", changes, snapshot=snapshot, commands=(command,))
+
+    def _bounded(self, found: re.Match[str]) -> Iterator[Fix | None]:
+        """A LimitRange's maximum or minimum."""
+        resource, bound = found["resource"], found["bound"]
+        is_most = found["rule"] == "maximum"
+        if found["type"] == "Container":
+            wanted: dict[str, dict[str, dict[str, str]]] = {}
+            limit = parse_quantity(bound).scaled_value(-9)
+            for _, container in self._containers():
+                resources = container.get("resources")
+                for side in ("requests", "limits"):
+                    amounts = resources.get(side) if isinstance(resources, Mapping) else None
+                    value = amounts.get(resource) if isinstance(amounts, Mapping) else None
+                    if value is None:
+                        if found["absent"] and side.startswith(found["absent"]):
+                            wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
+                        continue
+                    amount = parse_quantity(str(value)).scaled_value(-9)
+                    if (amount > limit) if is_most else (amount < limit):
+                        wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
+            patch, told = self._resources(wanted)
+            if patch:
+                verb = "set" if found["absent"] else "lower" if is_most else "raise"
+                yield self._patched(f"{verb} {', '.join(told)}", patch)
+        if found["value"]:
+            yield self._other_bound(found, "max" if is_most else "min")
+
+    def _other_bound(self, found: re.Match[str], side: str) -> Fix | None:
+        resource, value, namespace = found["resource"], found["value"], self.pod.metadata.namespace
+        ranges = self.snapshot.limit_ranges.get(namespace, ())
+        for one in ranges:
+            for index, item in enumerate(one.spec.limits):
+                bounds = getattr(item, side)
+                if item.type != found["type"] or str(bounds.get(resource)) != found["bound"]:
+                    continue
+                changed = replace(item, **{side: {**bounds, resource: value}})
+                limits = (*one.spec.limits[:index], changed, *one.spec.limits[index + 1 :])
+                other: LimitRange = replace(one, spec=replace(one.spec, limits=limits))
+                kept = tuple(other if this is one else this for this in ranges)
+                snapshot = replace(self.snapshot, limit_ranges={**self.snapshot.limit_ranges, namespace: kept})
+                target = Target(api_version="v1", kind="LimitRange", namespace=namespace, name=one.metadata.name)
+                patch = (_set(f"/spec/limits/{index}/{side}/{pointer(resource)}", value),)
+                verb = "raise" if side == "max" else "lower"
+                title = f"{verb} {side}.{resource} of LimitRange {one.metadata.name} from {found['bound']} to {value}"
+                return self._tried(title, (Change(target=target, patch=patch),), snapshot=snapshot)
+        return None
+
+    def _without_class(self, name: str) -> Iterator[Fix | None]:
+        classes = self.snapshot.priority_classes
+        hint = nearest(name, classes)
+        close = next((one for one in classes if f'"{one}"' in hint), "")
+        if close:
+            yield self._patched(f"set priorityClassName to {close}", [_set("/spec/priorityClassName", close)])
+        command = f"kubectl create priorityclass {quote(name)} --value=1000"
+        body = {"value": 1000}
+        yield self._created(
+            f"create PriorityClass {name}", "scheduling.k8s.io/v1", "PriorityClass", name, body, command
+        )
+        yield self._patched(f"remove priorityClassName {name}", [{"op": "remove", "path": "/spec/priorityClassName"}])
+
+    def _namespace(self, name: str) -> Fix | None:
+        command = f"kubectl create namespace {quote(name)}"
+        return self._created(f"create namespace {name}", "v1", "Namespace", name, {}, command)
+
+    # --- trials
+
+    def _created(
+        self, title: str, api_version: str, kind: str, name: str, body: Mapping[str, object], command: str = ""
+    ) -> Fix | None:
+        is_namespaced = kind not in ("Namespace", "PriorityClass")
+        namespace = self.pod.metadata.namespace if is_namespaced else ""
+        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+        manifest = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
+        target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
+        snapshot = self.snapshot if kind == "ServiceAccount" else with_applied(self.snapshot, [manifest])
+        commands = (command,) if command else ()
+        return self._tried(title, (Change(target=target, create=manifest),), snapshot=snapshot, commands=commands)
+
+    def _patched(self, title: str, patch: Patch) -> Fix | None:
+        """A change of the pod, or of the template that it is created from."""
+        target = Target(
+            api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
+        )
+        change = Change(target=target, patch=tuple(patch))
+        owner = template_owner(self.snapshot, self.pod)
+        apply = (change if owner is None else owner_change(change, owner, self.pod),)
+        manifest = apply_patch(dict(self.manifest), change.patch)
+        return self._tried(title, (change,), manifest=manifest, apply=apply)
+
+    def _tried(
+        self,
+        title: str,
+        changes: tuple[Change, ...],
+        *,
+        snapshot: Snapshot | None = None,
+        manifest: Manifest | None = None,
+        commands: tuple[str, ...] = (),
+        apply: tuple[Change, ...] = (),
+    ) -> Fix | None:
+        """None where the API server refuses the pod as before."""
+        try:
+            subject = admitted(
+                snapshot or self.snapshot, manifest or self.manifest, self.setup, made=self.made, maker=self.maker
+            )
+        except (InputError, UndecidableError):
+            return None
+        return _fix(title, changes, self._decided(subject), commands=commands, apply=apply)
+
+    def _decided(self, subject: Subject) -> Explanation | None:
+        try:
+            return self.explain(subject, self.setup)
+        except (InputError, UndecidableError):
+            return None
+
+
+def _fix(
+    title: str,
+    changes: tuple[Change, ...],
+    then: Explanation | None,
+    *,
+    commands: tuple[str, ...] = (),
+    apply: tuple[Change, ...] = (),
+) -> Fix:
+    fits = then is not None and then.becomes is Outcome.SCHEDULED
+    if not fits and then is not None and then.message:
+        title = f"{title}; the pod is unschedulable then: {then.message}"
+    return Fix(
+        title=title,
+        certainty=FixCertainty.VERIFIED if fits else FixCertainty.PARTIAL,
+        changes=changes,
+        feasible_nodes=then.chosen_nodes if fits and then is not None else (),
+        steps=(),
+        commands=commands,
+        apply=apply or changes,
+    )
+
+
+def _set(path: str, value: object) -> dict[str, object]:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _amounts(text: str) -> dict[str, str]:
+    """`pods=1,requests.cpu=500m`."""
+    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+
+
+def _sum(used: str, each: str, count: int) -> str:
+    """In the unit that the larger of both is written in."""
+    one, other = parse_quantity(used), parse_quantity(each)
+    total = parse_quantity(f"{one.scaled_value(-9) + count * other.scaled_value(-9)}n")
+    return str(dataclasses.replace(total, format=(one if one.mantissa else other).format, canonical=""))

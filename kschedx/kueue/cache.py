@@ -1,0 +1,191 @@
+"""The quota and the places that Workloads hold, as one cycle sees them and tries changes on them.
+
+Upstream: pkg/cache/scheduler (cache.go, snapshot.go, clusterqueue.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from kschedx.kube.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor
+from kschedx.kueue.amounts import Requests, Usage, added
+from kschedx.kueue.quota import QueueNode, Tree
+from kschedx.kueue.settings import Settings
+from kschedx.kueue.topology import FlavorTopology, Placement, Request, TopologyUsage, Values
+from kschedx.kueue.workloads import Job, checks_of
+
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+PROVISIONING = "kueue.x-k8s.io/provisioning-request"
+
+PlacementRequests = Mapping[str, Sequence[Request]]
+"""Flavor to the pod sets that are to be placed with it."""
+
+
+class Cache:
+    def __init__(
+        self,
+        tree: Tree,
+        flavors: Mapping[str, ResourceFlavor],
+        topologies: Mapping[str, FlavorTopology],
+        checks: Mapping[str, AdmissionCheck],
+        settings: Settings,
+    ) -> None:
+        self.tree = tree
+        self.flavors = flavors
+        self.topologies = topologies
+        """Flavor to its tree of nodes, for those whose Topology exists."""
+        self.checks = checks
+        self.settings = settings
+        self.jobs: dict[str, dict[str, Job]] = {name: {} for name in tree.queues}
+        """ClusterQueue to the Workloads that have quota of it, by key."""
+        self.generations: dict[str, int] = dict.fromkeys(tree.queues, 1)
+
+    # --- what is held
+
+    def hold(self, job: Job) -> None:
+        """A Workload has quota from now on."""
+        name = job.admission.cluster_queue if job.admission is not None else ""
+        node = self.tree.queues.get(name)
+        if node is None:
+            return
+        self.jobs[name][job.key] = job
+        _add(node, job.usage)
+        self._use(job.topology_usage, 1, overlapping=True)
+
+    def release(self, job: Job, name: str) -> None:
+        """A Workload has no quota any more; called before its admission is cleared."""
+        if self.jobs.get(name, {}).pop(job.key, None) is None:
+            return
+        _remove(self.tree.queues[name], job.usage)
+        self._use(job.topology_usage, -1, overlapping=True)
+        self.generations[name] += 1
+
+    def _use(self, usage: TopologyUsage, sign: int, *, overlapping: bool) -> None:
+        """Hosts are shared by all flavors whose topology ends with them; a try changes its own flavor alone."""
+        for flavor, domains in usage.items():
+            own = self.topologies.get(flavor)
+            if own is None:
+                continue
+            touched = [own]
+            if overlapping and own.is_by_host and self.settings.enabled("TASHandleOverlappingFlavors"):
+                touched = [one for one in self.topologies.values() if one.is_by_host]
+            for tree in touched:
+                for domain in domains:
+                    tree.use(domain, sign=sign)
+
+    @contextmanager
+    def cycle(self) -> Iterator[None]:
+        """What is added and removed inside is undone in the end."""
+        nodes = (*self.tree.queues.values(), *self.tree.cohorts.values())
+        saved = [dict(node.usage) for node in nodes]
+        places = [(leaf, leaf.used) for tree in self.topologies.values() for leaf in tree.leaves]
+        try:
+            yield
+        finally:
+            for node, usage in zip(nodes, saved, strict=True):
+                node.usage = usage
+            for leaf, used in places:
+                leaf.used = used
+
+    # --- tries
+
+    def add_usage(self, node: QueueNode, usage: Usage, topology: TopologyUsage) -> None:
+        _add(node, usage)
+        self._use(topology, 1, overlapping=False)
+
+    def remove_usage(self, node: QueueNode, usage: Usage, topology: TopologyUsage) -> None:
+        _remove(node, usage)
+        self._use(topology, -1, overlapping=False)
+
+    def queue_of(self, job: Job) -> QueueNode:
+        assert job.admission is not None
+        return self.tree.queues[job.admission.cluster_queue]
+
+    def remove(self, job: Job) -> None:
+        node = self.queue_of(job)
+        self.jobs[node.name].pop(job.key, None)
+        self.remove_usage(node, job.usage, job.topology_usage)
+
+    def restore(self, job: Job) -> None:
+        node = self.queue_of(job)
+        self.jobs[node.name][job.key] = job
+        self.add_usage(node, job.usage, job.topology_usage)
+
+    @contextmanager
+    def without(self, jobs: Iterable[Job]) -> Iterator[None]:
+        gone = list(jobs)
+        for job in gone:
+            self.remove(job)
+        try:
+            yield
+        finally:
+            for job in gone:
+                self.restore(job)
+
+    def fits(self, node: QueueNode, usage: Usage) -> bool:
+        return all(node.available(fr) >= amount for fr, amount in usage.items())
+
+    def fits_topology(self, topology: TopologyUsage) -> bool:
+        return all(self.topologies[flavor].holds(domains) for flavor, domains in topology.items())
+
+    # --- topology
+
+    def topologies_of(self, queue: ClusterQueue) -> dict[str, FlavorTopology]:
+        """Those of its flavors that have one."""
+        names = [one.name for group in queue.spec.resource_groups for one in group.flavors]
+        return {name: self.topologies[name] for name in names if name in self.topologies}
+
+    def is_topology_only(self, queue: ClusterQueue) -> bool:
+        """All its flavors have a topology; true without any flavor."""
+        names = [one.name for group in queue.spec.resource_groups for one in group.flavors]
+        return all(name in self.flavors and self.flavors[name].spec.topology_name is not None for name in names)
+
+    def is_placement_delayed(self, queue: ClusterQueue, flavor: str, job: Job) -> bool:
+        """Topology is assigned after an admission check, or in another cluster."""
+        for name, flavors in checks_of(queue).items():
+            check = self.checks.get(name)
+            if check is None:
+                continue
+            if check.spec.controller_name == MULTIKUEUE:
+                return True
+            if check.spec.controller_name == PROVISIONING and flavor in flavors and not job.has_quota:
+                return True
+        return False
+
+    def place(self, requests: PlacementRequests, *, is_empty: bool = False) -> dict[str, Placement]:
+        """Pod set to its place, or to why it has none, with which the search of its flavor ends."""
+        found: dict[str, Placement] = {}
+        shared: dict[Values, Requests] = {}
+        is_shared = self.settings.enabled("TASHandleOverlappingFlavors")
+        for flavor in sorted(requests):
+            tree = self.topologies[flavor]
+            assumed = shared if is_shared and tree.is_by_host else {}
+            for request in requests[flavor]:
+                result = tree.place(request, assumed, is_empty=is_empty)
+                if isinstance(result, str):
+                    found[request.pod_set.name] = Placement(flavor=flavor, failure=result)
+                    break
+                found[request.pod_set.name] = Placement(flavor=flavor, assignment=result)
+                for domain in result.domains:
+                    taken = added(
+                        {name: amount * domain.count for name, amount in request.single.items()},
+                        {"pods": domain.count},
+                    )
+                    assumed[domain.values] = added(assumed.get(domain.values, {}), taken)
+        return found
+
+
+def failure(placements: Mapping[str, Placement]) -> tuple[str, Placement] | None:
+    """The pod set that has no place."""
+    return next(((name, one) for name, one in placements.items() if one.failure), None)
+
+
+def _add(node: QueueNode, usage: Usage) -> None:
+    for fr, amount in usage.items():
+        node.add(fr, amount)
+
+
+def _remove(node: QueueNode, usage: Usage) -> None:
+    for fr, amount in usage.items():
+        node.remove(fr, amount)

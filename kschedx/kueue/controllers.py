@@ -1,0 +1,362 @@
+"""What Kueue's controllers make of queues and Workloads between two cycles: conditions, checks, evictions.
+
+Upstream: pkg/controller/core (workload_controller.go, clusterqueue_controller.go), pkg/controller/jobframework,
+pkg/cache/scheduler/clusterqueue.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec import Struct
+
+from kschedx.kube.kueue import AdmissionCheck, AdmissionCheckState, ClusterQueue, LocalQueue, ResourceFlavor
+from kschedx.kueue.cache import MULTIKUEUE, PROVISIONING
+from kschedx.kueue.settings import Settings
+from kschedx.kueue.workloads import PENDING, REJECTED, RETRY, Job, checks_for, checks_of, timestamp
+
+INADMISSIBLE = "Inadmissible"
+PREEMPTED = "Preempted"
+ADMISSION_GATED = "AdmissionGated"
+EQUIVALENT_FAILED = "Bypassed scheduling evaluation because an equivalent workload recently failed"
+PENDING_EVALUATION = "Workload is pending evaluation in the scheduling queue"
+_OF_SCHEDULER = frozenset(
+    {
+        "WaitingForQuota",
+        "NoMatchingFlavor",
+        "ExceedsMaxQuota",
+        "TopologyPlacementFailed",
+        "WaitingForPreemptedWorkloads",
+        "WaitingForPodsReady",
+        "PendingEvaluation",
+    }
+)
+_STALE = frozenset({"Deactivated", "PendingEvaluation", "Suspended", "Pending", ""})
+
+
+class Readiness(Struct, frozen=True, kw_only=True):
+    """Whether a ClusterQueue admits Workloads (its condition Active)."""
+
+    is_active: bool
+    reason: str = "Ready"
+    message: str = "Can admit new workloads"
+
+
+def readiness(
+    queue: ClusterQueue,
+    flavors: Mapping[str, ResourceFlavor],
+    checks: Mapping[str, AdmissionCheck],
+    topologies: Mapping[str, object],
+    settings: Settings,
+) -> Readiness:
+    """`topologies`: flavor to its topology, for those whose Topology exists."""
+    used = [one.name for group in queue.spec.resource_groups for one in group.flavors]
+    wanted = checks_of(queue)
+    missing = [name for name in used if name not in flavors]
+    known = {name: checks[name] for name in sorted(wanted) if name in checks}
+    inactive = [name for name, one in known.items() if not one.is_active]
+    multikueue = [name for name, one in known.items() if one.spec.controller_name == MULTIKUEUE]
+    provisioning = [name for name, one in known.items() if one.spec.controller_name == PROVISIONING]
+    per_flavor = [name for name in multikueue if wanted[name] != frozenset(used)]
+    causes = []
+    if is_stopped(queue.spec.stop_policy):
+        causes.append(("Stopped", "is stopped"))
+    if missing:
+        causes.append(("FlavorNotFound", f"references missing ResourceFlavor(s): {','.join(missing)}"))
+    if absent := sorted(wanted.keys() - checks.keys()):
+        causes.append(("AdmissionCheckNotFound", f"references missing AdmissionCheck(s): {','.join(absent)}"))
+    if inactive:
+        causes.append(("AdmissionCheckInactive", f"references inactive AdmissionCheck(s): {','.join(inactive)}"))
+    if len(multikueue) > 1:
+        text = f"Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: {','.join(multikueue)}"
+        causes.append(("MultipleMultiKueueAdmissionChecks", text))
+    if per_flavor:
+        text = f"Cannot specify MultiKueue AdmissionCheck per flavor, found: {','.join(per_flavor)}"
+        causes.append(("MultiKueueAdmissionCheckAppliedPerFlavor", text))
+    if multikueue and provisioning:
+        text = "Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: "
+        causes.append(("MultiKueueWithProvisioningRequest", f"{text}{','.join(multikueue)}, {','.join(provisioning)}"))
+    if settings.enabled("TopologyAwareScheduling") and not multikueue:
+        for name in used:
+            topology = flavors[name].spec.topology_name if name in flavors else None
+            if topology is not None and name not in topologies:
+                causes.append(("TopologyNotFound", f'there is no Topology "{topology}" for TAS flavor "{name}"'))
+    if not causes:
+        return Readiness(is_active=True)
+    text = ", ".join(message for _, message in causes)
+    return Readiness(is_active=False, reason=causes[0][0], message=f"Can't admit new workloads: {text}.")
+
+
+def is_stopped(policy: str | None) -> bool:
+    return policy not in (None, "", "None")
+
+
+class Surroundings(Protocol):
+    """What the controllers ask and do outside a Workload."""
+
+    def local_queue(self, job: Job) -> LocalQueue | None: ...
+    def cluster_queue(self, job: Job) -> ClusterQueue | None:
+        """Of its LocalQueue, where that is not stopped and both exist."""
+
+    def is_active(self, name: str) -> bool: ...
+    def inadmissibility(self, job: Job, queue: ClusterQueue) -> str: ...
+    def bypass_reason(self, job: Job) -> str | None: ...
+    def update(self, job: Job, change: Callable[[], bool], *, reorders: bool = False) -> bool:
+        """Change a Workload and move it accordingly; whether it changed."""
+
+
+@dataclass(slots=True)
+class Controllers:
+    around: Surroundings
+    settings: Settings
+    evicted: dict[str, str]
+    """What was evicted: Workload to the reason of its Preempted condition, or nothing."""
+
+    def settle(self, job: Job, now: int) -> None:
+        """Let the controllers act on a Workload until nothing changes any more."""
+        for _ in range(20):
+            if not self._act(job, now):
+                return
+
+    def _act(self, job: Job, now: int) -> bool:
+        if job.is_finished:
+            return False
+        return self._stop_job(job, now) or self._reconcile(job, now)
+
+    # --- the job
+
+    def _stop_job(self, job: Job, now: int) -> bool:
+        """An evicted Workload's job stops at once, and its quota is free."""
+        evicted = job.conditions.get("Evicted")
+        if evicted is None or evicted.status != "True" or not job.has_quota:
+            return False
+        is_requeued = evicted.reason in (PREEMPTED, "NodeFailures")
+
+        def change() -> bool:
+            job.set("Requeued", is_requeued, evicted.reason, evicted.message, now)
+            job.release(self._reason("PendingEvaluation", "Pending"), evicted.message, now)
+            return True
+
+        return self.around.update(job, change, reorders=True)
+
+    def _reason(self, granular: str, plain: str) -> str:
+        return granular if self.settings.enabled("UnadmittedWorkloadsObservability") else plain
+
+    def evict(self, job: Job, reason: str, message: str, now: int, *, preemption: str = "") -> None:
+        def change() -> bool:
+            if preemption:
+                job.set("Preempted", True, preemption, message, now)
+            job.evict(reason, message, now)
+            return True
+
+        self.evicted[job.key] = preemption
+        self.around.update(job, change, reorders=True)
+
+    # --- the Workload
+
+    def _reconcile(self, job: Job, now: int) -> bool:
+        retry_at = self._retry_at(job)
+        if retry_at > now and (job.requeue_at is None or job.requeue_at < retry_at):
+            job.requeue_at = retry_at
+            return True
+        if job.is_active:
+            if job.has("DeactivationTarget"):
+                job.is_active = False
+                return self.around.update(job, lambda: True, reorders=True)
+            if job.requeue_at is not None:
+                if job.requeue_at > now:
+                    return False
+                if job.state == "Pending":
+                    job.requeue_at = None
+                    return self.around.update(job, lambda: True, reorders=True)
+            if self._requeue(job, now):
+                return True
+        elif self._deactivate(job, now):
+            return True
+        local = self.around.local_queue(job)
+        requeued = job.conditions.get("Requeued")
+        is_held = requeued is not None and requeued.status == "False"
+        if local is not None and not is_stopped(local.spec.stop_policy) and is_held:
+            assert requeued is not None
+            if requeued.reason == "LocalQueueStopped":
+                text = "The LocalQueue was restarted after being stopped"
+                return self._set_requeued(job, "LocalQueueRestarted", text, now)
+        if self._gate(job, now):
+            return True
+        queue = self.around.cluster_queue(job)
+        if queue is not None:
+            is_restarted = is_held and not is_stopped(queue.spec.stop_policy)
+            if is_restarted and requeued is not None and requeued.reason == "ClusterQueueStopped":
+                text = "The ClusterQueue was restarted after being stopped"
+                return self._set_requeued(job, "ClusterQueueRestarted", text, now)
+            if self._sync_checks(job, queue):
+                return True
+        if not job.is_admitted and self._sync_conditions(job, local, queue, now):
+            return True
+        return job.has_quota and self._check_quota(job, local, queue, now)
+
+    def _retry_at(self, job: Job) -> int:
+        return max(
+            (
+                timestamp(one.last_transition_time) + one.requeue_after_seconds
+                for one in job.checks
+                if one.state == RETRY and one.requeue_after_seconds is not None and one.last_transition_time
+            ),
+            default=0,
+        )
+
+    def _set_requeued(self, job: Job, reason: str, message: str, now: int) -> bool:
+        return self.around.update(job, lambda: job.set("Requeued", True, reason, message, now), reorders=True)
+
+    def _requeue(self, job: Job, now: int) -> bool:
+        """An active Workload that was kept out of its queue comes back."""
+        found = job.conditions.get("Requeued")
+        if found is None or found.status != "False":
+            return False
+        if found.reason == "Deactivated":
+            return self._set_requeued(job, "Reactivated", "The workload was reactivated", now)
+        if found.reason in ("PodsReadyTimeout", "AdmissionCheck"):
+            if job.requeue_at is not None and job.requeue_at > now:
+                return False
+            job.requeue_at = None
+            return self._set_requeued(job, "BackoffFinished", "The workload backoff was finished", now)
+        return False
+
+    def _deactivate(self, job: Job, now: int) -> bool:
+        target = job.conditions.get("DeactivationTarget")
+        if job.is_evicted:
+            if job.requeue_at is None:
+                return False
+            job.requeue_at = None
+            return True
+        reason, message = "Deactivated", "The workload is deactivated"
+        if target is not None:
+            reason, message = f"{reason}DueTo{target.reason}", f"{message} due to {target.message}"
+            del job.conditions["DeactivationTarget"]
+        job.requeue_at = None
+        self.evict(job, reason, message, now)
+        return True
+
+    def _gate(self, job: Job, now: int) -> bool:
+        if not self.settings.enabled("AdmissionGatedBy"):
+            return False
+        found = job.conditions.get("QuotaReserved")
+        is_marked = found is not None and found.reason == ADMISSION_GATED
+        if job.gated_by and not is_marked:
+            if self._blocker(job, self.around.local_queue(job), self.around.cluster_queue(job)) is not None:
+                return False  # Kueue writes both in turn, for ever
+            text = f"Admission is gated by: {job.gated_by}"
+            return self.around.update(job, lambda: job.release(ADMISSION_GATED, text, now))
+        if not job.gated_by and is_marked:
+            text = "AdmissionGatedBy cleared, waiting for quota reservation"
+            reason = self._reason("PendingEvaluation", "Pending")
+            return self.around.update(job, lambda: job.release(reason, text, now))
+        return False
+
+    def _sync_checks(self, job: Job, queue: ClusterQueue) -> bool:
+        wanted = checks_for(job, queue)
+        known = {one.name for one in job.checks}
+        if wanted == known:
+            return False
+        kept = [one for one in job.checks if one.name in wanted]
+        added = [AdmissionCheckState(name=name, state=PENDING) for name in wanted - known]
+        checks = tuple(sorted((*kept, *added), key=lambda one: one.name))
+
+        def change() -> bool:
+            job.checks = checks
+            return True
+
+        return self.around.update(job, change)
+
+    # --- conditions of those without quota
+
+    def _sync_conditions(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None, now: int) -> bool:
+        def change() -> bool:
+            is_changed = False
+            if not job.has_quota:
+                found = self._condition(job, local, queue)
+                is_changed = found is not None and job.set("QuotaReserved", False, *found, now)
+            return job.sync_admitted(now) or is_changed
+
+        return self.around.update(job, change)
+
+    def _blocker(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None) -> tuple[str, str] | None:
+        name = job.workload.spec.queue_name
+        if local is None:
+            return "Misconfigured", f"LocalQueue {name} doesn't exist"
+        if is_stopped(local.spec.stop_policy):
+            return "Suspended", f"LocalQueue {name} is inactive"
+        if queue is None:
+            return "Misconfigured", f"ClusterQueue {local.spec.cluster_queue} doesn't exist"
+        if not self.around.is_active(queue.metadata.name):
+            return "Suspended", f"ClusterQueue {queue.metadata.name} is inactive"
+        return None
+
+    def _condition(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None) -> tuple[str, str] | None:
+        """Reason and message of QuotaReserved=False."""
+        blocker = self._blocker(job, local, queue)
+        if not self.settings.enabled("UnadmittedWorkloadsObservability"):
+            return None if blocker is None else (INADMISSIBLE, blocker[1])
+        known = job.conditions.get("QuotaReserved")
+        if not job.is_active:
+            return "Deactivated", "The workload is deactivated"
+        if job.is_on_hold and known is not None:
+            return known.reason, known.message
+        if blocker is not None:
+            return blocker
+        if queue is not None and (error := self.around.inadmissibility(job, queue)):
+            return "Misconfigured", error
+        if job.gated_by:
+            return ADMISSION_GATED, f"Admission is gated by: {job.gated_by}"
+        is_explicit = self.settings.enabled("UnadmittedWorkloadsExplicitStatus")
+        if self.settings.enabled("SchedulingEquivalenceHashing") and (
+            is_explicit if known is None else known.reason in _STALE
+        ):
+            reason = self.around.bypass_reason(job)
+            if reason is not None:
+                return reason, EQUIVALENT_FAILED
+        if known is not None and known.reason in _OF_SCHEDULER:
+            return known.reason, known.message
+        return ("PendingEvaluation", PENDING_EVALUATION) if known is not None or is_explicit else None
+
+    # --- those with quota
+
+    def _check_quota(self, job: Job, local: LocalQueue | None, queue: ClusterQueue | None, now: int) -> bool:
+        if not job.is_evicted and (job.has_check_in(RETRY) or job.has_check_in(REJECTED)):
+            return self._fail_checks(job, now)
+        if self._leave_queue(job, "LocalQueue", job.workload.spec.queue_name, local, now):
+            return True
+        name = queue.metadata.name if queue is not None else ""
+        return self._leave_queue(job, "ClusterQueue", name, queue, now)
+
+    def _fail_checks(self, job: Job, now: int) -> bool:
+        if job.has_check_in(REJECTED):
+            text = _checks_message(job, REJECTED)
+            return self.around.update(job, lambda: job.set("DeactivationTarget", True, "AdmissionCheck", text, now))
+        self.evict(job, "AdmissionCheck", f"Evicted due to {_checks_message(job, RETRY)}", now)
+        return True
+
+    def _leave_queue(self, job: Job, kind: str, name: str, queue: LocalQueue | ClusterQueue | None, now: int) -> bool:
+        """A queue that is stopped drains, or takes quota back that is not used yet."""
+        policy = queue.spec.stop_policy if queue is not None else None
+        if job.is_admitted:
+            if policy != "HoldAndDrain" or job.is_evicted:
+                return False
+            self.evict(job, f"{kind}Stopped", f"The {kind} is stopped", now)
+            return True
+        if queue is None or queue.metadata.deletion_timestamp:
+            reason, text = self._reason("Misconfigured", INADMISSIBLE), f"{kind} {name} is terminating or missing"
+        elif is_stopped(policy):
+            reason, text = self._reason("Suspended", INADMISSIBLE), f"{kind} {name} is stopped"
+        else:
+            return False
+        return self.around.update(job, lambda: job.release(reason, text, now), reorders=True)
+
+
+def _checks_message(job: Job, state: str) -> str:
+    found = sorted((one for one in job.checks if one.state == state), key=lambda one: one.name)
+    parts = [f'"{one.name}" ({one.message})' if one.message else f'"{one.name}"' for one in found]
+    noun = "AdmissionCheck" if len(found) == 1 else "AdmissionChecks"
+    return f"{noun} in {state} state: {'; '.join(parts)}"

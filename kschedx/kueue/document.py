@@ -1,0 +1,117 @@
+"""What a run of Kueue decided, as facts: the document of `kschedx.kueue`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct, field
+
+from kschedx.kueue.flavors import Shortage
+
+
+class Eviction(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    reason: str
+    message: str
+    preemption: str = ""
+
+
+class Begin(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What happened before the first cycle."""
+
+    evicted: Mapping[str, Eviction] = field(default_factory=dict)
+
+
+class PlacedDomain(Struct, frozen=True, kw_only=True):
+    values: tuple[str, ...]
+    count: int
+
+
+class PlacedTopology(Struct, frozen=True, kw_only=True):
+    levels: tuple[str, ...]
+    domains: tuple[PlacedDomain, ...]
+
+
+class PodSetDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    name: str
+    count: int
+    flavors: Mapping[str, str] = field(default_factory=dict)
+    usage: Mapping[str, str] = field(default_factory=dict)
+    topology: PlacedTopology | None = None
+    delayed_topology: str | None = None
+
+
+class Victim(Struct, frozen=True, kw_only=True, rename="camel"):
+    workload: str
+    cluster_queue: str
+    reason: str
+
+
+class Head(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A Workload that a cycle looked at, and what became of it."""
+
+    cluster_queue: str
+    outcome: str
+    mode: str = ""
+    borrowing: int = 0
+    pod_sets: tuple[PodSetDocument, ...] = ()
+    targets: tuple[Victim, ...] = ()
+    message: str = ""
+    considered: str = ""
+    more_flavors: bool = False
+    shortages: tuple[Shortage, ...] = ()
+
+
+class Cycle(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    heads: Mapping[str, Head]
+    evicted: Mapping[str, Eviction] = field(default_factory=dict)
+
+
+class Amount(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    total: str
+    borrowed: str = ""
+
+
+class ClusterQueueDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    active: bool = False
+    reason: str = ""
+    message: str = ""
+    usage: Mapping[str, Mapping[str, Amount]] = field(default_factory=dict)
+    weighted_share: int | None = None
+    queue: tuple[str, ...] = ()
+
+
+class ConditionDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    reason: str
+    message: str
+    status: str = ""
+
+
+class WorkloadDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    state: str
+    active: bool = True
+    place: str = ""
+    quota_reserved: ConditionDocument | None = None
+    requeued: ConditionDocument | None = None
+    evicted: ConditionDocument | None = None
+    cluster_queue: str = ""
+    pod_sets: tuple[PodSetDocument, ...] = ()
+    checks: Mapping[str, str] = field(default_factory=dict)
+
+
+class Admissions(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A run of Kueue until nothing changes any more."""
+
+    kueue_version: str
+    now: str
+    begin: Begin | None = None
+    cycles: tuple[Cycle, ...] = ()
+    cluster_queues: Mapping[str, ClusterQueueDocument] = field(default_factory=dict)
+    workloads: Mapping[str, WorkloadDocument] = field(default_factory=dict)
+    is_settled: bool = True
+    """False where the run was stopped before it settled."""
+
+    def to_dict(self) -> dict[str, object]:
+        """The document: Kueue's own words, quantities as Kubernetes prints them."""
+        plain: dict[str, object] = msgspec.to_builtins(self)
+        return {"apiVersion": "kschedx/v1", "kind": "Admissions", **plain}

@@ -1,0 +1,760 @@
+"""Which flavor each resource of a Workload gets: the search through a queue's resource groups, with Kueue's words.
+
+Upstream: pkg/scheduler/flavorassigner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, unique
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.kube.kueue import ClusterQueue, FlavorFungibility, PodSet, ResourceFlavor, ResourceGroup
+from kschedx.kube.names import PODS
+from kschedx.kube.selectors import NodeSelector, NodeSelectorTerm, compile_node_selector
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.types import PodSpec, Taint
+from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, in_order, minus, plus, shown
+from kschedx.kueue.cache import Cache, failure
+from kschedx.kueue.quota import QueueNode
+from kschedx.kueue.requests import pod_requests
+from kschedx.kueue.topology import Assignment as TopologyAssignment
+from kschedx.kueue.topology import DomainUsage, Placement, Request, TopologyUsage, taint_text
+from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
+
+MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
+"""`flavorFungibility`: v1beta2's word, and those of v1beta1."""
+NO_TOPOLOGY_CACHE = "workload requires Topology, but there is no TAS cache information"
+
+NO_MATCHING_FLAVOR = "NoMatchingFlavor"
+EXCEEDS_MAXIMUM = "ExceedsMaxQuota"
+WAITING_FOR_QUOTA = "WaitingForQuota"
+NO_PLACE = "TopologyPlacementFailed"
+_SEVERITY = {NO_PLACE: 1, WAITING_FOR_QUOTA: 2, EXCEEDS_MAXIMUM: 3, NO_MATCHING_FLAVOR: 4}
+
+
+def most_severe(left: str, right: str) -> str:
+    return left if _SEVERITY.get(left, 0) >= _SEVERITY.get(right, 0) else right
+
+
+@unique
+class Mode(IntEnum):
+    """What an assignment comes to, the best last."""
+
+    NO_FIT = 0
+    PREEMPT = 1
+    DEFERRED_FIT = 2
+    FIT = 3
+
+    def __str__(self) -> str:
+        return ("NoFit", "Preempt", "DeferredFit", "Fit")[self]
+
+
+@unique
+class Chance(IntEnum):
+    """A mode, with what a simulated preemption found, the best last."""
+
+    NO_FIT = 0
+    NO_CANDIDATES = 1
+    PREEMPT = 2
+    RECLAIM = 3
+    FIT = 4
+
+    @property
+    def mode(self) -> Mode:
+        if self in (Chance.NO_FIT, Chance.FIT):
+            return Mode.FIT if self is Chance.FIT else Mode.NO_FIT
+        return Mode.PREEMPT
+
+    @property
+    def preemption(self) -> str:
+        return {Chance.NO_CANDIDATES: "NoCandidates", Chance.PREEMPT: "Preempt", Chance.RECLAIM: "Reclaim"}.get(
+            self, ""
+        )
+
+
+Simulate = Callable[[Job, FlavorResource, int], tuple[Chance, int]]
+"""Whether preemption makes room for an amount, and how far up it borrows then."""
+
+
+class Shortage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A resource of a flavor that a pod set does not get; amounts as Kueue counts them."""
+
+    pod_set: str
+    flavor: str
+    resource: str
+    requested: int
+    """With what earlier pod sets of the Workload take."""
+    available: int
+    maximum: int
+    """What the queue could have at most, borrowing included."""
+
+    @property
+    def exceeds_maximum(self) -> bool:
+        return self.requested > self.maximum
+
+    @property
+    def missing(self) -> int:
+        return minus(self.requested, self.maximum if self.exceeds_maximum else self.available)
+
+
+@dataclass(slots=True)
+class Choice:
+    """The flavor of one resource."""
+
+    flavor: str
+    mode: Mode
+    borrowing: int = 0
+    tried: int = 0
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A flavor that was looked at for a pod set."""
+
+    flavor: str
+    mode: Mode
+    borrowing: int = 0
+    chance: Chance | None = None
+    reasons: tuple[str, ...] = ()
+    cause: str = ""
+
+    def __str__(self) -> str:
+        head = f"preemptionMode={self.chance.preemption}" if self.chance is not None else str(self.mode)
+        borrow = f";borrow={self.borrowing}" if self.borrowing else ""
+        return f"{self.flavor}({head}{borrow}{''.join(f';{one}' for one in self.reasons)})"
+
+
+@dataclass(slots=True, kw_only=True)
+class PodSetAssignment:
+    name: str
+    count: int
+    requests: Requests
+    flavors: dict[str, Choice] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    error: str = ""
+    attempts: list[Attempt] = field(default_factory=list)
+    topology: TopologyAssignment | None = None
+    delayed_topology: str | None = None
+
+    @property
+    def mode(self) -> Mode:
+        if not self.error and not self.reasons:
+            return Mode.FIT
+        if self.error or not self.flavors:
+            return Mode.NO_FIT
+        return min(one.mode for one in self.flavors.values())
+
+
+@dataclass(slots=True, kw_only=True)
+class Assignment:
+    pod_sets: list[PodSetAssignment] = field(default_factory=list)
+    usage: Usage = field(default_factory=dict)
+    borrowing: int = 0
+    """The height of the lowest cohort that has enough; 0 within the queue's own quota."""
+    progress: ScanProgress | None = None
+    shortages: list[Shortage] = field(default_factory=list)
+    cause: str = ""
+    """Why nothing fits, as a reason of the QuotaReserved condition."""
+    _mode: Mode | None = None
+
+    @property
+    def mode(self) -> Mode:
+        if self._mode is None:
+            self._mode = min((one.mode for one in self.pod_sets), default=Mode.NO_FIT)
+        return self._mode
+
+    def set_mode(self, mode: Mode, names: Iterable[str] | None = None) -> None:
+        """Of some pod sets, or of all; that of the whole is the same then."""
+        wanted = None if names is None else frozenset(names)
+        for one in self.pod_sets:
+            if wanted is None or one.name in wanted:
+                for choice in one.flavors.values():
+                    choice.mode = mode
+                self._mode = mode
+        if wanted is None:
+            self._mode = mode
+
+    def of(self, name: str) -> PodSetAssignment:
+        return next(one for one in self.pod_sets if one.name == name)
+
+    @property
+    def has_unassigned(self) -> bool:
+        """A pod set requests something and has no flavor, which ends the search."""
+        return any(one.requests and not one.flavors for one in self.pod_sets)
+
+    @property
+    def message(self) -> str:
+        parts = []
+        for one in self.pod_sets:
+            if one.error:
+                return f"failed to assign flavors to pod set {one.name}: {one.error}"
+            if one.reasons:
+                parts.append(f"couldn't assign flavors to pod set {one.name}: {', '.join(sorted(one.reasons))}")
+        return "; ".join(parts)
+
+    @property
+    def considered(self) -> str:
+        """The flavors that were passed over or need borrowing."""
+        parts = []
+        for one in self.pod_sets:
+            told = [str(each) for each in one.attempts if each.mode is not Mode.FIT or each.borrowing]
+            if told:
+                parts.append(f"{one.name}: {', '.join(told)}")
+        return " | ".join(parts)
+
+    @property
+    def short(self) -> frozenset[FlavorResource]:
+        """What preemption must make room in."""
+        return frozenset(
+            FlavorResource(choice.flavor, name)
+            for one in self.pod_sets
+            for name, choice in one.flavors.items()
+            if choice.mode is Mode.PREEMPT
+        )
+
+    def requested(self, job: Job) -> Usage:
+        """What the Workload takes of quota, without the number of its pods."""
+        found: Usage = {}
+        for counted, one in zip(job.counted, self.pod_sets, strict=False):
+            for name, amount in counted.scaled(one.count).requests.items():
+                if amount and name in one.flavors:
+                    fr = FlavorResource(one.flavors[name].flavor, name)
+                    found[fr] = plus(found.get(fr, 0), amount)
+        return found
+
+    def topology_usage(self, job: Job, cache: Cache) -> TopologyUsage:
+        found: TopologyUsage = {}
+        specs = {one.name: one.template.spec for one in job.workload.spec.pod_sets}
+        for one in self.pod_sets:
+            flavor = _topology_flavor(one.flavors, cache)
+            if one.topology is None or one.name not in specs or isinstance(flavor, list):
+                continue
+            single = pod_requests(specs[one.name])
+            found.setdefault(flavor, []).extend(
+                DomainUsage(values=domain.values, single=single, count=domain.count) for domain in one.topology.domains
+            )
+        return found
+
+    def take_places(self, placements: Mapping[str, Placement]) -> None:
+        for name, placement in placements.items():
+            one = self.of(name)
+            one.topology = placement.assignment
+            if placement.assignment is not None and one.delayed_topology is not None:
+                one.delayed_topology = "Ready"
+
+    def resolve_cause(self, queue: ClusterQueue) -> None:
+        """The reason of the condition, for the gate UnadmittedWorkloadsObservability."""
+        if self.mode is not Mode.NO_FIT:
+            return
+        for one in self.pod_sets:
+            if one.mode is Mode.NO_FIT:
+                self.cause = most_severe(self.cause, _cause_of(one, queue))
+
+
+def _cause_of(one: PodSetAssignment, queue: ClusterQueue) -> str:
+    """Of the flavors of a group the mildest counts, of the groups the severest."""
+    if not one.attempts:
+        return NO_MATCHING_FLAVOR
+    by_group: dict[int, str] = {}
+    for index, attempt in enumerate(one.attempts):
+        if attempt.mode is not Mode.NO_FIT:
+            continue
+        groups = [
+            number
+            for number, group in enumerate(queue.spec.resource_groups)
+            if any(flavor.name == attempt.flavor for flavor in group.flavors)
+        ] or [-1 - index]
+        for number in groups:
+            known = by_group.get(number)
+            if known is None or _SEVERITY.get(attempt.cause, 0) < _SEVERITY.get(known, 0):
+                by_group[number] = attempt.cause
+    found = ""
+    for cause in by_group.values():
+        found = most_severe(found, cause)
+    return found
+
+
+# --- the search
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a search through one resource group found."""
+
+    flavors: dict[str, Choice]
+    reasons: list[str]
+    attempts: list[Attempt]
+
+
+class Assigner:
+    """Assigns flavors to one Workload in the state of one moment."""
+
+    def __init__(
+        self,
+        job: Job,
+        node: QueueNode,
+        cache: Cache,
+        simulate: Simulate,
+        *,
+        cycle: int,
+        progress: ScanProgress | None,
+        nominated: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        """`nominated`: pod set to resource to the only flavor that is looked at again."""
+        self._job = job
+        self._node = node
+        self._queue = node.queue
+        self._cache = cache
+        self._settings = cache.settings
+        self._simulate = simulate
+        self._cycle = cycle
+        self._progress = progress
+        self._nominated = nominated
+        self._fungibility = node.queue.spec.flavor_fungibility or FlavorFungibility()
+        self._topologies = cache.topologies_of(node.queue)
+        self._is_topology_only = cache.is_topology_only(node.queue)
+        self._shortages: list[Shortage] = []
+
+    def assign(self, counts: Sequence[int] | None = None) -> Assignment:
+        """`counts`: the numbers of pods, for fewer than the Workload asks for."""
+        self._shortages = []
+        assignment = self._flavors(counts)
+        assignment.shortages = self._shortages
+        is_complete = len(assignment.pod_sets) == len(self._job.counted) and not assignment.has_unassigned
+        if is_complete and assignment.mode is not Mode.NO_FIT and self._settings.enabled("TopologyAwareScheduling"):
+            self._place(assignment)
+        if self._settings.enabled("UnadmittedWorkloadsObservability"):
+            assignment.resolve_cause(self._queue)
+        return assignment
+
+    def _flavors(self, counts: Sequence[int] | None) -> Assignment:
+        sets: list[PodSetRequests] = [
+            one if counts is None else one.scaled(counts[index]) for index, one in enumerate(self._job.counted)
+        ]
+        if self._group(PODS) is not None:
+            sets = [replace(one, requests={**one.requests, PODS: one.count}) for one in sets]
+        assignment = Assignment()
+        tried: list[dict[str, int]] = []
+        for indices in self._grouped():
+            found, reasons, attempts = self._flavors_of_group(indices, sets, assignment.usage)
+            has_failed = False
+            for index in indices:
+                one = sets[index]
+                flavors = self._own(index, one, found)
+                assignment.pod_sets.append(
+                    PodSetAssignment(
+                        name=one.name,
+                        count=one.count,
+                        requests=one.requests,
+                        flavors=flavors,
+                        reasons=list(reasons),
+                        attempts=attempts,
+                    )
+                )
+                for name, choice in flavors.items():
+                    assignment.borrowing = max(assignment.borrowing, choice.borrowing)
+                    fr = FlavorResource(choice.flavor, name)
+                    assignment.usage[fr] = plus(assignment.usage.get(fr, 0), one.requests.get(name, 0))
+                tried.append({name: choice.tried for name, choice in flavors.items()})
+                has_failed = has_failed or bool(one.requests and not flavors)
+            if has_failed:
+                break
+        assignment.progress = ScanProgress(
+            tried=tuple(tried),
+            generation=self._cache.generations[self._node.name],
+            cycle=self._cycle,
+            shape=self._job.shape,
+        )
+        return assignment
+
+    def _grouped(self) -> list[list[int]]:
+        """The pod sets that share their flavors (`podSetGroupName`); most are alone."""
+        groups: dict[str, list[int]] = {}
+        for index, one in enumerate(self._job.workload.spec.pod_sets):
+            request = one.topology_request
+            name = request.pod_set_group_name if request is not None else None
+            groups.setdefault(str(index) if name is None else f"group {name}", []).append(index)
+        return list(groups.values())
+
+    def _flavors_of_group(
+        self, indices: Sequence[int], sets: Sequence[PodSetRequests], usage: Usage
+    ) -> tuple[dict[str, Choice], list[str], list[Attempt]]:
+        requests: Requests = {}
+        for index in indices:
+            requests = added(requests, sets[index].requests)
+        found: dict[str, Choice] = {}
+        reasons: list[str] = []
+        attempts: dict[str, Attempt] = {}
+        for resource in in_order(requests):
+            group = self._group(resource)
+            if group is None and (requests[resource] == 0 or self._settings.ignores_undeclared):
+                continue
+            if resource in found:
+                continue
+            if group is None:
+                return {}, [f"resource {resource} unavailable in ClusterQueue"], _finished(attempts)
+            result = self._search(indices, requests, resource, group, usage)
+            self._merge(attempts, result.attempts, resource, group)
+            if not result.flavors:
+                return {}, result.reasons, _finished(attempts)
+            found.update(result.flavors)
+            reasons += result.reasons
+        return found, reasons, _finished(attempts)
+
+    def _own(self, index: int, one: PodSetRequests, found: Mapping[str, Choice]) -> dict[str, Choice]:
+        if one.requests:
+            return {name: choice for name, choice in found.items() if name in one.requests}
+        request = self._job.workload.spec.pod_sets[index].topology_request
+        if request is None or request.pod_set_group_name is None:
+            return {}
+        return {name: choice for name, choice in found.items() if choice.flavor in self._topologies}
+
+    def _group(self, resource: str) -> ResourceGroup | None:
+        groups = self._queue.spec.resource_groups
+        return next((one for one in groups if resource in one.covered_resources), None)
+
+    def _search(
+        self, indices: Sequence[int], requests: Requests, resource: str, group: ResourceGroup, usage: Usage
+    ) -> _Found:
+        """Try the flavors of a group in order; all its resources get the same one."""
+        covered = {name: requests[name] for name in in_order(requests) if name in group.covered_resources}
+        names = [one.name for one in group.flavors]
+        has_fungibility = self._settings.enabled("FlavorFungibility")
+        start = 0
+        if has_fungibility and self._progress is not None:
+            start = self._progress.next_flavor(indices[0], resource)
+        best: dict[str, Choice] = {}
+        best_rank: tuple[Chance, int] | None = None
+        reasons: list[str] = []
+        attempts: list[Attempt] = []
+        last = -1
+        for index in range(start, len(names)):
+            last = index
+            name = names[index]
+            if self._nominated and not self._is_nominated(indices, resource, name):
+                reasons.append(
+                    f"skipping flavor {name} as it is not found in the nomination mapping for resource {resource}"
+                )
+                continue
+            if refused := self._refused(name, indices, group):
+                reasons.append(refused)
+                attempts.append(Attempt(name, Mode.NO_FIT, reasons=(refused,), cause=NO_MATCHING_FLAVOR))
+                continue
+            choices, rank, attempt = self._try(name, covered, usage, indices)
+            reasons += attempt.reasons
+            attempts.append(replace_sorted(attempt))
+            if not has_fungibility:
+                if rank[0] > (best_rank[0] if best_rank is not None else Chance.NO_FIT):
+                    best, best_rank = choices, rank
+                    if rank[0] is Chance.FIT:
+                        return _Found(best, [], attempts)
+            elif not self._goes_on(rank):
+                best, best_rank = choices, rank
+                break
+            elif rank[0] is not Chance.NO_FIT and (best_rank is None or self._is_better(rank, best_rank)):
+                best, best_rank = choices, rank
+        if has_fungibility:
+            for choice in best.values():
+                choice.tried = -1 if last == len(names) - 1 else last
+            if best_rank is not None and best_rank[0] is Chance.FIT:
+                return _Found(best, [], attempts)
+        return _Found(best, reasons, attempts)
+
+    def _is_nominated(self, indices: Sequence[int], resource: str, flavor: str) -> bool:
+        sets = self._job.workload.spec.pod_sets
+        mapping = self._nominated or {}
+        return any(mapping.get(sets[index].name, {}).get(resource) == flavor for index in indices)
+
+    def _try(
+        self, flavor: str, requests: Requests, usage: Usage, indices: Sequence[int]
+    ) -> tuple[dict[str, Choice], tuple[Chance, int], Attempt]:
+        """Check the amounts of all resources in one flavor; its rank is that of its worst resource."""
+        choices: dict[str, Choice] = {}
+        rank = (Chance.FIT, 0)
+        most = 0
+        reasons: list[str] = []
+        cause = ""
+        for name, amount in requests.items():
+            fr = FlavorResource(flavor, name)
+            chance, borrowing, reason, why = self._check(fr, usage.get(fr, 0), amount, indices)
+            if reason:
+                reasons.append(reason)
+                cause = most_severe(cause, why)
+            most = max(most, borrowing)
+            if self._is_better(rank, (chance, borrowing)):
+                rank = (chance, borrowing)
+            if rank[0] is not Chance.NO_FIT:
+                choices[name] = Choice(flavor, chance.mode, borrowing)
+        is_preemption = rank[0] not in (Chance.NO_FIT, Chance.FIT)
+        attempt = Attempt(flavor, rank[0].mode, most, rank[0] if is_preemption else None, tuple(reasons), cause)
+        return choices, rank, attempt
+
+    def _check(
+        self, fr: FlavorResource, assumed: int, requested: int, indices: Sequence[int]
+    ) -> tuple[Chance, int, str, str]:
+        """Chance, how far up it borrows, the text and the cause of what is short."""
+        node = self._node
+        available, maximum = node.available(fr), node.potential(fr)
+        amount = plus(assumed, requested)
+        if amount > available:
+            self._shortages.append(
+                Shortage(
+                    pod_set=self._job.workload.spec.pod_sets[indices[0]].name,
+                    flavor=fr.flavor,
+                    resource=fr.resource,
+                    requested=amount,
+                    available=available,
+                    maximum=maximum,
+                )
+            )
+        if amount > maximum:
+            text = (
+                f"insufficient quota for {fr.resource} in flavor {fr.flavor}, previously considered podsets requests "
+                f"({shown(fr.resource, assumed)}) + current podset request ({shown(fr.resource, requested)}) > "
+                f"maximum capacity ({shown(fr.resource, maximum)})"
+            )
+            return Chance.NO_FIT, 0, text, EXCEEDS_MAXIMUM
+        borrowing, may_reclaim = node.lowest_fit(fr, amount)
+        if amount <= available:
+            return Chance.FIT, borrowing, "", ""
+        missing = shown(fr.resource, minus(amount, available))
+        text = f"insufficient unused quota for {fr.resource} in flavor {fr.flavor}, {missing} more needed"
+        if node.quota(fr).nominal >= amount or may_reclaim or self._may_preempt_while_borrowing:
+            chance, borrowing = self._simulate(self._job, fr, amount)
+            return chance, borrowing, text, ""
+        return Chance.NO_FIT, borrowing, text, WAITING_FOR_QUOTA
+
+    @property
+    def _may_preempt_while_borrowing(self) -> bool:
+        preemption = self._queue.spec.preemption
+        if preemption is None:
+            return False
+        borrow = preemption.borrow_within_cohort
+        if borrow is not None and borrow.policy not in ("", "Never"):
+            return True
+        return self._settings.fair_sharing is not None and preemption.reclaim_within_cohort not in ("", "Never")
+
+    def _goes_on(self, rank: tuple[Chance, int]) -> bool:
+        chance, borrowing = rank
+        if chance in (Chance.NO_FIT, Chance.NO_CANDIDATES):
+            return True
+        if chance is not Chance.FIT and (self._fungibility.when_can_preempt or "TryNextFlavor") not in MAY_STOP:
+            return True
+        return borrowing > 0 and (self._fungibility.when_can_borrow or "MayStopSearch") not in MAY_STOP
+
+    def _is_better(self, left: tuple[Chance, int], right: tuple[Chance, int]) -> bool:
+        """Whether a flavor is preferred to another."""
+        if left[0] is Chance.NO_FIT:
+            return False
+        if right[0] is Chance.NO_FIT:
+            return True
+        if Chance.NO_CANDIDATES in (left[0], right[0]) and left[0] is not right[0]:
+            return right[0] is Chance.NO_CANDIDATES
+        by_chance, by_borrowing = left[0] - right[0], right[1] - left[1]
+        if self._fungibility.preference == "PreemptionOverBorrowing":
+            return (by_borrowing, by_chance) > (0, 0)
+        return (by_chance, by_borrowing) > (0, 0)
+
+    def _merge(
+        self, known: dict[str, Attempt], attempts: Iterable[Attempt], resource: str, group: ResourceGroup
+    ) -> None:
+        """The attempts of one resource beside those of the resources before."""
+        seen = set()
+        for one in attempts:
+            seen.add(one.flavor)
+            before = known.get(one.flavor)
+            if before is None:
+                known[one.flavor] = one
+                continue
+            chances = [each for each in (before.chance, one.chance) if each is not None]
+            known[one.flavor] = Attempt(
+                one.flavor,
+                min(before.mode, one.mode),
+                max(before.borrowing, one.borrowing),
+                min(chances, default=None),
+                tuple(sorted({*before.reasons, *one.reasons})),
+                most_severe(before.cause, one.cause),
+            )
+        if not seen:
+            return
+        for name in {one.name for one in group.flavors} & known.keys() - seen:
+            before = known[name]
+            text = f"flavor {name} does not provide resource {resource}"
+            reasons = tuple(sorted({*before.reasons, text}))
+            known[name] = Attempt(name, Mode.NO_FIT, before.borrowing, before.chance, reasons, NO_MATCHING_FLAVOR)
+
+    # --- whether a flavor is for these pods at all
+
+    def _refused(self, name: str, indices: Sequence[int], group: ResourceGroup) -> str:
+        flavor = self._cache.flavors.get(name)
+        if flavor is None:
+            return f"flavor {name} not found"
+        for index in indices:
+            pod_set = self._job.workload.spec.pod_sets[index]
+            if self._settings.enabled("TopologyAwareScheduling"):
+                text = self._topology_mismatch(pod_set, flavor, group)
+                if text:
+                    return text
+            spec = pod_set.template.spec
+            taint = untolerated_taint(spec, flavor)
+            if taint is not None:
+                return f"untolerated taint {_printed(taint)} in flavor {name}"
+            if not _matches(spec, flavor):
+                return f"flavor {name} doesn't match node affinity"
+        return ""
+
+    def _topology_mismatch(self, pod_set: PodSet, flavor: ResourceFlavor, group: ResourceGroup) -> str:
+        name = flavor.metadata.name
+        has_topology = flavor.spec.topology_name is not None
+        if not pod_set.requests_topology:
+            if self._is_topology_only or not has_topology:
+                return ""
+            return f'Flavor "{name}" supports only TopologyAwareScheduling'
+        if not has_topology:
+            requested = pod_requests(pod_set.template.spec)
+            if not any(one in group.covered_resources for one in requested):
+                return ""
+            return f'Flavor "{name}" does not support TopologyAwareScheduling'
+        tree = self._topologies.get(name)
+        if tree is None:
+            return f'Flavor "{name}" information missing in TAS cache'
+        if not tree.has_levels(pod_set.topology_request):
+            return f'Flavor "{name}" does not contain the requested level'
+        return ""
+
+    # --- topology
+
+    def _place(self, assignment: Assignment) -> None:
+        requests = placement_requests(assignment, self._job, self._node.queue, self._cache)
+        if assignment.mode is Mode.FIT:
+            placements = self._cache.place(requests)
+            failed = failure(placements)
+            if failed is None:
+                assignment.take_places(placements)
+                return
+            assignment.of(failed[0]).reasons.append(failed[1].failure)
+            assignment.set_mode(Mode.PREEMPT, [failed[0]])
+        if assignment.mode is not Mode.PREEMPT:
+            return
+        failed = failure(self._cache.place(requests, is_empty=True))
+        if failed is None:
+            assignment.set_mode(Mode.PREEMPT, [one.pod_set.name for each in requests.values() for one in each])
+            return
+        if self._settings.enabled("UnadmittedWorkloadsObservability"):
+            for attempt in assignment.of(failed[0]).attempts:
+                if attempt.flavor == failed[1].flavor:
+                    attempt.mode, attempt.cause = Mode.NO_FIT, NO_PLACE
+                    break
+        assignment.set_mode(Mode.NO_FIT, [failed[0]])
+
+
+def replace_sorted(attempt: Attempt) -> Attempt:
+    attempt.reasons = tuple(sorted(attempt.reasons))
+    return attempt
+
+
+def _finished(attempts: Mapping[str, Attempt]) -> list[Attempt]:
+    return sorted(attempts.values(), key=lambda one: one.flavor)
+
+
+def placement_requests(assignment: Assignment, job: Job, queue: ClusterQueue, cache: Cache) -> dict[str, list[Request]]:
+    """The pod sets that are to be placed, by flavor; what cannot be is marked in the assignment."""
+    found: dict[str, list[Request]] = {}
+    is_topology_only = cache.is_topology_only(queue)
+    topologies = cache.topologies_of(queue)
+    for pod_set in job.workload.spec.pod_sets:
+        if not pod_set.requests_topology and not is_topology_only:
+            continue
+        one = next((each for each in assignment.pod_sets if each.name == pod_set.name), None)
+        if one is None or one.error or one.count == 0 or one.topology is not None:
+            continue
+        flavor = _topology_flavor(one.flavors, cache)
+        if not topologies:
+            one.error = NO_TOPOLOGY_CACHE
+        elif isinstance(flavor, list):
+            one.error = (
+                f"more than one TAS flavor assigned: {', '.join(flavor)}" if flavor else "no TAS flavor assigned"
+            )
+        elif cache.is_placement_delayed(queue, flavor, job):
+            one.delayed_topology = "Pending"
+        else:
+            updates = tuple(
+                update
+                for check in job.checks
+                if check.state == READY
+                for update in check.pod_set_updates
+                if update.name == pod_set.name
+            )
+            request = Request(
+                pod_set=pod_set,
+                single=pod_requests(pod_set.template.spec),
+                count=one.count,
+                is_implied=not pod_set.requests_topology,
+                updates=updates,
+            )
+            found.setdefault(flavor, []).append(request)
+        if one.error:
+            assignment._mode = None
+    return found
+
+
+def _topology_flavor(flavors: Mapping[str, Choice], cache: Cache) -> str | list[str]:
+    """The only flavor with a topology, or all of them."""
+    found = sorted({one.flavor for one in flavors.values() if one.flavor in cache.topologies})
+    return found[0] if len(found) == 1 else found
+
+
+def untolerated_taint(spec: PodSpec, flavor: ResourceFlavor) -> Taint | None:
+    tolerations = (*spec.tolerations, *flavor.spec.tolerations)
+    return untolerated(flavor.spec.node_taints, tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+
+
+def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
+    """Why pods with this spec get no quota of a flavor; empty where they may."""
+    taint = untolerated_taint(spec, flavor)
+    if taint is not None:
+        return f"untolerated taint {taint_text(taint)}"
+    return "" if _matches(spec, flavor) else "its labels do not match the pod's node affinity"
+
+
+def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:
+    """Node selector and required affinity, as far as they are about the flavor's own labels."""
+    labels = flavor.spec.node_labels
+    if any(labels[key] != value for key, value in spec.node_selector.items() if key in labels):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    if required is None:
+        return True
+    terms = tuple(_reduced(required.node_selector_terms, labels))
+    if not terms or any(term.is_empty for term in terms):
+        return True
+    return compile_node_selector(NodeSelector(node_selector_terms=terms)).matches(labels, "")
+
+
+def _reduced(terms: Iterable[NodeSelectorTerm], keys: Mapping[str, str]) -> Iterator[NodeSelectorTerm]:
+    for term in terms:
+        yield NodeSelectorTerm(match_expressions=tuple(one for one in term.match_expressions if one.key in keys))
+
+
+def _printed(taint: Taint) -> str:
+    """As Go prints the struct."""
+    return f"{{{taint.key} {taint.value} {taint.effect} <nil>}}"
+
+
+# --- partial admission
+
+
+def partial_counts(pod_sets: Sequence[PodSet]) -> list[list[int]]:
+    """The numbers of pods between all and `minCount`, the largest first; what only pod sets with `minCount` give up."""
+    given_up = [one.count - (one.count if one.min_count is None else one.min_count) for one in pod_sets]
+    total = sum(given_up)
+    return [
+        [one.count - most * step // total for one, most in zip(pod_sets, given_up, strict=True)]
+        for step in range(total + 1)
+        if total
+    ]

@@ -1,0 +1,480 @@
+"""Whose quota is taken for a Workload: the classical search in the tree of cohorts, and fair sharing.
+
+Upstream: pkg/scheduler/preemption (preemption.go, preemption_oracle.go, classical, fairsharing, common).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+
+from msgspec import Struct
+
+from kschedx.kube.kueue import QueuePreemption
+from kschedx.kueue.amounts import FlavorResource, Usage
+from kschedx.kueue.cache import Cache, PlacementRequests, failure
+from kschedx.kueue.flavors import Assignment, Chance, placement_requests
+from kschedx.kueue.quota import NEGATIVE, CohortNode, Node, QueueNode, Share
+from kschedx.kueue.workloads import Job
+
+_BUFFER = 5 * 60 * 1000
+"""Milliseconds, of the gate SchedulerTimestampPreemptionBuffer."""
+
+UsageShare = Callable[[Job], float | None]
+"""The usage of a Workload's LocalQueue, where those are ordered by it."""
+
+
+@unique
+class Reason(StrEnum):
+    IN_QUEUE = "InClusterQueue"
+    RECLAMATION = "InCohortReclamation"
+    FAIR_SHARING = "InCohortFairSharing"
+    WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+
+    @property
+    def words(self) -> str:
+        return {
+            Reason.IN_QUEUE: "prioritization in the ClusterQueue",
+            Reason.RECLAMATION: "reclamation within the cohort",
+            Reason.FAIR_SHARING: "Fair Sharing within the cohort",
+            Reason.WHILE_BORROWING: "reclamation within the cohort while borrowing",
+        }[self]
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A victim."""
+
+    job: Job
+    reason: Reason
+
+
+def policies(node: QueueNode) -> QueuePreemption:
+    return node.queue.spec.preemption or QueuePreemption()
+
+
+def can_always_reclaim(node: QueueNode) -> bool:
+    return policies(node).reclaim_within_cohort == "Any"
+
+
+@unique
+class _Variant(StrEnum):
+    IN_QUEUE = "in the queue"
+    HIERARCHY = "the preemptor is nearer to the quota"
+    WITHOUT_BORROWING = "only where the preemptor does not borrow"
+    WHILE_BORROWING = "also where the preemptor borrows"
+
+    @property
+    def reason(self) -> Reason:
+        if self is _Variant.IN_QUEUE:
+            return Reason.IN_QUEUE
+        return Reason.WHILE_BORROWING if self is _Variant.WHILE_BORROWING else Reason.RECLAMATION
+
+
+@dataclass(slots=True)
+class _Candidate:
+    job: Job
+    variant: _Variant
+    common: CohortNode | None = None
+    """The lowest cohort that both queues are in."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Attempt:
+    """What a preemption must achieve."""
+
+    job: Job
+    node: QueueNode
+    usage: Usage
+    short: frozenset[FlavorResource]
+    places: PlacementRequests = field(default_factory=dict)
+
+
+class Preemptor:
+    def __init__(self, cache: Cache, now: int, usage_share: UsageShare) -> None:
+        self._cache = cache
+        self._settings = cache.settings
+        self._now = now
+        self._usage_share = usage_share
+        self._is_usage_based = cache.settings.usage_based is not None
+
+    # --- asked by the scheduler
+
+    def targets(self, job: Job, node: QueueNode, assignment: Assignment) -> list[Target]:
+        """The victims that make room for an assignment; none where there is no such set."""
+        places: PlacementRequests = {}
+        if self._settings.enabled("TopologyAwareScheduling"):
+            places = placement_requests(assignment, job, node.queue, self._cache)
+        usage = assignment.requested(job)
+        return self._search(_Attempt(job=job, node=node, usage=usage, short=assignment.short, places=places))
+
+    def simulate(self, job: Job, node: QueueNode, fr: FlavorResource, amount: int) -> tuple[Chance, int]:
+        """Whether preemption makes room for one resource, and how far up it borrows then."""
+        found = self._search(_Attempt(job=job, node=node, usage={fr: amount}, short=frozenset({fr})))
+        with self._cache.without(one.job for one in found):
+            borrowing, _ = node.lowest_fit(fr, amount)
+        if not found:
+            return Chance.NO_CANDIDATES, borrowing
+        is_own = any(self._cache.queue_of(one.job) is node for one in found)
+        return (Chance.PREEMPT if is_own else Chance.RECLAIM), borrowing
+
+    def _search(self, attempt: _Attempt) -> list[Target]:
+        return self._fair(attempt) if self._settings.fair_sharing is not None else self._classical(attempt)
+
+    # --- candidates
+
+    def _satisfies(self, policy: str, job: Job, candidate: Job) -> bool:
+        """Whether a policy lets `job` take the quota of `candidate`."""
+        if policy == "Any":
+            return True
+        is_lower = job.priority > candidate.priority
+        if policy == "LowerPriority":
+            return is_lower
+        if policy != "LowerOrNewerEqualPriority":
+            return False
+        younger_by = candidate.queued_since - job.queued_since
+        buffer = _BUFFER if self._settings.enabled("SchedulerTimestampPreemptionBuffer") else 0
+        return is_lower or (job.priority == candidate.priority and younger_by > buffer)
+
+    def _order(self, node: QueueNode, candidate: Job, *, by_usage: bool) -> _Order:
+        return _Order(self, node, candidate, by_usage)
+
+    def _ordered(self, node: QueueNode, candidates: Iterable[Job]) -> list[Job]:
+        return sorted(candidates, key=lambda one: self._order(node, one, by_usage=self._is_usage_based))
+
+    # --- classical
+
+    def _classical(self, attempt: _Attempt) -> list[Target]:
+        hierarchy, by_priority, own = self._classical_candidates(attempt)
+        candidates = [
+            one
+            for is_evicted in (True, False)
+            for group in (hierarchy, by_priority, own)
+            for one in group
+            if one.job.is_evicted is is_evicted
+        ]
+        is_forbidden = not self._may_borrow(attempt.node)
+        is_under_nominal = all(attempt.node.quota(fr).nominal > attempt.node.used(fr) for fr in attempt.short)
+        if (not hierarchy and not by_priority) or (is_forbidden and not is_under_nominal):
+            order = [True]
+        elif is_forbidden and not hierarchy:
+            order = [False, True]
+        else:
+            order = [True, False]
+        for may_borrow in order:
+            found = self._remove_until_fit(attempt, candidates, may_borrow)
+            if found:
+                return found
+        return []
+
+    def _may_borrow(self, node: QueueNode) -> bool:
+        borrow = policies(node).borrow_within_cohort
+        return borrow is not None and borrow.policy not in ("", "Never")
+
+    def _classical_candidates(self, attempt: _Attempt) -> tuple[list[_Candidate], list[_Candidate], list[_Candidate]]:
+        """The candidates over which the preemptor is nearer to the quota, those by priority, and those of its queue."""
+        node = attempt.node
+        policy = policies(node)
+        own = []
+        if policy.within_cluster_queue not in ("", "Never"):
+            own = self._of_queue(attempt, node, None, has_advantage=False)
+        hierarchy: list[_Candidate] = []
+        by_priority: list[_Candidate] = []
+        if node.parent is not None and policy.reclaim_within_cohort not in ("", "Never"):
+            has_advantage, left = node.fits_in_quota(attempt.usage)
+            below: CohortNode | None = None
+            for cohort in node.ancestors():
+                group = hierarchy if has_advantage else by_priority
+                group += self._below(attempt, cohort, cohort, below, has_advantage=has_advantage)
+                fits, left = cohort.fits_in_quota(left)
+                has_advantage = has_advantage or fits
+                below = cohort
+
+        def ordered(group: list[_Candidate]) -> list[_Candidate]:
+            return sorted(group, key=lambda one: self._order(node, one.job, by_usage=self._is_usage_based))
+
+        return ordered(hierarchy), ordered(by_priority), ordered(own)
+
+    def _below(
+        self,
+        attempt: _Attempt,
+        cohort: CohortNode,
+        common: CohortNode,
+        seen: CohortNode | None,
+        *,
+        has_advantage: bool,
+    ) -> Iterator[_Candidate]:
+        """The candidates below a cohort, of queues and subtrees above their quota."""
+        for child in cohort.cohorts:
+            if child is not seen and not child.is_within_quota(attempt.short):
+                yield from self._below(attempt, child, common, seen, has_advantage=has_advantage)
+        for queue in cohort.queues:
+            if queue is not attempt.node and not queue.is_within_quota(attempt.short):
+                yield from self._of_queue(attempt, queue, common, has_advantage=has_advantage)
+
+    def _of_queue(
+        self, attempt: _Attempt, queue: QueueNode, common: CohortNode | None, *, has_advantage: bool
+    ) -> list[_Candidate]:
+        policy = policies(attempt.node)
+        is_own = queue is attempt.node
+        allowed = policy.within_cluster_queue if is_own else policy.reclaim_within_cohort
+        found = []
+        for job in self._cache.jobs[queue.name].values():
+            if job.uses_any(attempt.short) and self._satisfies(allowed, attempt.job, job):
+                variant = self._variant(attempt, job, is_own=is_own, has_advantage=has_advantage)
+                found.append(_Candidate(job, variant, common))
+        return found
+
+    def _variant(self, attempt: _Attempt, job: Job, *, is_own: bool, has_advantage: bool) -> _Variant:
+        if is_own:
+            return _Variant.IN_QUEUE
+        if has_advantage:
+            return _Variant.HIERARCHY
+        borrow = policies(attempt.node).borrow_within_cohort
+        if borrow is None or borrow.policy in ("", "Never") or job.priority >= attempt.job.priority:
+            return _Variant.WITHOUT_BORROWING
+        limit = borrow.max_priority_threshold
+        is_above = limit is not None and job.priority > limit
+        return _Variant.WITHOUT_BORROWING if is_above else _Variant.WHILE_BORROWING
+
+    def _remove_until_fit(self, attempt: _Attempt, candidates: Iterable[_Candidate], may_borrow: bool) -> list[Target]:
+        targets: list[Target] = []
+        found: list[Target] = []
+        for candidate in candidates:
+            if not self._is_valid(attempt, candidate, may_borrow):
+                continue
+            self._cache.remove(candidate.job)
+            targets.append(Target(job=candidate.job, reason=candidate.variant.reason))
+            if self._fits(attempt, may_borrow=may_borrow):
+                targets = found = self._fill_back(attempt, targets, may_borrow)
+                break
+        for one in targets:
+            self._cache.restore(one.job)
+        return found
+
+    def _is_valid(self, attempt: _Attempt, candidate: _Candidate, may_borrow: bool) -> bool:
+        """Whether a candidate may still be taken, now that others are."""
+        queue = self._cache.queue_of(candidate.job)
+        if queue is attempt.node:
+            return True
+        if may_borrow and candidate.variant is _Variant.WITHOUT_BORROWING:
+            return False
+        node: Node = queue
+        while node is not candidate.common:
+            if node.is_within_quota(attempt.short):
+                return False
+            assert node.parent is not None
+            node = node.parent
+        return True
+
+    def _fits(self, attempt: _Attempt, *, may_borrow: bool) -> bool:
+        node = attempt.node
+        for fr, amount in attempt.usage.items():
+            if (not may_borrow and node.borrows_with(fr, amount)) or amount > node.available(fr):
+                return False
+        return failure(self._cache.place(attempt.places)) is None
+
+    def _fill_back(self, attempt: _Attempt, targets: list[Target], may_borrow: bool) -> list[Target]:
+        """The victims without those that are not needed after all."""
+        for index in range(len(targets) - 2, -1, -1):
+            self._cache.restore(targets[index].job)
+            if self._fits(attempt, may_borrow=may_borrow):
+                targets[index] = targets[-1]
+                targets = targets[:-1]
+            else:
+                self._cache.remove(targets[index].job)
+        return targets
+
+    # --- fair sharing
+
+    def _fair(self, attempt: _Attempt) -> list[Target]:
+        candidates = self._ordered(attempt.node, self._fair_candidates(attempt))
+        if not candidates:
+            return []
+        self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
+        fits, targets, rest = self._first_strategy(attempt, candidates)
+        if not fits and len(self._settings.strategies) > 1:
+            fits, targets = self._second_strategy(attempt, rest, targets)
+        self._cache.remove_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
+        if fits:
+            targets = self._fill_back(attempt, targets, may_borrow=True)
+        for one in targets:
+            self._cache.restore(one.job)
+        return targets if fits else []
+
+    def _fair_candidates(self, attempt: _Attempt) -> Iterator[Job]:
+        node = attempt.node
+        policy = policies(node)
+        if policy.within_cluster_queue not in ("", "Never"):
+            yield from self._allowed(attempt, node, policy.within_cluster_queue)
+        if node.parent is None or policy.reclaim_within_cohort in ("", "Never"):
+            return
+        for queue in node.parent.root.all_queues():
+            if queue is not node and not queue.is_within_quota(attempt.short):
+                yield from self._allowed(attempt, queue, policy.reclaim_within_cohort)
+
+    def _allowed(self, attempt: _Attempt, queue: QueueNode, policy: str) -> Iterator[Job]:
+        for job in self._cache.jobs[queue.name].values():
+            if self._satisfies(policy, attempt.job, job) and job.uses_any(attempt.short):
+                yield job
+
+    def _take(self, attempt: _Attempt, targets: list[Target], job: Job, reason: Reason) -> bool:
+        """Remove a victim; whether the Workload fits then."""
+        self._cache.remove(job)
+        targets.append(Target(job=job, reason=reason))
+        with self._without_usage(attempt):
+            return self._fits(attempt, may_borrow=True)
+
+    @contextmanager
+    def _without_usage(self, attempt: _Attempt) -> Iterator[None]:
+        self._cache.remove_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
+        yield
+        self._cache.add_usage(attempt.node, attempt.usage, attempt.job.topology_usage)
+
+    def _first_strategy(self, attempt: _Attempt, candidates: Sequence[Job]) -> tuple[bool, list[Target], list[Job]]:
+        order = _FairOrder(self, attempt.node, candidates)
+        is_entitled = self._settings.enabled("FairSharingPreemptWithinNominal") and attempt.node.is_within_quota(
+            attempt.short
+        )
+        is_final = self._settings.strategies[0] == "LessThanOrEqualToFinalShare"
+        targets: list[Target] = []
+        rest: list[Job] = []
+        for queue in order.queues():
+            if queue is attempt.node or is_entitled:
+                reason = Reason.IN_QUEUE if queue is attempt.node else Reason.RECLAMATION
+                if self._take(attempt, targets, order.pop(queue), reason):
+                    return True, targets, []
+                continue
+            own, theirs = order.below_common(queue)
+            share, before = own.share(), theirs.share()
+            while order.has(queue):
+                job = order.pop(queue)
+                after = self._share_without(theirs, queue, job) if is_final else before
+                if share.order <= after.order if is_final else share.order < before.order:
+                    if self._take(attempt, targets, job, Reason.FAIR_SHARING):
+                        return True, targets, []
+                    break
+                rest.append(job)
+        return False, targets, rest
+
+    def _share_without(self, node: Node, queue: QueueNode, job: Job) -> Share:
+        self._cache.remove_usage(queue, job.usage, job.topology_usage)
+        share = node.share()
+        self._cache.add_usage(queue, job.usage, job.topology_usage)
+        return share
+
+    def _second_strategy(
+        self, attempt: _Attempt, candidates: Sequence[Job], targets: list[Target]
+    ) -> tuple[bool, list[Target]]:
+        order = _FairOrder(self, attempt.node, candidates)
+        for queue in order.queues():
+            own, theirs = order.below_common(queue)
+            is_less = own.share().order < theirs.share().order
+            job = order.pop(queue)
+            if is_less and self._take(attempt, targets, job, Reason.FAIR_SHARING):
+                return True, targets
+            order.drop(queue)
+        return False, targets
+
+
+class _Order:
+    """Candidates in the order in which they are taken (`CandidatesOrdering`)."""
+
+    def __init__(self, preemptor: Preemptor, node: QueueNode, job: Job, by_usage: bool) -> None:
+        self._queue = preemptor._cache.queue_of(job)
+        self._job = job
+        self._usage = preemptor._usage_share(job) if by_usage else None
+        self._first = (not job.is_evicted, self._queue is node)
+        self._last = (job.priority, -job.quota_since(preemptor._now), job.uid)
+
+    def __lt__(self, other: _Order) -> bool:
+        if self._first != other._first:
+            return self._first < other._first
+        if (
+            self._usage is not None
+            and other._usage is not None
+            and self._queue is other._queue
+            and self._job.local_queue != other._job.local_queue
+            and self._usage != other._usage
+        ):
+            return self._usage > other._usage
+        return self._last < other._last
+
+
+class _FairOrder:
+    """The queues to take victims of: from the root, always the child with the highest share."""
+
+    def __init__(self, preemptor: Preemptor, node: QueueNode, candidates: Iterable[Job]) -> None:
+        self._preemptor = preemptor
+        self._node = node
+        self._ancestors = list(node.ancestors())
+        self._jobs: dict[str, list[Job]] = {}
+        self._pruned: set[str] = set()
+        self._pruned_cohorts: set[str] = set()
+        for job in candidates:
+            self._jobs.setdefault(preemptor._cache.queue_of(job).name, []).append(job)
+
+    def has(self, queue: QueueNode) -> bool:
+        return bool(self._jobs.get(queue.name))
+
+    def pop(self, queue: QueueNode) -> Job:
+        return self._jobs[queue.name].pop(0)
+
+    def drop(self, queue: QueueNode) -> None:
+        self._pruned.add(queue.name)
+
+    def queues(self) -> Iterator[QueueNode]:
+        if self._node.parent is None:
+            while self._node.name not in self._pruned and self.has(self._node):
+                yield self._node
+            return
+        root = self._node.parent.root
+        while root.name not in self._pruned_cohorts:
+            queue = self._next(root)
+            if queue is not None:
+                yield queue
+
+    def below_common(self, queue: QueueNode) -> tuple[Node, Node]:
+        """The nodes of the preemptor and of a queue just below their lowest common cohort."""
+        common = next(one for one in queue.ancestors() if one in self._ancestors)
+
+        def below(node: Node) -> Node:
+            while node.parent is not common:
+                assert node.parent is not None
+                node = node.parent
+            return node
+
+        return below(self._node), below(queue)
+
+    def _next(self, cohort: CohortNode) -> QueueNode | None:
+        best, best_share = None, NEGATIVE
+        for queue in cohort.queues:
+            if queue.name in self._pruned:
+                continue
+            share = queue.share()
+            if (not share.is_borrowing and queue is not self._node) or not self.has(queue):
+                self._pruned.add(queue.name)
+            elif best is not None and share.order == best_share.order:
+                if self._first(queue) < self._first(best):
+                    best = queue
+            elif share.order > best_share.order:
+                best, best_share = queue, share
+        best_cohort, cohort_share = None, NEGATIVE
+        for child in cohort.cohorts:
+            if child.name in self._pruned_cohorts:
+                continue
+            share = child.share()
+            if not share.is_borrowing and child not in self._ancestors:
+                self._pruned_cohorts.add(child.name)
+            elif share.order >= cohort_share.order:
+                best_cohort, cohort_share = child, share
+        if best is None and best_cohort is None:
+            self._pruned_cohorts.add(cohort.name)
+            return None
+        if best_cohort is not None and cohort_share.order >= best_share.order:
+            return self._next(best_cohort)
+        return best
+
+    def _first(self, queue: QueueNode) -> _Order:
+        return self._preemptor._order(self._node, self._jobs[queue.name][0], by_usage=False)

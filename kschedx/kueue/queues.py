@@ -1,0 +1,223 @@
+"""Who is looked at next: a queue of Workloads per ClusterQueue, in which those that cannot be admitted are parked.
+
+Upstream: pkg/cache/queue (cluster_queue.go, manager.go, inadmissible_workloads.go, afs), pkg/util/admissionfairsharing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum, unique
+from fractions import Fraction
+
+from kschedx.kube.kueue import BY_USAGE, ClusterQueue, LocalQueue
+from kschedx.kueue.amounts import Requests, exact
+from kschedx.kueue.quota import weight_of
+from kschedx.kueue.requests import quota_unit
+from kschedx.kueue.settings import AdmissionFairSharing, seconds
+from kschedx.kueue.workloads import Job
+
+STRICT = "StrictFIFO"
+
+LocalQueueKey = tuple[str, str]
+"""Namespace and name."""
+
+
+@unique
+class Requeue(StrEnum):
+    """Why a head is put back."""
+
+    GENERIC = ""
+    FAILED_AFTER_NOMINATION = "FailedAfterNomination"
+    NAMESPACE_MISMATCH = "NamespaceMismatch"
+    PENDING_PREEMPTION = "PendingPreemption"
+    NO_FIT = "NoFit"
+    NO_CANDIDATES = "PreemptionNoCandidates"
+
+
+_AT_ONCE = (Requeue.FAILED_AFTER_NOMINATION, Requeue.PENDING_PREEMPTION)
+_BUNDLED = (Requeue.NO_FIT, Requeue.NO_CANDIDATES)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Queue:
+    """The pending Workloads of a ClusterQueue."""
+
+    queue: ClusterQueue
+    ledger: Ledger | None
+    """Where LocalQueues that used less come first."""
+    waiting: dict[str, Job] = field(default_factory=dict)
+    parked: dict[str, Job] = field(default_factory=dict)
+    bypassed: dict[bytes, str] = field(default_factory=dict)
+    """Shapes that were parked together, with the reason."""
+    preemptor: str | None = None
+    """The Workload whose victims are on their way."""
+    in_flight: str | None = None
+
+    @property
+    def is_strict(self) -> bool:
+        return self.queue.spec.queueing_strategy == STRICT
+
+    def order(self, job: Job) -> tuple[object, ...]:
+        is_sticky = not self.is_strict and self.preemptor == job.key
+        used = self.ledger.share(job.local_queue) if self.ledger is not None else 0.0
+        return used, not is_sticky, -job.priority, job.queued_since, job.uid
+
+    @property
+    def ordered(self) -> list[Job]:
+        """Those that are queued, without the parked ones."""
+        return sorted(self.waiting.values(), key=self.order)
+
+    @property
+    def everyone(self) -> list[Job]:
+        """Those that are parked too."""
+        return sorted((*self.waiting.values(), *self.parked.values()), key=self.order)
+
+    def pop(self) -> Job | None:
+        if not self.waiting:
+            self.in_flight = None
+            return None
+        job = min(self.waiting.values(), key=self.order)
+        del self.waiting[job.key]
+        self.in_flight = job.key
+        return job
+
+    def push(self, job: Job, now: int) -> None:
+        """Add a Workload that became pending, or one whose conditions order it otherwise."""
+        if self.in_flight == job.key:
+            return
+        self.parked.pop(job.key, None)
+        if job.key not in self.waiting:
+            if not job.backoff_is_over(now):
+                self.parked[job.key] = job
+                return
+            if not self.is_strict and job.shape is not None and job.shape in self.bypassed:
+                self.parked[job.key] = job
+                return
+        self.waiting[job.key] = job
+
+    def remove(self, key: str) -> None:
+        self.waiting.pop(key, None)
+        self.parked.pop(key, None)
+        if self.in_flight == key:
+            self.in_flight = None
+        if self.preemptor == key:
+            self.preemptor = None
+
+    def put_back(self, job: Job, why: Requeue, reason: str, now: int) -> None:
+        """Put a head back that was not admitted: in front, or parked together with its equals."""
+        if why is Requeue.PENDING_PREEMPTION:
+            self.preemptor = job.key
+        self.in_flight = None
+        is_at_once = why is not Requeue.NAMESPACE_MISMATCH if self.is_strict else why in _AT_ONCE
+        has_flavors_left = job.progress is not None and job.progress.is_pending
+        if job.backoff_is_over(now) and (is_at_once or has_flavors_left):
+            self.parked.pop(job.key, None)
+            self.waiting[job.key] = job
+            return
+        self.parked[job.key] = job
+        if job.shape is None or why not in _BUNDLED or self.is_strict:
+            return
+        self.bypassed[job.shape] = reason or "PendingEvaluation"
+        for other in [one for one in self.waiting.values() if one.shape == job.shape]:
+            self.parked[other.key] = self.waiting.pop(other.key)
+
+    def retry(self, is_selected: Callable[[str], bool], now: int) -> None:
+        """Move what is parked back, as far as its namespace is selected and its backoff is over."""
+        self.bypassed.clear()
+        for job in list(self.parked.values()):
+            if is_selected(job.namespace) and job.backoff_is_over(now):
+                self.waiting[job.key] = self.parked.pop(job.key)
+
+
+# --- usage of LocalQueues
+
+
+@dataclass(eq=False, slots=True)
+class _Entry:
+    consumed: dict[str, Fraction]
+    since: int
+    penalties: dict[str, dict[str, Fraction]] = field(default_factory=dict)
+
+
+class Ledger:
+    """What LocalQueues used, decayed, and what Workloads that got quota cost them at once."""
+
+    def __init__(self, settings: AdmissionFairSharing, queues: Iterable[LocalQueue], now: int) -> None:
+        self._settings = settings
+        self._half_life = seconds(settings.usage_half_life_time)
+        self._sampling = seconds(settings.usage_sampling_interval)
+        self._entries: dict[LocalQueueKey, _Entry] = {}
+        self._weights: dict[LocalQueueKey, float] = {}
+        for one in queues:
+            key = (one.metadata.namespace, one.metadata.name)
+            self._weights[key] = weight_of(one.spec.fair_sharing)
+            sharing = one.status.fair_sharing
+            status = sharing.admission_fair_sharing_status if sharing is not None else None
+            consumed = status.consumed_resources if status is not None and self._half_life else {}
+            self._entries[key] = _Entry({name: exact(written) for name, written in consumed.items()}, now)
+
+    def share(self, key: LocalQueueKey) -> float:
+        """The weighted usage, by which LocalQueues are ordered."""
+        entry = self._entries.get(key)
+        total = 0.0
+        if entry is not None:
+            for name, amount in sorted(_sum(entry.consumed, *entry.penalties.values()).items()):
+                total += self._settings.resource_weights.get(name, 1.0) * float(amount)
+        weight = self._weights.get(key, 1.0)
+        return math.inf if weight <= 0 else total / weight
+
+    def charge(self, key: LocalQueueKey, workload: str, requests: Requests, now: int) -> None:
+        """The entry penalty of a Workload that got quota."""
+        entry = self._entries.setdefault(key, _Entry({}, now))
+        exact_requests = {name: amount * quota_unit(name) for name, amount in requests.items()}
+        entry.penalties[workload] = _scaled(exact_requests, self._alpha(self._sampling))
+
+    def settle(self, key: LocalQueueKey, workload: str, admitted: Requests, now: int) -> None:
+        """A Workload is admitted: its penalty becomes usage."""
+        self.sample(key, admitted, now)
+        entry = self._entries[key]
+        entry.consumed = _sum(entry.consumed, entry.penalties.pop(workload, {}))
+
+    def sample(self, key: LocalQueueKey, admitted: Requests, now: int) -> None:
+        entry = self._entries.setdefault(key, _Entry({}, now))
+        alpha = self._alpha(max(0, now - entry.since))
+        used = {name: amount * quota_unit(name) for name, amount in admitted.items()}
+        entry.consumed = _sum(_scaled(entry.consumed, 1 - alpha), _scaled(used, alpha))
+        entry.since = now
+
+    def is_pending(self, key: LocalQueueKey) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and any(any(one.values()) for one in entry.penalties.values())
+
+    def drop(self, key: LocalQueueKey, workload: str) -> None:
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.penalties.pop(workload, None)
+
+    def state(self) -> object:
+        return [(key, self.share(key)) for key in sorted(self._entries)]
+
+    def _alpha(self, elapsed: float) -> float:
+        return 0.0 if self._half_life == 0 else 1.0 - math.pow(0.5, elapsed / self._half_life)
+
+
+def _sum(*parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    total: dict[str, Fraction] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, Fraction(0)) + amount
+    return total
+
+
+def _scaled(amounts: Mapping[str, Fraction], factor: float) -> dict[str, Fraction]:
+    """Multiplied, rounded down to nine digits."""
+    exact_factor = Fraction(Decimal(repr(factor)))
+    return {name: Fraction(math.floor(amount * exact_factor * 10**9), 10**9) for name, amount in amounts.items()}
+
+
+def is_usage_based(queue: ClusterQueue) -> bool:
+    scope = queue.spec.admission_scope
+    return scope is not None and scope.admission_mode == BY_USAGE

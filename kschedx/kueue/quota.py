@@ -1,0 +1,306 @@
+"""The tree of cohorts and ClusterQueues: what each gives up, uses, may borrow, and its dominant share.
+
+A node keeps `max(0, quota - lendingLimit)` for itself and gives the rest to its parent; what it uses beyond its own
+share is used in its parent. A borrowing limit caps, at each level, what comes down.
+Upstream: pkg/cache/scheduler (resource_node.go, clusterqueue_snapshot.go, cohort_snapshot.go, fair_sharing.go).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from kschedx.kube.kueue import ClusterQueue, Cohort, FairSharing, ResourceGroup
+from kschedx.kueue.amounts import FlavorResource, Usage, exact, minus, plus, quota_amount
+
+
+class Quota(Struct, frozen=True, kw_only=True):
+    nominal: int = 0
+    borrowing_limit: int | None = None
+    lending_limit: int | None = None
+
+
+NO_QUOTA = Quota()
+
+
+def quotas_of(groups: Iterable[ResourceGroup]) -> dict[FlavorResource, Quota]:
+    def limit(resource: str, written: str | int | float | None) -> int | None:
+        return None if written is None else quota_amount(resource, written)
+
+    return {
+        FlavorResource(flavor.name, one.name): Quota(
+            nominal=quota_amount(one.name, one.nominal_quota),
+            borrowing_limit=limit(one.name, one.borrowing_limit),
+            lending_limit=limit(one.name, one.lending_limit),
+        )
+        for group in groups
+        for flavor in group.flavors
+        for one in flavor.resources
+    }
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A cohort or a ClusterQueue with its usage."""
+
+    name: str
+    quotas: Mapping[FlavorResource, Quota]
+    weight: float = 1.0
+    parent: CohortNode | None = None
+    subtree: Usage = field(default_factory=dict)
+    """Its quota, and what its children give up."""
+    usage: Usage = field(default_factory=dict)
+
+    def quota(self, fr: FlavorResource) -> Quota:
+        return self.quotas.get(fr, NO_QUOTA)
+
+    def subtree_quota(self, fr: FlavorResource) -> int:
+        return self.subtree.get(fr, 0)
+
+    def used(self, fr: FlavorResource) -> int:
+        return self.usage.get(fr, 0)
+
+    def kept(self, fr: FlavorResource) -> int:
+        """What it never gives up."""
+        limit = self.quota(fr).lending_limit
+        return 0 if limit is None else max(0, minus(self.subtree_quota(fr), limit))
+
+    def kept_free(self, fr: FlavorResource) -> int:
+        return max(0, minus(self.kept(fr), self.used(fr)))
+
+    def unbounded_available(self, fr: FlavorResource) -> int:
+        """What is left; negative where more is used than there is."""
+        if self.parent is None:
+            return minus(self.subtree_quota(fr), self.used(fr))
+        above = self.parent.unbounded_available(fr)
+        limit = self.quota(fr).borrowing_limit
+        if limit is not None:
+            kept = self.kept(fr)
+            given = minus(self.subtree_quota(fr), kept)
+            taken = max(0, minus(self.used(fr), kept))
+            above = min(plus(minus(given, taken), limit), above)
+        return plus(self.kept_free(fr), above)
+
+    def available(self, fr: FlavorResource) -> int:
+        return max(0, self.unbounded_available(fr))
+
+    def potential(self, fr: FlavorResource) -> int:
+        """What it could have if nobody used anything."""
+        if self.parent is None:
+            return self.subtree_quota(fr)
+        most = plus(self.kept(fr), self.parent.potential(fr))
+        limit = self.quota(fr).borrowing_limit
+        return most if limit is None else min(plus(self.subtree_quota(fr), limit), most)
+
+    def add(self, fr: FlavorResource, amount: int) -> None:
+        free = self.kept_free(fr)
+        self.usage[fr] = plus(self.used(fr), amount)
+        if self.parent is not None and amount > free:
+            self.parent.add(fr, minus(amount, free))
+
+    def remove(self, fr: FlavorResource, amount: int) -> None:
+        above = minus(self.used(fr), self.kept(fr))
+        self.usage[fr] = minus(self.used(fr), amount)
+        if self.parent is not None and above > 0:
+            self.parent.remove(fr, min(amount, above))
+
+    def borrows_with(self, fr: FlavorResource, amount: int) -> bool:
+        """Whether it is above its quota once it uses so much more."""
+        return self.subtree_quota(fr) < plus(self.used(fr), amount)
+
+    def is_within_quota(self, frs: Iterable[FlavorResource]) -> bool:
+        return not any(self.borrows_with(fr, 0) for fr in frs)
+
+    def fits_in_quota(self, requests: Usage) -> tuple[bool, Usage]:
+        """Whether its quota holds the requests, and what of them is left for its parent."""
+        fits = not any(self.borrows_with(fr, amount) for fr, amount in requests.items())
+        return fits, {fr: max(0, minus(amount, self.kept_free(fr))) for fr, amount in requests.items()}
+
+    def ancestors(self) -> Iterator[CohortNode]:
+        """The parent first, the root last."""
+        node = self.parent
+        while node is not None:
+            yield node
+            node = node.parent
+
+    @property
+    def path(self) -> str:
+        return "/" + "/".join([*(one.name for one in reversed(list(self.ancestors()))), self.name])
+
+    def share(self) -> Share:
+        """The dominant resource share (`dominantResourceShare`)."""
+        if self.parent is None:
+            return Share(weight=self.weight)
+        borrowed: dict[str, int] = {}
+        borrowed_frs = []
+        for fr in self.subtree:
+            above = minus(self.used(fr), self.subtree_quota(fr))
+            if above > 0:
+                borrowed[fr.resource] = plus(borrowed.get(fr.resource, 0), above)
+                borrowed_frs.append(fr)
+        lendable = self.parent.lendable() if borrowed else {}
+        ratio, resource = 0.0, ""
+        for name in sorted(borrowed):
+            if lendable.get(name, 0) > 0:
+                one = float(borrowed[name]) * 1000.0 / float(lendable[name])
+                if one > ratio:
+                    ratio, resource = one, name
+        return Share(weight=self.weight, ratio=ratio, resource=resource, borrowed=frozenset(borrowed_frs))
+
+
+@dataclass(eq=False, slots=True)
+class CohortNode(Node):
+    cohorts: list[CohortNode] = field(default_factory=list)
+    queues: list[QueueNode] = field(default_factory=list)
+    """Those that are active."""
+
+    @property
+    def root(self) -> CohortNode:
+        return self if self.parent is None else self.parent.root
+
+    @property
+    def height(self) -> int:
+        """The distance to the furthest leaf."""
+        own = min(len(self.cohorts) + len(self.queues), 1)
+        return max([own, *(one.height + 1 for one in self.cohorts)])
+
+    def all_queues(self) -> Iterator[QueueNode]:
+        yield from self.queues
+        for one in self.cohorts:
+            yield from one.all_queues()
+
+    def lendable(self) -> dict[str, int]:
+        """Resource to what this cohort could lend in all flavors."""
+        found: dict[str, int] = {}
+        for fr in self.root.subtree:
+            found[fr.resource] = plus(found.get(fr.resource, 0), self.potential(fr))
+        return found
+
+
+@dataclass(eq=False, slots=True)
+class QueueNode(Node):
+    queue: ClusterQueue = field(default_factory=ClusterQueue)
+    is_active: bool = True
+    has_circle: bool = False
+    """Its cohorts form a circle."""
+
+    def lowest_fit(self, fr: FlavorResource, amount: int) -> tuple[int, bool]:
+        """The height of the lowest subtree with room for `amount`, and whether that is not the whole tree."""
+        if self.parent is None or not self.borrows_with(fr, amount):
+            return 0, self.parent is not None
+        left = minus(amount, self.kept_free(fr))
+        for node in self.ancestors():
+            if not node.borrows_with(fr, left):
+                return node.height, node.parent is not None
+            left = minus(left, node.kept_free(fr))
+        return self.parent.root.height, False
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    weight: float = 1.0
+    ratio: float = 0.0
+    """Thousandths of what the parent could lend, before the weight."""
+    resource: str = ""
+    borrowed: frozenset[FlavorResource] = frozenset()
+
+    @property
+    def is_borrowing(self) -> bool:
+        return bool(self.borrowed)
+
+    @property
+    def weighted(self) -> float:
+        if self.ratio == 0:
+            return 0.0
+        return math.inf if self.weight == 0 else self.ratio / self.weight
+
+    @property
+    def rounded(self) -> int:
+        return 2**63 - 1 if math.isinf(self.weighted) else math.ceil(self.weighted)
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """Borrowing with weight 0 is above every other share."""
+        is_infinite = self.weight == 0 and self.ratio != 0
+        return is_infinite, self.ratio if is_infinite else self.weighted
+
+    def borrows_any(self, requested: Usage) -> bool:
+        return any(requested.get(fr, 0) > 0 for fr in self.borrowed)
+
+
+NEGATIVE = Share(ratio=-1.0)
+
+
+def weight_of(sharing: FairSharing | None) -> float:
+    return 1.0 if sharing is None or sharing.weight is None else float(exact(sharing.weight))
+
+
+class Tree(Struct, frozen=True, kw_only=True):
+    queues: Mapping[str, QueueNode]
+    cohorts: Mapping[str, CohortNode]
+
+    @classmethod
+    def of(cls, queues: Sequence[ClusterQueue], cohorts: Sequence[Cohort], active: Iterable[str]) -> Tree:
+        """The tree without usage. A cohort needs no object; one whose parents form a circle has no place in it."""
+        objects = {one.metadata.name: one for one in cohorts}
+        parents = {name: one.parent for name, one in objects.items()}
+        names = dict.fromkeys([*objects, *parents.values(), *(one.cohort for one in queues)])
+        nodes = {
+            name: CohortNode(
+                name=name,
+                quotas=quotas_of(objects[name].spec.resource_groups) if name in objects else {},
+                weight=weight_of(objects[name].spec.fair_sharing) if name in objects else 0.0,
+            )
+            for name in names
+            if name and not _has_circle(name, parents)
+        }
+        for name, node in nodes.items():
+            above = parents.get(name, "")
+            if above:
+                node.parent = nodes[above]
+                nodes[above].cohorts.append(node)
+        is_active = frozenset(active)
+        leaves = {}
+        for queue in sorted(queues, key=lambda one: one.metadata.name):
+            leaf = QueueNode(
+                name=queue.metadata.name,
+                quotas=quotas_of(queue.spec.resource_groups),
+                weight=weight_of(queue.spec.fair_sharing),
+                parent=nodes.get(queue.cohort),
+                queue=queue,
+                is_active=queue.metadata.name in is_active,
+                has_circle=bool(queue.cohort) and queue.cohort not in nodes,
+            )
+            leaves[leaf.name] = leaf
+            leaf.subtree = {fr: quota.nominal for fr, quota in leaf.quotas.items()}
+            if leaf.parent is not None and leaf.is_active:
+                leaf.parent.queues.append(leaf)
+        for leaf in leaves.values():
+            _give(leaf)
+        for node in nodes.values():
+            node.subtree = {fr: plus(node.subtree_quota(fr), quota.nominal) for fr, quota in node.quotas.items()} | {
+                fr: amount for fr, amount in node.subtree.items() if fr not in node.quotas
+            }
+        for node in sorted(nodes.values(), key=lambda one: -sum(1 for _ in one.ancestors())):
+            _give(node)
+        return cls(queues=leaves, cohorts=nodes)
+
+
+def _give(node: Node) -> None:
+    """Add to the parent's quota what the node gives up."""
+    if node.parent is None:
+        return
+    for fr, amount in node.subtree.items():
+        node.parent.subtree[fr] = plus(node.parent.subtree_quota(fr), minus(amount, node.kept(fr)))
+
+
+def _has_circle(name: str, parents: Mapping[str, str]) -> bool:
+    seen = set()
+    while name:
+        if name in seen:
+            return True
+        seen.add(name)
+        name = parents.get(name, "")
+    return False

@@ -1,0 +1,255 @@
+"""What a Workload's pod sets request: adjusted, validated, transformed.
+
+Upstream: pkg/workload/resources.go, pkg/workload/workload.go, pkg/util/limitrange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import msgspec
+from msgspec.structs import replace
+
+from kschedx.errors import InputError
+from kschedx.kube.field_errors import aggregate, as_json, invalid
+from kschedx.kube.kueue import PodSet, Workload
+from kschedx.kube.names import CPU
+from kschedx.kube.quantity import ResourceList, Written, parse_quantity
+from kschedx.kube.resources import RequestOptions, exact_request
+from kschedx.kube.types import (
+    Container,
+    LimitRange,
+    LimitRangeItem,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+    RuntimeClass,
+)
+from kschedx.kueue.amounts import Requests, amount_of, exact, times
+from kschedx.kueue.settings import Settings, Transformation
+
+_OPTIONS = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
+
+
+# --- adjusting
+
+
+def adjusted(
+    workload: Workload, limit_ranges: Sequence[LimitRange], runtime_classes: Mapping[str, RuntimeClass]
+) -> Workload:
+    """The Workload with overhead, LimitRange defaults, and limits where requests are missing."""
+    pod_sets = tuple(
+        replace(one, template=replace(one.template, spec=_adjusted(one.template.spec, limit_ranges, runtime_classes)))
+        for one in workload.spec.pod_sets
+    )
+    return replace(workload, spec=replace(workload.spec, pod_sets=pod_sets))
+
+
+def _adjusted(
+    spec: PodSpec, limit_ranges: Sequence[LimitRange], runtime_classes: Mapping[str, RuntimeClass]
+) -> PodSpec:
+    if spec.runtime_class_name is not None and not spec.overhead:
+        runtime_class = runtime_classes.get(spec.runtime_class_name)
+        if runtime_class is not None and runtime_class.overhead is not None:
+            spec = replace(spec, overhead=runtime_class.overhead.pod_fixed)
+    summary = _summary(limit_ranges)
+    container_limits = summary.get("Container", LimitRangeItem())
+    pod_limits = summary.get("Pod", LimitRangeItem())
+
+    def complete(resources: ResourceRequirements, defaults: LimitRangeItem) -> ResourceRequirements:
+        limits = {**defaults.default, **resources.limits}
+        requests = {**defaults.default_request, **resources.requests}
+        return replace(resources, limits=limits, requests={**limits, **requests})
+
+    def completed(containers: Iterable[Container]) -> tuple[Container, ...]:
+        return tuple(replace(one, resources=complete(one.resources, container_limits)) for one in containers)
+
+    return replace(
+        spec,
+        containers=completed(spec.containers),
+        init_containers=completed(spec.init_containers),
+        resources=spec.resources and complete(spec.resources, pod_limits),
+    )
+
+
+def _summary(limit_ranges: Iterable[LimitRange]) -> dict[str, LimitRangeItem]:
+    """By type: the narrowest bounds of all LimitRanges, and the first defaults."""
+    found: dict[str, LimitRangeItem] = {}
+    for item in (item for one in limit_ranges for item in one.spec.limits):
+        known = found.get(item.type, LimitRangeItem(type=item.type))
+        found[item.type] = replace(
+            known,
+            max=_merged(known.max, item.max, min),
+            min=_merged(known.min, item.min, max),
+            default={**item.default, **known.default},
+            default_request={**item.default_request, **known.default_request},
+        )
+    return found
+
+
+_Choice = Callable[[Fraction, Fraction], Fraction]
+
+
+def _merged(left: ResourceList, right: ResourceList, choose: _Choice) -> ResourceList:
+    merged: dict[str, Written] = dict(left)
+    for name, written in right.items():
+        known = merged.get(name)
+        if known is None or choose(exact(known), exact(written)) != exact(known):
+            merged[name] = written
+    return merged
+
+
+# --- validating
+
+ABOVE_LIMITS = "requests must not exceed its limits"
+ABOVE_MAXIMUM = "requests must not be above the limitRange max"
+BELOW_MINIMUM = "requests must not be below the limitRange min"
+
+
+def invalid_resources(workload: Workload) -> InputError | None:
+    """Requests that are above the limits of the same container or pod."""
+    return aggregate(
+        invalid(path, as_json(names), ABOVE_LIMITS)
+        for index, pod_set in enumerate(workload.spec.pod_sets)
+        for path, resources in _resources(pod_set.template.spec, _path(index))
+        if (names := _greater(_amounts(resources.requests), _amounts(resources.limits)))
+    )
+
+
+def outside_limit_ranges(workload: Workload, limit_ranges: Sequence[LimitRange]) -> InputError | None:
+    summary = _summary(limit_ranges)
+    return aggregate(
+        error
+        for index, pod_set in enumerate(workload.spec.pod_sets)
+        for error in _outside(pod_set.template.spec, _path(index), summary)
+    )
+
+
+def _outside(spec: PodSpec, path: str, summary: Mapping[str, LimitRangeItem]) -> Iterator[InputError]:
+    container_bounds = summary.get("Container")
+    if container_bounds is not None:
+        for at, resources in _resources(replace(spec, resources=None), path):
+            least = _amounts(_merged(resources.requests, resources.limits, min))
+            most = _amounts(_merged(resources.requests, resources.limits, max))
+            yield from _bounds(at, least, most, container_bounds)
+    if "Pod" in summary:
+        total = pod_requests(spec)
+        yield from _bounds(path, total, total, summary["Pod"])
+
+
+def _bounds(path: str, least: Requests, most: Requests, bounds: LimitRangeItem) -> Iterator[InputError]:
+    if names := _greater(most, _amounts(bounds.max)):
+        yield invalid(path, as_json(names), ABOVE_MAXIMUM)
+    if names := _greater(_amounts(bounds.min), least):
+        yield invalid(path, as_json(names), BELOW_MINIMUM)
+
+
+def _path(index: int) -> str:
+    return f"spec.podSets[{index}].template.spec"
+
+
+def _resources(spec: PodSpec, path: str) -> Iterator[tuple[str, ResourceRequirements]]:
+    for index, one in enumerate(spec.init_containers):
+        yield f"{path}.initContainers[{index}]", one.resources
+    for index, one in enumerate(spec.containers):
+        yield f"{path}.containers[{index}]", one.resources
+    if spec.resources is not None:
+        yield f"{path}.resources", spec.resources
+
+
+def _amounts(resources: ResourceList) -> Requests:
+    return {name: amount_of(name, exact(written)) for name, written in resources.items()}
+
+
+def _greater(left: Requests, right: Requests) -> list[str]:
+    return sorted(name for name, amount in left.items() if name in right and amount > right[name])
+
+
+# --- counting
+
+
+def pod_requests(spec: PodSpec) -> Requests:
+    """What one pod requests, before exclusions and transformations; topology placement counts these."""
+    nano = exact_request(spec, PodStatus(), _OPTIONS)
+    return {name: amount_of(name, Fraction(amount, 10**9)) for name, amount in nano.items()}
+
+
+def quota_requests(spec: PodSpec, count: int, settings: Settings) -> Requests:
+    """What `count` pods request of quota."""
+    resources = settings.configuration.resources
+    nano = exact_request(spec, PodStatus(), _OPTIONS)
+    kept = {
+        name: Fraction(amount, 10**9)
+        for name, amount in nano.items()
+        if not name.startswith(resources.exclude_resource_prefixes or ("\0",))
+    }
+    transformed = _transformed(kept, resources.transformations)
+    return times({name: max(amount_of(name, amount), 0) for name, amount in transformed.items()}, count)
+
+
+def _transformed(requests: Mapping[str, Fraction], transformations: Iterable[Transformation]) -> Mapping[str, Fraction]:
+    by_input = {one.input: one for one in transformations}
+    if not any(name in by_input for name in requests):
+        return requests
+    retained: dict[str, Fraction] = {}
+    generated: dict[str, Fraction] = {}
+    for name, amount in requests.items():
+        mapping = by_input.get(name)
+        if mapping is None or mapping.strategy == "Retain":
+            retained[name] = amount
+        if mapping is None:
+            continue
+        scaled = amount * requests.get(mapping.multiply_by, Fraction(1)) if mapping.multiply_by else amount
+        for output, factor in mapping.factors.items():
+            generated[output] = generated.get(output, Fraction(0)) + scaled * factor
+    for name, amount in generated.items():
+        retained[name] = retained.get(name, Fraction(0)) + max(amount, Fraction(0))
+    return retained
+
+
+def quota_unit(resource: str) -> Fraction:
+    """What one of an amount's integers is in the resource's unit."""
+    return Fraction(1, 1000) if resource == CPU else Fraction(1)
+
+
+# --- equivalence
+
+
+def shape(priority: int, pod_sets: Sequence[PodSet], counted: Sequence[tuple[int, Requests]]) -> bytes:
+    """What Kueue's equivalence hash is made of: Workloads with the same shape fit or wait together."""
+    sets = [
+        (
+            one.name,
+            _spec_shape(one.template.spec),
+            count,
+            sorted(requests.items()),
+            one.min_count,
+            one.topology_request,
+        )
+        for one, (count, requests) in zip(pod_sets, counted, strict=True)
+    ]
+    return msgspec.json.encode((priority, sets))
+
+
+def _spec_shape(spec: PodSpec) -> object:
+    def containers(given: Iterable[Container]) -> list[object]:
+        return [(_canonical(one.resources.requests), one.ports) for one in given]
+
+    return (
+        containers(spec.init_containers),
+        containers(spec.containers),
+        sorted(spec.node_selector.items()),
+        spec.affinity,
+        spec.tolerations,
+        spec.runtime_class_name,
+        spec.priority,
+        spec.topology_spread_constraints,
+        _canonical(spec.overhead),
+        spec.resource_claims,
+        None if spec.resources is None else _canonical(spec.resources.requests),
+    )
+
+
+def _canonical(resources: ResourceList) -> list[tuple[str, str]]:
+    return sorted((name, str(parse_quantity(written))) for name, written in resources.items())

@@ -1,0 +1,567 @@
+"""Kueue on a snapshot, cycle after cycle, until nothing changes any more.
+
+Upstream: pkg/scheduler/scheduler.go, pkg/scheduler/fair_sharing_iterator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+
+import numpy as np
+
+from kschedx.errors import InputError
+from kschedx.kube.kueue import (
+    Admission,
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    PodSetAssignment,
+    ResourceFlavor,
+    Topology,
+    TopologyAssignment,
+    TopologyDomain,
+    Workload,
+)
+from kschedx.kube.selectors import Selector, compile_selector
+from kschedx.kueue.amounts import FlavorResource, Requests, added, minus, quota_amount, shown
+from kschedx.kueue.cache import Cache
+from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, readiness
+from kschedx.kueue.document import (
+    Admissions,
+    Amount,
+    Begin,
+    ClusterQueueDocument,
+    ConditionDocument,
+    Cycle,
+    Eviction,
+    Head,
+    PlacedDomain,
+    PlacedTopology,
+    PodSetDocument,
+    Victim,
+    WorkloadDocument,
+)
+from kschedx.kueue.flavors import Mode
+from kschedx.kueue.flavors import PodSetAssignment as Assigned
+from kschedx.kueue.queues import Ledger, LocalQueueKey, Queue, Requeue, is_usage_based
+from kschedx.kueue.quota import QueueNode, Tree
+from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
+from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry
+from kschedx.kueue.settings import VERSION, Settings
+from kschedx.kueue.topology import FlavorTopology
+from kschedx.kueue.workloads import (
+    Job,
+    checks_for_admission,
+    checks_of,
+    timestamp,
+)
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_CYCLES = 100_000
+
+
+class Run:
+    """The state of Kueue, moved cycle by cycle."""
+
+    def __init__(self, snapshot: Snapshot, settings: Settings, now: int) -> None:
+        self.settings = settings
+        self.now = now
+        self._snapshot = snapshot
+        queues = {one.metadata.name: one for one in snapshot.of(ClusterQueue)}
+        self._local_queues = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.of(LocalQueue)}
+        flavors = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
+        checks = {one.metadata.name: one for one in snapshot.of(AdmissionCheck)}
+        topologies = self._topologies(flavors)
+        self.readiness: dict[str, Readiness] = {
+            name: readiness(one, flavors, checks, topologies, settings) for name, one in queues.items()
+        }
+        active = [name for name, one in self.readiness.items() if one.is_active]
+        tree = Tree.of(list(queues.values()), snapshot.of(Cohort), active)
+        self.cache = Cache(tree, flavors, topologies, checks, settings)
+        self._selectors: dict[str, Selector] = {
+            name: compile_selector(one.spec.namespace_selector) for name, one in queues.items()
+        }
+        usage_based = settings.usage_based
+        self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), now)
+        self.queues = {
+            name: Queue(queue=one, ledger=self._ledger if is_usage_based(one) else None)
+            for name, one in sorted(queues.items())
+        }
+        self._trees: dict[str, list[str]] = {}
+        for name, node in tree.queues.items():
+            self._trees.setdefault(self._root(node), []).append(name)
+        self.jobs = {
+            one.key: Job.of(
+                one,
+                settings,
+                snapshot.limit_ranges.get(one.metadata.namespace, ()),
+                snapshot.runtime_classes,
+            )
+            for one in snapshot.of(Workload)
+        }
+        self._evicted: dict[str, str] = {}
+        self._controllers = Controllers(self, settings, self._evicted)
+        self._cycle = 0
+        for job in self.jobs.values():
+            queue = self.queue_of(job)
+            if job.is_admissible:
+                if queue is not None:
+                    queue.waiting[job.key] = job  # whatever its backoff: a queue that starts looks at all once
+            elif self._holds_quota(job):
+                self.cache.hold(job)
+        self.unseen = {name: dict(self._unseen(queue)) for name, queue in queues.items()}
+        for name, usage in self.unseen.items():
+            self.cache.add_usage(tree.queues[name], usage, {})
+        for job in list(self.jobs.values()):
+            self._controllers.settle(job, self.now)
+        self.begin = self._evictions()
+
+    def _unseen(self, queue: ClusterQueue) -> Iterator[tuple[FlavorResource, int]]:
+        """What a ClusterQueue's status reports as reserved beyond what the Workloads of the snapshot hold."""
+        node = self.cache.tree.queues[queue.metadata.name]
+        for flavor in queue.status.flavors_reservation:
+            for one in flavor.resources:
+                fr = FlavorResource(flavor.name, one.name)
+                missing = minus(quota_amount(one.name, one.total), node.used(fr))
+                if missing > 0:
+                    yield fr, missing
+
+    def _topologies(self, flavors: Mapping[str, ResourceFlavor]) -> dict[str, FlavorTopology]:
+        if not self.settings.enabled("TopologyAwareScheduling"):
+            return {}
+        known = {one.metadata.name: one for one in self._snapshot.of(Topology)}
+        used = {name: known.get(one.spec.topology_name or "") for name, one in flavors.items()}
+        if not any(used.values()):
+            return {}
+        nodes = self._snapshot.cluster.nodes
+        other_pods = self._other_pods()
+        return {
+            name: FlavorTopology(
+                flavors[name], topology, nodes, other_pods, uses_least_free=self.settings.enabled("TASProfileMixed")
+            )
+            for name, topology in used.items()
+            if topology is not None
+        }
+
+    def _other_pods(self) -> dict[str, Requests]:
+        """Node to what pods that Kueue has not placed take of it."""
+        taken: dict[str, Requests] = {}
+        pods = self._snapshot.pods
+        running = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
+        named = pods.node_names.where(bool)
+        for row in np.flatnonzero(running & named):
+            pod = pods[int(row)]
+            if _is_placed_by_kueue(pod.metadata.annotations, pod.metadata.labels):
+                continue
+            node = pods.node_names[int(row)]
+            taken[node] = added(taken.get(node, {}), {**pod_requests(pod.spec), "pods": 1})
+        return taken
+
+    def _root(self, node: QueueNode) -> str:
+        return f"queue {node.name}" if node.parent is None else f"cohort {node.parent.root.name}"
+
+    # --- what the controllers ask
+
+    def local_queue(self, job: Job) -> LocalQueue | None:
+        return self._local_queues.get(job.local_queue)
+
+    def cluster_queue(self, job: Job) -> ClusterQueue | None:
+        """Of its LocalQueue, where that takes Workloads and both exist."""
+        queue = self.queue_of(job)
+        return None if queue is None else queue.queue
+
+    def queue_of(self, job: Job) -> Queue | None:
+        local = self.local_queue(job)
+        if local is None or local.spec.stop_policy not in (None, "", "None"):
+            return None
+        return self.queues.get(local.spec.cluster_queue)
+
+    def is_active(self, name: str) -> bool:
+        return self.readiness[name].is_active
+
+    def inadmissibility(self, job: Job, queue: ClusterQueue) -> str:
+        """Why a Workload is refused before any flavor is looked at."""
+        if not self._is_selected(queue.metadata.name, job.namespace):
+            return NAMESPACE_MISMATCH
+        if error := invalid_resources(job.workload):
+            return f"resources validation failed: {error}"
+        if error := outside_limit_ranges(job.workload, self._snapshot.limit_ranges.get(job.namespace, ())):
+            return f"resources didn't satisfy LimitRange constraints: {error}"
+        return ""
+
+    def _is_selected(self, queue: str, namespace: str) -> bool:
+        labels = self._snapshot.namespaces.get(namespace, {"kubernetes.io/metadata.name": namespace})
+        return self._selectors[queue].matches(labels)
+
+    def bypass_reason(self, job: Job) -> str | None:
+        queue = self.queue_of(job)
+        if queue is None or job.key not in queue.parked or job.shape is None:
+            return None
+        return queue.bypassed.get(job.shape)
+
+    def update(self, job: Job, change: Callable[[], bool], *, reorders: bool = False) -> bool:
+        """Change a Workload, and move it between queue and quota as its state asks."""
+        before, was_active, was_admitted = job.state, job.is_active, job.is_admitted
+        name = job.admission.cluster_queue if job.admission is not None else ""
+        is_held = job.key in self.cache.jobs.get(name, {})
+        if is_held:
+            self.cache.release(job, name)
+        is_changed = change()
+        job.changed()
+        if self._holds_quota(job):
+            self.cache.hold(job)
+        if not is_changed:
+            return False
+        queue = self.queue_of(job)
+        if job.is_finished or not job.is_active:
+            if queue is not None:
+                queue.remove(job.key)
+            if is_held or was_active:
+                self._retry(job)
+        elif before == "Pending" and job.state == "Pending":
+            if reorders and job.is_admissible:
+                self._enqueue(job)
+        elif before == "Pending":
+            if queue is not None:
+                queue.remove(job.key)
+        elif job.state == "Pending":
+            if job.requeue_at is None or job.requeue_at <= self.now:
+                self._enqueue(job)
+            self._retry(job)
+        if job.is_admitted and not was_admitted:
+            self._settle_usage(job)
+        return True
+
+    def _holds_quota(self, job: Job) -> bool:
+        return job.has_quota and job.admission is not None and not job.is_finished and job.is_active
+
+    def _enqueue(self, job: Job) -> None:
+        queue = self.queue_of(job)
+        if queue is not None and job.is_admissible:
+            queue.push(job, self.now)
+
+    def _retry(self, job: Job) -> None:
+        """Quota is free: what is parked in the whole tree is queued again."""
+        queue = self.queue_of(job)
+        if queue is None:
+            return
+        node = self.cache.tree.queues[queue.queue.metadata.name]
+        if node.has_circle:
+            return
+        for name in self._trees[self._root(node)]:
+            self.queues[name].retry(partial(self._is_selected, name), self.now)
+
+    def _settle_usage(self, job: Job) -> None:
+        if self._ledger is None or job.admission is None:
+            return
+        node = self.cache.tree.queues.get(job.admission.cluster_queue)
+        if node is not None and is_usage_based(node.queue):
+            self._ledger.settle(job.local_queue, job.key, self._used_by(job.local_queue), self.now)
+
+    def _used_by(self, key: LocalQueueKey) -> Requests:
+        """What admitted Workloads of a LocalQueue use."""
+        local = self._local_queues.get(key)
+        total: Requests = {}
+        for job in self.cache.jobs.get(local.spec.cluster_queue if local else "", {}).values():
+            if job.local_queue == key and job.is_admitted:
+                for fr, amount in job.usage.items():
+                    total = added(total, {fr.resource: amount})
+        return total
+
+    def _evictions(self) -> dict[str, Eviction]:
+        found = {}
+        for key, preemption in self._evicted.items():
+            condition = self.jobs[key].conditions["Evicted"]
+            found[key] = Eviction(reason=condition.reason, message=condition.message, preemption=preemption)
+        self._evicted.clear()
+        return found
+
+    # --- a cycle
+
+    def cycle(self) -> Cycle | None:
+        """Look at the head of every active queue; None where there is none."""
+        heads = [
+            (job, name, queue.preemptor == job.key)
+            for name, queue in self.queues.items()
+            if self.is_active(name) and (job := queue.pop()) is not None
+        ]
+        if not heads:
+            return None
+        self._cycle += 1
+        scheduler = CycleScheduler(
+            self.cache,
+            cycle=self._cycle,
+            now=self.now,
+            usage_share=self._usage_share,
+            inadmissibility=self.inadmissibility,
+        )
+        entries = scheduler.decide(heads)
+        modes = {entry.job.key: self._podsets(entry) for entry in entries}
+        for entry in entries:
+            if entry.is_admitted:
+                self._admit(entry)
+        for entry in entries:
+            if not entry.is_admitted:
+                self._put_back(entry)
+        for entry in entries:
+            if entry.issues_preemption:
+                self._preempt(entry)
+        for entry in entries:
+            self._controllers.settle(entry.job, self.now)
+        for key in list(self._evicted):
+            self._controllers.settle(self.jobs[key], self.now)
+        if self._ledger is not None:
+            for local in self._local_queues:
+                if self._ledger.is_pending(local):
+                    self._ledger.sample(local, self._used_by(local), self.now)
+        found = {entry.job.key: self._head(entry, modes[entry.job.key]) for entry in entries}
+        evicted = self._evictions()
+        self.now += 1
+        return Cycle(heads=found, evicted=evicted)
+
+    def _usage_share(self, job: Job) -> float | None:
+        queue = self.queues.get(job.admission.cluster_queue) if job.admission is not None else None
+        return queue.ledger.share(job.local_queue) if queue is not None and queue.ledger is not None else None
+
+    # --- after the cycle
+
+    def _admit(self, entry: Entry) -> None:
+        job = entry.job
+        admission = Admission(
+            cluster_queue=entry.node.name,
+            pod_set_assignments=tuple(_assigned(one) for one in entry.assignment.pod_sets),
+        )
+        is_charged = self._ledger is not None and is_usage_based(entry.node.queue)
+        if is_charged and self._ledger is not None:
+            total: Requests = {}
+            covered = {name for group in entry.node.queue.spec.resource_groups for name in group.covered_resources}
+            for one in job.counted:
+                total = added(total, one.requests)
+            if self.settings.ignores_undeclared:
+                total = {name: amount for name, amount in total.items() if name in covered}
+            self._ledger.charge(job.local_queue, job.key, total, self.now)
+        job.progress = None
+
+        def change() -> bool:
+            job.reserve(admission, self.now)
+            if checks_for_admission(checks_of(entry.node.queue), admission) <= {one.name for one in job.checks}:
+                job.sync_admitted(self.now)
+            return True
+
+        self.update(job, change)
+
+    def _put_back(self, entry: Entry) -> None:
+        why = entry.why
+        if why is Requeue.GENERIC and entry.is_skipped:
+            why = Requeue.FAILED_AFTER_NOMINATION
+        job = entry.job
+        job.progress = entry.progress
+        self.queues[entry.node.name].put_back(job, why, entry.cause, self.now)
+        reason = entry.cause if self.settings.enabled("UnadmittedWorkloadsObservability") else "Pending"
+        is_written = job.release(reason, entry.message, self.now) or not job.has_requested
+        job.has_requested = True
+        if is_written and not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
+            job.progress = None
+
+    def _preempt(self, entry: Entry) -> None:
+        uid = entry.job.uid or "UNKNOWN"
+        job_uid = entry.job.workload.metadata.labels.get("kueue.x-k8s.io/job-uid") or "UNKNOWN"
+        for target in entry.targets:
+            victim = self.cache.queue_of(target.job) if target.job.admission is not None else None
+            message = (
+                f"Preempted to accommodate a workload (UID: {uid}, JobUID: {job_uid}) due to {target.reason.words}; "
+                f"preemptor path: {entry.node.path}; preemptee path: {victim.path if victim else 'UNKNOWN'}"
+            )
+            self._controllers.evict(target.job, PREEMPTED, message, self.now, preemption=target.reason)
+
+    # --- words
+
+    def _podsets(self, entry: Entry) -> tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]:
+        """Mode, pod sets and victims, taken down before anything moves."""
+        if not entry.is_nominated:
+            return "", (), ()
+        mode = entry.assignment.mode
+        sets = () if mode is Mode.NO_FIT else tuple(_pod_set(one) for one in entry.assignment.pod_sets)
+        targets = tuple(
+            Victim(workload=one.job.key, cluster_queue=self.cache.queue_of(one.job).name, reason=one.reason)
+            for one in entry.targets
+        )
+        return str(mode), sets, targets
+
+    def _head(self, entry: Entry, taken: tuple[str, tuple[PodSetDocument, ...], tuple[Victim, ...]]) -> Head:
+        mode, sets, targets = taken
+        if entry.is_admitted:
+            outcome = entry.job.state
+        elif not entry.is_nominated:
+            outcome = "Inadmissible"
+        elif entry.is_skipped:
+            outcome = "Skipped"
+        else:
+            outcome = "Preempting" if entry.why is Requeue.PENDING_PREEMPTION else "Waiting"
+        return Head(
+            cluster_queue=entry.node.name,
+            outcome=outcome,
+            mode=mode,
+            borrowing=entry.assignment.borrowing,
+            pod_sets=sets,
+            targets=targets,
+            message="" if entry.is_admitted else entry.message,
+            considered=entry.assignment.considered,
+            more_flavors=not entry.is_admitted and entry.progress is not None and entry.progress.is_pending,
+            shortages=tuple(entry.assignment.shortages),
+        )
+
+    def state(self) -> object:
+        """What decides about the next cycles, apart from the time."""
+        return (
+            tuple(
+                (name, frozenset(one.waiting), frozenset(one.parked), one.preemptor, frozenset(one.bypassed))
+                for name, one in self.queues.items()
+            ),
+            tuple(
+                (
+                    job.key,
+                    job.is_active,
+                    tuple((kind, one.status, one.reason, one.message) for kind, one in job.conditions.items()),
+                    repr(job.admission),
+                    repr(job.progress.tried) if job.progress is not None else "",
+                )
+                for job in self.jobs.values()
+            ),
+        )
+
+    def cluster_queue_document(self, name: str) -> ClusterQueueDocument:
+        node, ready = self.cache.tree.queues[name], self.readiness[name]
+        usage: dict[str, dict[str, Amount]] = {}
+        for group in node.queue.spec.resource_groups:
+            for flavor in group.flavors:
+                for resource in group.covered_resources:
+                    fr = FlavorResource(flavor.name, resource)
+                    borrowed = max(0, minus(node.used(fr), node.quota(fr).nominal)) if node.queue.cohort else 0
+                    usage.setdefault(flavor.name, {})[resource] = Amount(
+                        total=shown(resource, node.used(fr)), borrowed=shown(resource, borrowed) if borrowed else ""
+                    )
+        has_share = self.settings.fair_sharing is not None and node.parent is not None
+        return ClusterQueueDocument(
+            active=ready.is_active,
+            reason="" if ready.is_active else ready.reason,
+            message="" if ready.is_active else ready.message,
+            usage=usage,
+            weighted_share=node.share().rounded if has_share else None,
+            queue=tuple(job.key for job in self.queues[name].ordered),
+        )
+
+    def workload_document(self, job: Job) -> WorkloadDocument:
+        queue = self.queue_of(job)
+        place = "none"
+        if queue is not None and job.key in queue.waiting:
+            place = "queued"
+        elif queue is not None and job.key in queue.parked:
+            place = "parked"
+        reserved = job.conditions.get("QuotaReserved")
+        requeued, evicted = job.conditions.get("Requeued"), job.conditions.get("Evicted")
+        has_quota = job.has_quota
+        return WorkloadDocument(
+            state=job.state,
+            active=job.is_active,
+            place=place if job.state == "Pending" else "",
+            quota_reserved=ConditionDocument(reason=reserved.reason, message=reserved.message)
+            if reserved is not None and reserved.status == "False"
+            else None,
+            requeued=None
+            if requeued is None or has_quota
+            else ConditionDocument(status=requeued.status, reason=requeued.reason, message=requeued.message),
+            evicted=ConditionDocument(reason=evicted.reason, message=evicted.message)
+            if evicted is not None and evicted.status == "True"
+            else None,
+            cluster_queue=job.admission.cluster_queue if has_quota and job.admission is not None else "",
+            pod_sets=_of_admission(job) if has_quota else (),
+            checks={one.name: one.state for one in job.checks},
+        )
+
+
+def _is_placed_by_kueue(annotations: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    kinds = ("required", "preferred", "unconstrained", "slice-required")
+    return any(f"kueue.x-k8s.io/podset-{kind}-topology" in annotations for kind in kinds)
+
+
+def _assigned(one: Assigned) -> PodSetAssignment:
+    topology = None
+    if one.topology is not None:
+        domains = tuple(TopologyDomain(values=each.values, count=each.count) for each in one.topology.domains)
+        topology = TopologyAssignment(levels=one.topology.levels, domains=domains)
+    return PodSetAssignment(
+        name=one.name,
+        count=one.count,
+        flavors={name: choice.flavor for name, choice in one.flavors.items()},
+        resource_usage={name: shown(name, one.requests.get(name, 0)) for name in one.flavors},
+        topology_assignment=topology,
+        delayed_topology_request=one.delayed_topology,
+    )
+
+
+def _pod_set(one: Assigned) -> PodSetDocument:
+    return _document_of(_assigned(one), one.count)
+
+
+def _of_admission(job: Job) -> tuple[PodSetDocument, ...]:
+    counts = {one.name: one.count for one in job.workload.spec.pod_sets}
+    assigned = job.admission.pod_set_assignments if job.admission is not None else ()
+    return tuple(_document_of(one, counts.get(one.name, 0) if one.count is None else one.count) for one in assigned)
+
+
+def _document_of(one: PodSetAssignment, count: int) -> PodSetDocument:
+    topology = None
+    if one.topology_assignment is not None:
+        domains = tuple(
+            PlacedDomain(values=each.values, count=each.count) for each in one.topology_assignment.counted()
+        )
+        topology = PlacedTopology(levels=one.topology_assignment.levels, domains=domains)
+    return PodSetDocument(
+        name=one.name,
+        count=count,
+        flavors=one.flavors,
+        usage={name: str(written) for name, written in one.resource_usage.items()},
+        topology=topology,
+        delayed_topology=one.delayed_topology_request,
+    )
+
+
+# --- the whole
+
+
+def settle(run: Run, most_cycles: int = MOST_CYCLES) -> tuple[list[Cycle], bool]:
+    """Cycles until no queue has a head or a state comes again; repetitions are left out."""
+    seen = {run.state()}
+    cycles: list[Cycle] = []
+    for _ in range(most_cycles):
+        cycle = run.cycle()
+        if cycle is None:
+            return cycles, True
+        state = run.state()
+        if state in seen:
+            return (cycles if cycles[-1:] == [cycle] else [*cycles, cycle]), True
+        seen.add(state)
+        cycles.append(cycle)
+    return cycles, False
+
+
+def admit(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Admissions:
+    """Run Kueue on a snapshot. `now` is when it starts: RFC 3339, the time of the snapshot, or the clock."""
+    started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")
+    if not timestamp(started):
+        raise InputError(f"now: {started!r} is no time such as 2026-06-01T12:00:00Z")
+    run = Run(snapshot, settings, timestamp(started))
+    cycles, is_settled = settle(run)
+    return Admissions(
+        kueue_version=version,
+        now=started,
+        begin=Begin(evicted=run.begin) if run.begin else None,
+        cycles=tuple(cycles),
+        cluster_queues={name: run.cluster_queue_document(name) for name in sorted(run.queues)},
+        workloads={key: run.workload_document(job) for key, job in sorted(run.jobs.items())},
+        is_settled=is_settled,
+    )

@@ -1,0 +1,304 @@
+"""One cycle: heads are nominated, ordered, and checked again one after the other.
+
+Upstream: pkg/scheduler/scheduler.go, pkg/scheduler/fair_sharing_iterator.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kschedx.kube.kueue import ClusterQueue
+from kschedx.kueue.amounts import Usage, minus
+from kschedx.kueue.cache import Cache
+from kschedx.kueue.flavors import Assigner, Assignment, Mode, partial_counts, placement_requests
+from kschedx.kueue.preemption import Preemptor, Target, UsageShare, can_always_reclaim
+from kschedx.kueue.queues import Requeue
+from kschedx.kueue.quota import CohortNode, QueueNode, Share
+from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
+
+NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
+NO_LONGER_FITS = "Workload no longer fits after processing another workload"
+OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
+FITS_AFTER_PREEMPTIONS = f"{OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Entry:
+    """A head in its cycle."""
+
+    job: Job
+    node: QueueNode
+    is_preemptor: bool
+    assignment: Assignment = field(default_factory=Assignment)
+    targets: list[Target] = field(default_factory=list)
+    message: str = ""
+    why: Requeue = Requeue.GENERIC
+    cause: str = ""
+    progress: ScanProgress | None = None
+    is_nominated: bool = False
+    """It was looked at for flavors."""
+    is_skipped: bool = False
+    is_admitted: bool = False
+    issues_preemption: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        return self.assignment.usage
+
+
+class CycleScheduler:
+    """Decides about the heads of one cycle, without changing any Workload."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        *,
+        cycle: int,
+        now: int,
+        usage_share: UsageShare,
+        inadmissibility: Callable[[Job, ClusterQueue], str],
+    ) -> None:
+        """`inadmissibility`: why a Workload is refused before any flavor is looked at."""
+        self.cache = cache
+        self.settings = cache.settings
+        self._cycle = cycle
+        self._preemptor = Preemptor(cache, now, usage_share)
+        self._inadmissibility = inadmissibility
+
+    def decide(self, heads: Iterable[tuple[Job, str, bool]]) -> list[Entry]:
+        """`heads`: Workload, ClusterQueue, and whether its victims were on their way before."""
+        with self.cache.cycle():
+            entries = [self._nominate(job, name, is_preemptor=is_preemptor) for job, name, is_preemptor in heads]
+            victims: dict[str, Target] = {}
+            for entry in self._in_order([one for one in entries if one.is_nominated]):
+                self._process(entry, victims)
+        return entries
+
+    def _nominate(self, job: Job, name: str, *, is_preemptor: bool) -> Entry:
+        node = self.cache.tree.queues[name]
+        entry = Entry(job=job, node=node, is_preemptor=is_preemptor, progress=job.progress)
+        if job.has_check_in(RETRY) or job.has_check_in(REJECTED):
+            entry.message, entry.cause = "The workload has failed admission checks", "PendingEvaluation"
+        elif node.has_circle:
+            entry.message, entry.cause = f"ClusterQueue {name} is inactive", "Suspended"
+        elif error := self._inadmissibility(job, node.queue):
+            entry.message, entry.cause = error, "Misconfigured"
+            if error == NAMESPACE_MISMATCH:
+                entry.why = Requeue.NAMESPACE_MISMATCH
+        else:
+            entry.is_nominated = True
+            self._assign(entry)
+        return entry
+
+    def _assign(self, entry: Entry, nominated: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        if entry.progress is not None and self._is_outdated(entry.progress, entry):
+            entry.progress = None
+        assigner = Assigner(
+            entry.job,
+            entry.node,
+            self.cache,
+            lambda job, fr, amount: self._preemptor.simulate(job, entry.node, fr, amount),
+            cycle=self._cycle,
+            progress=entry.progress,
+            nominated=nominated,
+        )
+        assignment, targets = self._best(entry, assigner)
+        self._place_beside(entry, assignment, targets)
+        entry.assignment, entry.targets = assignment, targets
+        entry.message = assignment.message
+        entry.progress = assignment.progress
+
+    def _is_outdated(self, progress: ScanProgress, entry: Entry) -> bool:
+        if self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
+            if not progress.matches(entry.job.shape):
+                return True
+            if self._cycle - progress.cycle <= 1:
+                return False
+        return self.cache.generations[entry.node.name] > progress.generation
+
+    def _best(self, entry: Entry, assigner: Assigner) -> tuple[Assignment, list[Target]]:
+        """The assignment of all pods, or of as many as fit where the Workload takes fewer."""
+        full = assigner.assign()
+        if full.mode is Mode.FIT:
+            return full, []
+        if full.mode is Mode.PREEMPT:
+            targets = self._preemptor.targets(entry.job, entry.node, full)
+            if targets:
+                return full, targets
+        if not self.settings.enabled("PartialAdmission") or not entry.job.may_be_partial:
+            return full, []
+        counts = partial_counts(entry.job.workload.spec.pod_sets)
+        found: tuple[Assignment, list[Target]] | None = None
+        low, high, last = 0, len(counts), -1
+        while low < high:
+            middle = (low + high) // 2
+            assignment = assigner.assign(counts[middle])
+            targets = (
+                self._preemptor.targets(entry.job, entry.node, assignment) if assignment.mode is Mode.PREEMPT else []
+            )
+            if assignment.mode is Mode.FIT or targets:
+                found, last, high = (assignment, targets), middle, middle
+            else:
+                low = middle + 1
+        return found if found is not None and last == low else (full, [])
+
+    def _place_beside(self, entry: Entry, assignment: Assignment, targets: Sequence[Target]) -> None:
+        """The places of a Workload that waits for victims, or that keeps room in an empty cluster."""
+        queue = entry.node.queue
+        wants_topology = entry.job.requests_topology or self.cache.is_topology_only(queue)
+        is_on = self.settings.enabled("TopologyAwareScheduling")
+        if not is_on or assignment.mode is not Mode.PREEMPT or not wants_topology:
+            return
+        requests = placement_requests(assignment, entry.job, queue, self.cache)
+        if targets:
+            with self.cache.without(one.job for one in targets):
+                placements = self.cache.place(requests)
+        else:
+            placements = self.cache.place(requests, is_empty=True)
+        assignment.take_places(placements)
+
+    # --- the order
+
+    def _in_order(self, entries: list[Entry]) -> Iterator[Entry]:
+        if self.settings.fair_sharing is not None:
+            yield from self._tournaments(entries)
+            return
+        yield from sorted(entries, key=self._classical_order)
+
+    def _classical_order(self, entry: Entry) -> tuple[object, ...]:
+        return self._is_late(entry), entry.assignment.borrowing, *self._last_order(entry)
+
+    def _is_late(self, entry: Entry) -> bool:
+        return self.settings.enabled("PrioritizePreemptorWorkloads") and not entry.is_preemptor
+
+    def _last_order(self, entry: Entry) -> tuple[object, ...]:
+        priority = -entry.job.priority if self.settings.enabled("PrioritySortingWithinCohort") else 0
+        return priority, entry.job.queued_since
+
+    def _tournaments(self, entries: list[Entry]) -> Iterator[Entry]:
+        """Fair sharing: again and again the entry whose admission leaves the lowest share at every level."""
+        left = {entry.node.name: entry for entry in entries}
+        while left:
+            name = next(iter(left))
+            node = left[name].node
+            if node.parent is None:
+                yield left.pop(name)
+                continue
+            root = node.parent.root
+            shares = self._shares(root, left)
+            winner = self._winner(root, left, shares)
+            assert winner is not None
+            yield left.pop(winner.node.name)
+
+    def _shares(self, root: CohortNode, left: Mapping[str, Entry]) -> dict[tuple[str, str], Share]:
+        """Cohort and Workload to the share of the cohort's child above the Workload, once that is admitted."""
+        shares = {}
+        for node in root.all_queues():
+            entry = left.get(node.name)
+            if entry is None:
+                continue
+            places = entry.assignment.topology_usage(entry.job, self.cache)
+            self.cache.add_usage(node, entry.usage, places)
+            share = node.share()
+            for cohort in node.ancestors():
+                shares[cohort.name, entry.job.key] = share
+                share = cohort.share()
+            self.cache.remove_usage(node, entry.usage, places)
+        return shares
+
+    def _winner(
+        self, cohort: CohortNode, left: Mapping[str, Entry], shares: Mapping[tuple[str, str], Share]
+    ) -> Entry | None:
+        candidates = [self._winner(child, left, shares) for child in cohort.cohorts]
+        candidates += [left.get(queue.name) for queue in cohort.queues]
+
+        def order(entry: Entry) -> tuple[object, ...]:
+            share = shares[cohort.name, entry.job.key]
+            prefers_own = self.settings.enabled("FairSharingPrioritizeNonBorrowing")
+            is_borrowing = prefers_own and share.borrows_any(entry.usage)
+            return self._is_late(entry), is_borrowing, share.order, *self._last_order(entry)
+
+        return min((one for one in candidates if one is not None), key=order, default=None)
+
+    # --- one entry
+
+    def _process(self, entry: Entry, victims: dict[str, Target]) -> None:
+        fits = self._refresh(entry, victims)
+        mode = entry.assignment.mode
+        places = entry.assignment.topology_usage(entry.job, self.cache)
+        if mode is Mode.NO_FIT:
+            entry.why, entry.cause = Requeue.NO_FIT, entry.assignment.cause
+        elif mode is Mode.PREEMPT and not entry.targets:
+            entry.why, entry.cause = Requeue.NO_CANDIDATES, "WaitingForQuota"
+            is_urgent = self.settings.enabled("PrioritizePreemptorWorkloads") and entry.is_preemptor
+            if not can_always_reclaim(entry.node) or is_urgent:
+                self.cache.add_usage(entry.node, self._reserved(entry), places)
+        elif mode is Mode.DEFERRED_FIT:
+            entry.message, entry.cause = FITS_AFTER_PREEMPTIONS, "WaitingForPreemptedWorkloads"
+            entry.why, entry.progress = Requeue.PENDING_PREEMPTION, None
+            self.cache.add_usage(entry.node, entry.usage, places)
+        elif any(one.job.key in victims for one in entry.targets):
+            self._skip(entry, OVERLAPPING_TARGETS)
+        elif not fits:
+            self._skip(entry, NO_LONGER_FITS)
+        else:
+            victims.update({one.job.key: one for one in entry.targets})
+            self.cache.add_usage(entry.node, entry.usage, places)
+            if mode is Mode.PREEMPT:
+                entry.issues_preemption = True
+                entry.cause, entry.why, entry.progress = (
+                    "WaitingForPreemptedWorkloads",
+                    Requeue.PENDING_PREEMPTION,
+                    None,
+                )
+                entry.message += f". Pending the preemption of {len(entry.targets)} workload(s)"
+            else:
+                entry.is_admitted = True
+
+    def _skip(self, entry: Entry, message: str) -> None:
+        entry.is_skipped, entry.message, entry.cause = True, message, "WaitingForQuota"
+        if not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
+            entry.progress = None
+
+    def _refresh(self, entry: Entry, victims: Mapping[str, Target]) -> bool:
+        """Whether the entry still fits; assigned anew where others of the cycle took its place or its victims."""
+        fits, fits_topology = self._still_fits(entry, victims)
+        overlaps = any(one.job.key in victims for one in entry.targets)
+        is_deferred = overlaps and self.settings.enabled("RecomputeAssignmentUponPreemptionTargetsOverlap")
+        is_moved = fits and not fits_topology and self.settings.enabled("TASRecomputeAssignmentWithinSchedulingCycle")
+        if not is_deferred and not is_moved:
+            return fits and fits_topology
+        nominated = {
+            one.name: {name: choice.flavor for name, choice in one.flavors.items()} for one in entry.assignment.pod_sets
+        }
+        entry.progress = None
+        if is_deferred:
+            with self.cache.without(one.job for one in victims.values()):
+                self._assign(entry, nominated)
+            if entry.assignment.mode is Mode.FIT:
+                entry.assignment.set_mode(Mode.DEFERRED_FIT)
+        else:
+            self._assign(entry, nominated)
+        return all(self._still_fits(entry, victims))
+
+    def _still_fits(self, entry: Entry, victims: Mapping[str, Target]) -> tuple[bool, bool]:
+        """Whether quota and place suffice once all victims so far, and its own, are gone."""
+        gone = {**victims, **{one.job.key: one for one in entry.targets}}
+        with self.cache.without(one.job for one in gone.values()):
+            if not self.cache.fits(entry.node, entry.usage):
+                return False, False
+            return True, self.cache.fits_topology(entry.assignment.topology_usage(entry.job, self.cache))
+
+    def _reserved(self, entry: Entry) -> Usage:
+        """What a Workload without victims keeps others of the cycle from taking."""
+        found: Usage = {}
+        for fr, amount in entry.usage.items():
+            quota = entry.node.quota(fr)
+            if entry.assignment.borrowing == 0:
+                found[fr] = max(0, min(amount, minus(quota.nominal, entry.node.used(fr))))
+            elif quota.borrowing_limit is None:
+                found[fr] = amount
+            else:
+                found[fr] = min(amount, minus(quota.nominal + quota.borrowing_limit, entry.node.used(fr)))
+        return found

@@ -1,0 +1,449 @@
+"""Placement in a topology: which domains a pod set is assigned, or how many of its pods fit.
+
+Upstream: pkg/cache/scheduler (tas_flavor_snapshot.go, tas_topology_tree.go, tas_nodes_cache.go).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from msgspec import Struct
+
+from kschedx.kube.kueue import PodSet, PodSetTopologyRequest, PodSetUpdate, ResourceFlavor, SliceConstraint
+from kschedx.kube.kueue import Topology as TopologyObject
+from kschedx.kube.names import PODS
+from kschedx.kube.selectors import CompiledNodeSelector, compile_node_selector
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
+from kschedx.kube.types import Node, Taint, Toleration
+from kschedx.kueue.amounts import Requests, added, amount_of, count_in, exact, times
+
+HOSTNAME = "kubernetes.io/hostname"
+
+Values = tuple[str, ...]
+
+
+class Domain(Struct, frozen=True, kw_only=True):
+    values: Values
+    count: int
+
+
+class Assignment(Struct, frozen=True, kw_only=True):
+    levels: tuple[str, ...]
+    domains: tuple[Domain, ...]
+
+
+class DomainUsage(Struct, frozen=True, kw_only=True):
+    """Pods of one pod set in one domain."""
+
+    values: Values
+    single: Requests
+    count: int
+
+    @property
+    def total(self) -> Requests:
+        return added(times(self.single, self.count), {PODS: self.count})
+
+
+TopologyUsage = dict[str, list[DomainUsage]]
+"""Flavor to what is used in its domains."""
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """A pod set that is to be placed with a flavor."""
+
+    pod_set: PodSet
+    single: Requests
+    count: int
+    is_implied: bool
+    """The pod set asks for no topology: all flavors of its queue have one."""
+    updates: tuple[PodSetUpdate, ...] = ()
+
+
+class Placement(Struct, frozen=True, kw_only=True):
+    flavor: str
+    assignment: Assignment | None = None
+    failure: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class _Place:
+    """A domain of some level, and the counts of one search."""
+
+    values: Values
+    children: list[_Place] = field(default_factory=list)
+    free: Requests = field(default_factory=dict)
+    used: Requests = field(default_factory=dict)
+    node: Node | None = None
+    """Of a host."""
+    pods: int = 0
+    slices: int = 0
+
+    def clear(self) -> None:
+        self.pods = self.slices = 0
+        for child in self.children:
+            child.clear()
+
+
+class FlavorTopology:
+    """The nodes of a flavor as a tree, with what is used in it."""
+
+    def __init__(
+        self,
+        flavor: ResourceFlavor,
+        topology: TopologyObject,
+        nodes: Iterable[Node],
+        other_pods: Mapping[str, Requests],
+        *,
+        uses_least_free: bool,
+    ) -> None:
+        """`other_pods`: node to what pods that Kueue has not placed take of it, themselves counted as `pods`."""
+        self.name = topology.metadata.name
+        self.levels = tuple(one.node_label for one in topology.spec.levels)
+        self.is_by_host = bool(self.levels) and self.levels[-1] == HOSTNAME
+        self._tolerations = flavor.spec.tolerations
+        self._uses_least_free = uses_least_free
+        self._by_level: list[dict[Values, _Place]] = [{} for _ in self.levels]
+        self._leaves: dict[Values, _Place] = {}
+        for node in nodes:
+            labels = node.metadata.labels
+            if any(labels.get(key, "") != value for key, value in flavor.spec.node_labels.items()):
+                continue
+            if _is_usable(node) and all(key in labels for key in self.levels):
+                self._add(node, other_pods.get(node.metadata.name, {}))
+
+    def _add(self, node: Node, taken: Requests) -> None:
+        values = tuple(node.metadata.labels[key] for key in self.levels)
+        leaf = self._leaves.get(self._key(values))
+        if leaf is None:
+            leaf = _Place(values, node=node if self.is_by_host else None)
+            self._leaves[self._key(values)] = leaf
+            below = leaf
+            self._by_level[-1][values] = leaf
+            for depth in range(len(values) - 1, 0, -1):
+                above = self._by_level[depth - 1].get(values[:depth])
+                is_known = above is not None
+                above = above or _Place(values[:depth])
+                self._by_level[depth - 1][above.values] = above
+                above.children.append(below)
+                if is_known:
+                    break
+                below = above
+        allocatable = {name: amount_of(name, exact(one)) for name, one in node.status.allocatable.items()}
+        leaf.free = added(leaf.free, added(allocatable, {name: -amount for name, amount in taken.items()}))
+
+    @property
+    def leaves(self) -> Iterable[_Place]:
+        return self._leaves.values()
+
+    def _key(self, values: Values) -> Values:
+        return values[-1:] if self.is_by_host else values
+
+    # --- usage
+
+    def use(self, usage: DomainUsage, *, sign: int = 1) -> None:
+        leaf = self._leaves.get(usage.values)
+        if leaf is not None:
+            leaf.used = added(leaf.used, {name: sign * amount for name, amount in usage.total.items()})
+
+    def holds(self, usages: Iterable[DomainUsage]) -> bool:
+        for one in usages:
+            leaf = self._leaves.get(one.values)
+            if leaf is None or count_in(one.single, _minus(leaf.free, leaf.used))[0] < one.count:
+                return False
+        return True
+
+    def has_levels(self, request: PodSetTopologyRequest | None) -> bool:
+        level = self._level_of(request)
+        return (
+            level in self.levels and request is not None and all(one.topology in self.levels for one in request.slices)
+        )
+
+    def _level_of(self, request: PodSetTopologyRequest | None) -> str | None:
+        if request is None:
+            return None
+        if request.required is not None or request.preferred is not None:
+            return request.required if request.required is not None else request.preferred
+        if request.slices:
+            return self.levels[0]
+        return self.levels[-1] if request.unconstrained else None
+
+    # --- placing
+
+    def place(self, request: Request, assumed: dict[Values, Requests], *, is_empty: bool) -> Assignment | str:
+        """The assignment, or why there is none. `assumed`: what other pod sets of the Workload take."""
+        wanted = request.pod_set.topology_request
+        slices = wanted.slices if wanted is not None else ()
+        size = slices[0].size if slices else 1
+        if size <= 0:
+            return "slice topology requested, but slice size not provided"
+        level = self._level_of(wanted) or (self.levels[-1] if request.is_implied else None)
+        if level is None:
+            return "topology level not specified"
+        if level not in self.levels:
+            return f"no requested topology level: {level}"
+        slice_level = slices[0].topology if slices else self.levels[-1]
+        if slice_level not in self.levels:
+            return f"no requested topology level for slices: {slice_level}"
+        if self.levels.index(level) > self.levels.index(slice_level):
+            return f"podset slice topology {slice_level} is above the podset topology {level}"
+        inner = self._inner_sizes(slices)
+        if isinstance(inner, str):
+            return inner
+        is_slices_only = bool(slices) and wanted is not None and wanted.required is None and wanted.preferred is None
+        search = _Search(
+            tree=self,
+            count=request.count,
+            size=size,
+            slice_level=self.levels.index(slice_level),
+            inner=inner,
+            layers=slices if inner else (),
+            is_required=wanted is not None and wanted.required is not None,
+            is_unconstrained=request.is_implied or is_slices_only or bool(wanted and wanted.unconstrained),
+        )
+        search.count_pods(request, assumed, is_empty=is_empty)
+        found = search.assign(self.levels.index(level))
+        if isinstance(found, str):
+            return found
+        depth = len(self.levels) - 1 if self.is_by_host else 0
+        domains = tuple(
+            Domain(values=one.values[depth:], count=one.pods)
+            for one in sorted(found, key=lambda one: one.values)
+            if one.pods
+        )
+        return Assignment(levels=self.levels[depth:], domains=domains)
+
+    def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
+        """Level to the size of the groups there, for slices within slices."""
+        found: dict[int, int] = {}
+        for outer, one in pairwise(slices):
+            if one.topology not in self.levels:
+                return f"no requested topology level for additional slice layer: {one.topology}"
+            above, level = self.levels.index(outer.topology), self.levels.index(one.topology)
+            if level <= above:
+                return f"additional slice layer topology {one.topology} must be at a lower level than {outer.topology}"
+            if outer.size % one.size:
+                return f"additional slice layer size {one.size} must evenly divide parent layer size {outer.size}"
+            found.update(dict.fromkeys(range(above + 1, level + 1), one.size))
+        return found
+
+
+def _minus(left: Requests, right: Mapping[str, int]) -> Requests:
+    return added(left, {name: -amount for name, amount in right.items()})
+
+
+def _is_usable(node: Node) -> bool:
+    """Ready and not cordoned."""
+    ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "")
+    return ready == "True" and not node.spec.unschedulable
+
+
+@dataclass(slots=True)
+class _Search:
+    """One run of the placement: how many pods fit where, then the domains that are taken."""
+
+    tree: FlavorTopology
+    count: int
+    size: int
+    """Pods that must share a domain of the slice level."""
+    slice_level: int
+    inner: dict[int, int]
+    layers: Sequence[SliceConstraint]
+    is_required: bool
+    is_unconstrained: bool
+    nodes: int = 0
+    excluded: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def takes_least_free(self) -> bool:
+        return self.is_unconstrained and self.tree._uses_least_free
+
+    # --- counting
+
+    def count_pods(self, request: Request, assumed: Mapping[Values, Requests], *, is_empty: bool) -> None:
+        tree = self.tree
+        single = added(request.single, {PODS: 1})
+        for root in tree._by_level[0].values():
+            root.clear()
+        fits = _NodeFilter(request, tree._tolerations)
+        for key, leaf in tree._leaves.items():
+            self.nodes += 1
+            if leaf.node is not None and (cause := fits.refuses(leaf.node)):
+                self.excluded[cause] += 1
+                continue
+            free = leaf.free if is_empty else _minus(leaf.free, leaf.used)
+            leaf.pods, resource = count_in(single, _minus(free, assumed.get(key, {})))
+            if leaf.pods == 0 and resource:
+                self.excluded[f'resource "{resource}"'] += 1
+        for root in tree._by_level[0].values():
+            self._sum(root, 0)
+
+    def _sum(self, place: _Place, level: int) -> None:
+        for child in place.children:
+            self._sum(child, level + 1)
+        if place.children:
+            group = self.inner.get(level + 1, 1)
+            place.pods = sum(child.pods // group * group for child in place.children)
+            place.slices = sum(child.slices for child in place.children)
+        if level == self.slice_level:
+            place.slices = place.pods // self.size
+
+    # --- choosing
+
+    def _sorted(self, places: Iterable[_Place]) -> list[_Place]:
+        sign = 1 if self.takes_least_free else -1
+        return sorted(places, key=lambda one: (sign * one.slices, one.pods, one.values))
+
+    def _best(self, places: Sequence[_Place], needed: int, *, by_slices: bool = True) -> _Place:
+        """The domain with the least room of those that hold all; the first where none does."""
+        fitting = [
+            (number, index)
+            for index, one in enumerate(places)
+            if (number := one.slices if by_slices else one.pods) >= needed
+        ]
+        return places[min(fitting)[1]] if fitting else places[0]
+
+    def assign(self, level: int) -> list[_Place] | str:
+        found = self._fitting(level)
+        if isinstance(found, str):
+            return found
+        depth, places = found
+        places = self._spread(places, self.count, self.size, by_slices=True)
+        last = len(self.tree.levels) - 1
+        while depth < min(last, self.slice_level):
+            below = self._sorted(child for one in places for child in one.children)
+            places = self._spread(below, self.count, self.size, by_slices=True)
+            depth += 1
+        while depth < last:
+            size = self.inner.get(depth + 1, 1) if depth >= self.slice_level else self.size
+            lower = []
+            for one in places:
+                children = self._sorted(one.children)
+                if size > 1:
+                    for child in children:
+                        child.slices = child.pods // size
+                lower += self._spread(children, one.pods, size, by_slices=size > 1)
+            places = lower
+            depth += 1
+        return places
+
+    def _fitting(self, level: int) -> tuple[int, list[_Place]] | str:
+        """The level at which pods are assigned, and its domains that hold them."""
+        places = self._sorted(self.tree._by_level[level].values())
+        if not places:
+            return f"no topology domains at level: {self.tree.levels[level]}"
+        needed = self.count // self.size
+        if self.takes_least_free:
+            for one in places:
+                if one.slices >= needed:
+                    return level, [one]
+            if self.is_required:
+                return self._failure(level, places[-1].pods, needed)
+        elif places[0].slices >= needed:
+            return level, [self._best(places, needed)]
+        if self.is_required:
+            return self._failure(level, places[0].slices, needed)
+        if level > 0 and not self.is_unconstrained:
+            return self._fitting(level - 1)
+        taken: list[_Place] = []
+        left = needed
+        for index, place in enumerate(places):
+            if left <= 0:
+                break
+            is_last = not self.takes_least_free and place.slices >= left
+            one = self._best(places[index:], left) if is_last else place
+            taken.append(one)
+            left -= one.slices
+        return self._failure(level, needed - left, needed) if left > 0 else (level, taken)
+
+    def _spread(self, places: Sequence[_Place], count: int, size: int, *, by_slices: bool) -> list[_Place]:
+        """As few of the domains as needed, each with the pods that it takes."""
+        taken = []
+        left = count // size if by_slices else count
+        for index, place in enumerate(places):
+            one = place
+            if not self.takes_least_free and (one.slices if by_slices else one.pods) >= left:
+                one = self._best(places[index:], left, by_slices=by_slices)
+            room = one.slices if by_slices else one.pods
+            share = min(room, left)
+            one.pods = share * (size if by_slices else 1)
+            if by_slices:
+                one.slices = share
+            taken.append(one)
+            left -= share
+            if room >= left + share:
+                return taken
+        return []
+
+    # --- words
+
+    def _failure(self, level: int, fitting: int, needed: int) -> str:
+        if self.layers:
+            return self._layers_failure(level) + self._exclusions()
+        unit = "pod" if self.size == 1 else "slice"
+        if fitting == 0:
+            text = f'topology "{self.tree.name}" doesn\'t allow to fit any of {needed} {unit}(s)'
+        else:
+            text = f'topology "{self.tree.name}" allows to fit only {fitting} out of {needed} {unit}(s)'
+        return text + self._exclusions()
+
+    def _layers_failure(self, level: int) -> str:
+        text = f'topology "{self.tree.name}" doesn\'t allow to fit'
+        best = min(self.tree._by_level[level].values(), key=lambda one: (-one.slices, ",".join(one.values)))
+        for one in self.layers:
+            target = self.tree.levels.index(one.topology)
+            fitting = _slices_below(best, target - level, one.size)
+            text += f"; {fitting}/{self.count // one.size} slice(s) fit on level {one.topology}"
+        return text
+
+    def _exclusions(self) -> str:
+        if not self.excluded:
+            return ""
+        reasons = sorted(f"{cause}: {number}" for cause, number in self.excluded.items())
+        return f". Total nodes: {self.nodes}; excluded: {', '.join(reasons)}"
+
+
+def _slices_below(place: _Place, depth: int, size: int) -> int:
+    if depth <= 0:
+        return place.pods // size
+    return sum(_slices_below(child, depth - 1, size) for child in place.children)
+
+
+class _NodeFilter:
+    """Taints, node selector and required affinity, which count for hosts alone."""
+
+    def __init__(self, request: Request, tolerations: Sequence[Toleration]) -> None:
+        spec = request.pod_set.template.spec
+        self._selector = dict(spec.node_selector)
+        self._tolerations = (
+            *spec.tolerations,
+            *(one for up in request.updates for one in up.tolerations),
+            *tolerations,
+        )
+        for update in request.updates:
+            self._selector.update(update.node_selector)
+        required = (
+            spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+            if spec.affinity is not None and spec.affinity.node_affinity is not None
+            else None
+        )
+        self._affinity: CompiledNodeSelector | None = None if required is None else compile_node_selector(required)
+
+    def refuses(self, node: Node) -> str:
+        taint = untolerated(node.spec.taints, self._tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+        if taint is not None:
+            return f'taint "{taint_text(taint)}"'
+        if any(node.metadata.labels.get(key) != value for key, value in self._selector.items()):
+            return "nodeSelector"
+        if self._affinity is not None and not self._affinity.matches(node.metadata.labels, node.metadata.name):
+            return "affinity"
+        return ""
+
+
+def taint_text(taint: Taint) -> str:
+    """`key=value:Effect`, as taint.ToString() writes it."""
+    if not taint.effect:
+        return f"{taint.key}={taint.value}:" if taint.value else taint.key
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -1,0 +1,446 @@
+"""A Workload as it moves: its conditions, its quota, what it requests, and how it compares with others.
+
+Upstream: pkg/workload/workload.go, pkg/workload/admissionchecks.go, pkg/util/priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.kube.kueue import (
+    Admission,
+    AdmissionCheckState,
+    ClusterQueue,
+    Condition,
+    PodSetAssignment,
+    Workload,
+)
+from kschedx.kube.types import LimitRange, RuntimeClass
+from kschedx.kueue.amounts import FlavorResource, Requests, Usage, amount_of, divided, exact, plus, times
+from kschedx.kueue.requests import adjusted, pod_requests, quota_requests, shape
+from kschedx.kueue.settings import Settings
+from kschedx.kueue.topology import DomainUsage, TopologyUsage
+
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
+
+_MOST_CONDITION_TEXT = 32 * 1024
+
+READY, PENDING, RETRY, REJECTED = "Ready", "Pending", "Retry", "Rejected"
+"""States of an admission check."""
+
+
+def timestamp(written: str | None) -> int:
+    """Seconds since 1970; 0 for what is no time."""
+    if not written:
+        return 0
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError:
+        return 0
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+class PodSetRequests(Struct, frozen=True, kw_only=True):
+    """What a pod set requests of quota in sum, and what it was assigned."""
+
+    name: str
+    count: int
+    requests: Requests
+    flavors: Mapping[str, str] = {}
+    domains: tuple[DomainUsage, ...] | None = None
+    delayed_topology: str | None = None
+
+    def scaled(self, count: int) -> PodSetRequests:
+        if self.domains is not None or self.count in (0, count):
+            return self
+        single = {name: divided(amount, self.count) for name, amount in self.requests.items()}
+        return replace(self, count=count, requests=times(single, count))
+
+
+class ScanProgress(Struct, frozen=True, kw_only=True):
+    """Where the search for flavors stopped: by pod set, resource to the index of the flavor tried last, -1 for all."""
+
+    tried: tuple[Mapping[str, int], ...]
+    generation: int
+    cycle: int
+    shape: bytes | None
+
+    @property
+    def is_pending(self) -> bool:
+        return any(index != -1 for one in self.tried for index in one.values())
+
+    def matches(self, shape: bytes | None) -> bool:
+        return self.shape is None or shape is None or self.shape == shape
+
+    def next_flavor(self, pod_set: int, resource: str) -> int:
+        return self.tried[pod_set].get(resource, -1) + 1 if pod_set < len(self.tried) else 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Stamped:
+    """A condition."""
+
+    status: str
+    reason: str
+    message: str
+    since: int
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Job:
+    """A Workload and its state in the run."""
+
+    workload: Workload
+    """Adjusted."""
+    settings: Settings
+    priority: int
+    conditions: dict[str, Stamped]
+    checks: tuple[AdmissionCheckState, ...]
+    admission: Admission | None
+    is_active: bool
+    requeue_at: int | None
+    progress: ScanProgress | None = None
+    has_requested: bool = False
+    """Its status names what it requests (`status.resourceRequests`)."""
+    _counted: tuple[PodSetRequests, ...] | None = None
+    _shape: bytes | None = None
+    _usage: Usage | None = None
+
+    @classmethod
+    def of(
+        cls,
+        workload: Workload,
+        settings: Settings,
+        limit_ranges: Iterable[LimitRange],
+        runtime_classes: Mapping[str, RuntimeClass],
+    ) -> Job:
+        priority = workload.priority
+        if settings.enabled("PriorityBoost"):
+            boost = workload.metadata.annotations.get(PRIORITY_BOOST, "")
+            priority += int(boost) if boost.lstrip("+-").isdigit() else 0
+        state = workload.status.requeue_state
+        return cls(
+            workload=adjusted(workload, tuple(limit_ranges), runtime_classes),
+            settings=settings,
+            priority=priority,
+            conditions={one.type: _stamped(one) for one in workload.status.conditions},
+            checks=workload.status.admission_checks,
+            admission=workload.status.admission,
+            is_active=workload.spec.active is not False,
+            requeue_at=timestamp(state.requeue_at) if state is not None and state.requeue_at else None,
+        )
+
+    @property
+    def key(self) -> str:
+        return self.workload.key
+
+    @property
+    def uid(self) -> str:
+        return self.workload.metadata.uid
+
+    @property
+    def namespace(self) -> str:
+        return self.workload.metadata.namespace
+
+    @property
+    def local_queue(self) -> tuple[str, str]:
+        return self.namespace, self.workload.spec.queue_name
+
+    # --- conditions
+
+    def has(self, kind: str) -> bool:
+        found = self.conditions.get(kind)
+        return found is not None and found.status == "True"
+
+    def set(self, kind: str, status: bool, reason: str, message: str, now: int) -> bool:
+        """Set a condition; whether anything changed."""
+        if len(message) > _MOST_CONDITION_TEXT:
+            message = message[: _MOST_CONDITION_TEXT - 4] + " ..."
+        known = self.conditions.get(kind)
+        written = "True" if status else "False"
+        since = known.since if known is not None and known.status == written else now
+        new = Stamped(status=written, reason=reason, message=message, since=since)
+        self.conditions[kind] = new
+        return known != new
+
+    @property
+    def is_finished(self) -> bool:
+        return self.has("Finished")
+
+    @property
+    def is_admitted(self) -> bool:
+        return self.has("Admitted")
+
+    @property
+    def has_quota(self) -> bool:
+        return self.has("QuotaReserved")
+
+    @property
+    def is_evicted(self) -> bool:
+        return self.has("Evicted")
+
+    @property
+    def gated_by(self) -> str:
+        if not self.settings.enabled("AdmissionGatedBy"):
+            return ""
+        return self.workload.metadata.annotations.get(ADMISSION_GATED_BY, "")
+
+    @property
+    def is_on_hold(self) -> bool:
+        found = self.conditions.get("QuotaReserved")
+        return found is not None and found.status == "False" and found.reason == "OnHold"
+
+    @property
+    def is_admissible(self) -> bool:
+        """It may be in a queue."""
+        return (
+            not self.gated_by
+            and not self.is_finished
+            and self.is_active
+            and not self.has_quota
+            and not self.is_on_hold
+            and not self.has("WaitingForReplacementPods")
+        )
+
+    @property
+    def state(self) -> str:
+        if self.is_finished:
+            return "Finished"
+        return "Admitted" if self.is_admitted else "QuotaReserved" if self.has_quota else "Pending"
+
+    def backoff_is_over(self, now: int) -> bool:
+        requeued = self.conditions.get("Requeued")
+        if requeued is not None and requeued.status == "False":
+            return False
+        return self.requeue_at is None or now >= self.requeue_at
+
+    @property
+    def queued_since(self) -> int:
+        """The time that orders Workloads of equal priority."""
+        evicted = self.conditions.get("Evicted")
+        if (
+            evicted is not None
+            and evicted.status == "True"
+            and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck")
+        ):
+            return evicted.since * 1000
+        if not self.settings.enabled("PrioritySortingWithinCohort"):
+            preempted = self.conditions.get("Preempted")
+            if preempted is not None and preempted.status == "True" and preempted.reason == WHILE_BORROWING:
+                return preempted.since * 1000 + 1
+        return timestamp(self.workload.metadata.creation_timestamp) * 1000
+
+    def quota_since(self, now: int) -> int:
+        found = self.conditions.get("QuotaReserved")
+        return found.since if found is not None and found.status == "True" else now
+
+    # --- admission
+
+    def reserve(self, admission: Admission, now: int) -> None:
+        """SetQuotaReservation."""
+        self.admission = admission
+        self.changed()
+        message = f"Quota reserved in ClusterQueue {admission.cluster_queue}"
+        self.set("QuotaReserved", True, "QuotaReserved", message, now)
+        for kind in ("Evicted", "Preempted"):
+            if self.has(kind):
+                self.set(kind, False, "QuotaReserved", f"Previously: {self.conditions[kind].message}", now)
+
+    def release(self, reason: str, message: str, now: int) -> bool:
+        """UnsetQuotaReservationWithCondition."""
+        is_changed = self.set("QuotaReserved", False, reason, message, now) or self.admission is not None
+        self.admission = None
+        self.changed()
+        return self.sync_admitted(now) or is_changed
+
+    def evict(self, reason: str, message: str, now: int) -> None:
+        self.set("Evicted", True, reason, message, now)
+        self.checks = tuple(
+            one
+            if one.state == PENDING
+            else AdmissionCheckState(
+                name=one.name,
+                state=PENDING,
+                message=f"Reset to Pending after eviction. Previously: {one.state}",
+                requeue_after_seconds=one.requeue_after_seconds,
+                retry_count=(one.retry_count or 0) + 1 if one.state == RETRY else None,
+            )
+            for one in self.checks
+        )
+
+    def has_check_in(self, state: str) -> bool:
+        return any(one.state == state for one in self.checks)
+
+    @property
+    def are_checks_ready(self) -> bool:
+        return all(one.state == READY for one in self.checks)
+
+    @property
+    def is_topology_pending(self) -> bool:
+        assigned = self.admission.pod_set_assignments if self.admission is not None else ()
+        return any(one.topology_assignment is None and one.delayed_topology_request == "Pending" for one in assigned)
+
+    def sync_admitted(self, now: int) -> bool:
+        """Whether the condition Admitted follows quota, checks and topology; whether it changed."""
+        is_ready = self.has_quota and self.are_checks_ready and not self.is_topology_pending
+        if self.is_admitted == is_ready:
+            return False
+        if is_ready:
+            return self.set("Admitted", True, "Admitted", "The workload is admitted", now)
+        if not self.has_quota:
+            return self.set("Admitted", False, "NoReservation", "The workload has no reservation", now)
+        return self.set("Admitted", False, "UnsatisfiedChecks", "The workload has not all checks ready", now)
+
+    # --- requests
+
+    def changed(self) -> None:
+        """What was counted of the Workload is counted anew."""
+        self._counted = self._shape = self._usage = None
+
+    @property
+    def counted(self) -> tuple[PodSetRequests, ...]:
+        """Its pod sets with what they request, or with what they have."""
+        if self._counted is None:
+            self._counted = tuple(self._admitted() if self.admission is not None else self._requested())
+        return self._counted
+
+    def _remaining(self) -> dict[str, int]:
+        counts = {one.name: one.count for one in self.workload.spec.pod_sets}
+        if self.settings.enabled("ReclaimablePods"):
+            for one in self.workload.status.reclaimable_pods:
+                if one.name in counts:
+                    counts[one.name] -= min(one.count, counts[one.name])
+        return counts
+
+    def _requested(self) -> list[PodSetRequests]:
+        counts = self._remaining()
+        return [
+            PodSetRequests(
+                name=one.name,
+                count=counts[one.name],
+                requests=quota_requests(one.template.spec, counts[one.name], self.settings),
+            )
+            for one in self.workload.spec.pod_sets
+        ]
+
+    def _admitted(self) -> list[PodSetRequests]:
+        left = self._remaining()
+        full = {one.name: one.count for one in self.workload.spec.pod_sets}
+        assigned = self.admission.pod_set_assignments if self.admission is not None else ()
+        return [self._assigned(one, full.get(one.name, 0), left.get(one.name, 0)) for one in assigned]
+
+    def _assigned(self, one: PodSetAssignment, full: int, left: int) -> PodSetRequests:
+        requests = {name: amount_of(name, exact(written)) for name, written in one.resource_usage.items()}
+        count = full if one.count is None else one.count
+        domains = None
+        if one.topology_assignment is not None and self.settings.enabled("TopologyAwareScheduling"):
+            spec = next((ps.template.spec for ps in self.workload.spec.pod_sets if ps.name == one.name), None)
+            single = (
+                {name: divided(amount, count) for name, amount in requests.items()}
+                if spec is None
+                else pod_requests(spec)
+            )
+            domains = tuple(
+                DomainUsage(values=domain.values, single=single, count=domain.count)
+                for domain in one.topology_assignment.counted()
+            )
+        if left < count:
+            requests = times({name: divided(amount, count) for name, amount in requests.items()}, left)
+            count = left
+        return PodSetRequests(
+            name=one.name,
+            count=count,
+            requests=requests,
+            flavors=one.flavors,
+            domains=domains,
+            delayed_topology=one.delayed_topology_request,
+        )
+
+    @property
+    def usage(self) -> Usage:
+        """What it uses of quota."""
+        if self._usage is None:
+            found: Usage = {}
+            for one in self.counted:
+                for name, amount in one.requests.items():
+                    fr = FlavorResource(one.flavors.get(name, ""), name)
+                    found[fr] = plus(found.get(fr, 0), amount)
+            self._usage = found
+        return self._usage
+
+    @property
+    def topology_usage(self) -> TopologyUsage:
+        found: TopologyUsage = {}
+        for one in self.counted:
+            if one.domains is not None:
+                for flavor in dict.fromkeys(one.flavors.values()):
+                    found.setdefault(flavor, []).extend(one.domains)
+        return found
+
+    def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
+        wanted = frozenset(frs)
+        return any(
+            FlavorResource(flavor, name) in wanted for one in self.counted for name, flavor in one.flavors.items()
+        )
+
+    @property
+    def shape(self) -> bytes | None:
+        """What equal Workloads have in common; None where they are not bundled."""
+        if self._shape is None and self.settings.enabled("SchedulingEquivalenceHashing"):
+            sets = self.workload.spec.pod_sets
+            known = dict(enumerate(self.counted))
+            counts = [
+                (known[i].count, known[i].requests) if i in known else (one.count, {}) for i, one in enumerate(sets)
+            ]
+            self._shape = shape(self.priority, sets, counts)
+        return self._shape
+
+    @property
+    def may_be_partial(self) -> bool:
+        sets = self.workload.spec.pod_sets
+        return any(one.min_count is not None and one.count > one.min_count for one in sets)
+
+    @property
+    def requests_topology(self) -> bool:
+        return any(one.requests_topology for one in self.workload.spec.pod_sets)
+
+
+WHILE_BORROWING = "InCohortReclaimWhileBorrowing"
+
+
+def _stamped(one: Condition) -> Stamped:
+    return Stamped(status=one.status, reason=one.reason, message=one.message, since=timestamp(one.last_transition_time))
+
+
+# --- admission checks
+
+
+def checks_of(queue: ClusterQueue) -> dict[str, frozenset[str]]:
+    """Admission check to the flavors that it is for."""
+    strategy = queue.spec.admission_checks_strategy
+    every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
+    if queue.spec.admission_checks:
+        return dict.fromkeys(queue.spec.admission_checks, every)
+    rules = strategy.admission_checks if strategy is not None else ()
+    return {one.name: frozenset(one.on_flavors) or every for one in rules}
+
+
+def checks_for(job: Job, queue: ClusterQueue) -> set[str]:
+    """The checks that a Workload needs: those of its flavors; before it has any, those of all flavors."""
+    checks = checks_of(queue)
+    if job.admission is None:
+        every = frozenset(flavor.name for group in queue.spec.resource_groups for flavor in group.flavors)
+        return {name for name, flavors in checks.items() if flavors >= every}
+    return checks_for_admission(checks, job.admission)
+
+
+def checks_for_admission(checks: Mapping[str, frozenset[str]], admission: Admission) -> set[str]:
+    assigned = {flavor for one in admission.pod_set_assignments for flavor in one.flavors.values()}
+    return {name for name, flavors in checks.items() if flavors & assigned}

@@ -1,0 +1,139 @@
+"""The screen of a pod or workload that no decision of kube-scheduler explains: state, causes, fixes, event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from rich.text import Text
+
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.notes import ROUTINE
+from kschedx.explain.ranking import ranking
+from kschedx.inquiry.explanation import Explanation
+from kschedx.render.fixes import fixes_block
+from kschedx.render.outcome import then_text
+from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, paragraph
+from kschedx.render.wording import count, listed
+from kschedx.render.words.states import (
+    BeingDeleted,
+    ExitCode,
+    Finished,
+    Lifecycle,
+    NamespaceTerminating,
+    NoScheduler,
+    Paused,
+    Refused,
+    ScaledToZero,
+    Suspended,
+    WaitingForKubelet,
+    WaitingForOrdinal,
+    headline,
+    row_of,
+)
+
+MOST_FIXES = 9
+"""Lines."""
+UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
+"""Notes about where the pod would go."""
+_MARKS = {
+    ExitCode.SCHEDULABLE: ("✓ ", GOOD),
+    ExitCode.UNSCHEDULABLE: ("✗ ", BAD),
+    ExitCode.UNDECIDED: ("? ", OPEN),
+}
+
+
+def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
+    """The headline, its causes, the fixes, what the cluster reports, notes."""
+    lifecycle, then = explanation.lifecycle, ""
+    assert lifecycle is not None, "requested by its state"
+    if lifecycle.is_open and explanation.is_run:
+        then = then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))
+    lines = lifecycle_headline(lifecycle, width, then)
+    lines += fixes_block(explanation, width, MOST_FIXES)
+    lines += event_lines(lifecycle, width)
+    told = [*(note.text for note in explanation.notes if note.id not in UNTOLD), *lifecycle_notes(lifecycle)]
+    for number, note in enumerate(told):
+        first = f"  {'note' if not number else '':<10}"
+        lines += [*([BLANK] if not number else []), *paragraph(note, width, first=first, indent=12)]
+    return lines
+
+
+def lifecycle_headline(lifecycle: Lifecycle, width: int, then: str = "") -> list[Text]:
+    """`then`: what would become of the pod without that."""
+    mark, style = _MARKS[row_of(lifecycle).exit_code]
+    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
+        mark, style = "‖ ", OPEN
+    sentence = f"{headline(lifecycle)}; without that {then}" if then else headline(lifecycle)
+    lines = paragraph(sentence, width, first=mark, style=f"{BOLD} {style.split()[-1]}")
+    for number, cause in enumerate(causes(lifecycle)):
+        label = "because" if not number else ""
+        lines += paragraph(cause, width, first=f"  {label:<10}", indent=14)
+    return lines
+
+
+def event_lines(lifecycle: Lifecycle, width: int) -> list[Text]:
+    """What the cluster itself reports, whole, so that a search finds it."""
+    if isinstance(lifecycle, WaitingForKubelet) and lifecycle.event:
+        return [BLANK, *paragraph(lifecycle.event, width, first="  event     ", indent=12)]
+    return []
+
+
+def causes(lifecycle: Lifecycle) -> Iterator[str]:
+    """One sentence for each cause."""
+    match lifecycle:
+        case NamespaceTerminating(remaining=remaining):
+            yield "the API server creates nothing in a namespace that is being deleted"
+            yield from remaining
+        case BeingDeleted(node=node, is_node_lost=is_lost, owner=owner):
+            if node and is_lost:
+                yield f"the kubelet of node {node} does not answer, so the deletion is not confirmed"
+                if owner:
+                    yield f"{owner} creates the pod again once it is gone"
+            elif node:
+                yield f"its containers are stopping on node {node}, or a finalizer holds it"
+            else:
+                yield "kube-scheduler skips pods that are being deleted; a finalizer holds it"
+        case Finished(message=message):
+            if message:
+                yield message
+        case ScaledToZero() | NoScheduler(others=0, profiles=()):
+            return
+        case Suspended(kind=kind, queue=queue):
+            if queue:
+                yield "Kueue sets spec.suspend to false when it admits the Workload"
+            else:
+                yield f"a suspended {kind} creates no {'Jobs' if kind == 'CronJob' else 'pods'}"
+        case Paused():
+            yield "a paused Deployment creates no ReplicaSet for its pod template"
+        case Refused(message=message, source=source, hint=hint):
+            yield message
+            if source or hint:
+                yield ", ".join(filter(None, (source, hint)))
+        case WaitingForOrdinal(predecessor=predecessor, node=node, container=container):
+            where = f" on {node}" if node else ""
+            yield f"podManagementPolicy OrderedReady: a pod is created after {predecessor}{where} is ready"
+            if container:
+                yield f"{predecessor}: container {container}"
+        case WaitingForKubelet(message=message, conditions=conditions):
+            if message:
+                yield message
+            yield from conditions
+        case NoScheduler(profiles=profiles, others=others, hint=hint):
+            if others:
+                yield f"{count(others, 'pod')} with this schedulerName {'has a node' if others == 1 else 'have nodes'}"
+            else:
+                yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
+            if hint:
+                yield f'did you mean "{hint}"?'
+        case _:
+            assert_never(lifecycle)
+
+
+def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
+    """What a reader can do to know more."""
+    if isinstance(lifecycle, NoScheduler):
+        return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
+    if isinstance(lifecycle, WaitingForKubelet):
+        return ("kube-scheduler has no part in this; -o wide shows where it would put the pod now",)
+    return ()

@@ -1,0 +1,151 @@
+"""Why a pod fits no node, one phrase for each cause: `4 nodes are not in zone eu-1b`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
+from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
+from kschedx.findings import (
+    ExistingAntiAffinityConflict,
+    Finding,
+    HostPortConflict,
+    InsufficientResource,
+    NodeAffinityMismatch,
+    NodeNameMismatch,
+    NodeUnschedulable,
+    PodAffinityUnsatisfied,
+    PodAntiAffinityConflict,
+    TooManyPods,
+    TopologyLabelMissing,
+    TopologySpreadSkew,
+    UntoleratedTaint,
+    VolumeNodeAffinityMismatch,
+)
+from kschedx.findings.topology import HOSTNAME
+from kschedx.render.wording import balance, count
+from kschedx.render.words import describe
+from kschedx.render.words.constraints import node_condition, requirement_text, unwell_nodes_text
+from kschedx.render.words.resources import offered_nowhere
+
+MOST_CAUSES = 3
+
+
+def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, ...]:
+    """The causes, the commonest first; what stops the pod as a whole comes before what rejects nodes."""
+    phrases = [*dict.fromkeys(_stops(diagnosis)), *_of_groups(diagnosis)]
+    if most is None or len(phrases) <= most:
+        return tuple(phrases)
+    return (*phrases[:most], count(len(phrases) - most, "other cause"))
+
+
+def _stops(diagnosis: Diagnosis) -> Iterator[str]:
+    for stop in diagnosis.stops:
+        if stop.point == "PreEnqueue" and diagnosis.cycle.pod.spec.scheduling_gates:
+            continue  # the headline names the gates
+        for finding in stop.status.findings:
+            yield describe(finding).headline
+        if not stop.status.findings and stop.status.message:
+            yield stop.status.message
+
+
+def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
+    whole = diagnosis.cause
+    if isinstance(whole, OfferedNowhere):
+        yield offered_nowhere(whole)
+    groups: dict[tuple[str, object], list[NodeGroup]] = {}
+    for group in diagnosis.groups:
+        finding = _main(group)
+        if finding is None or (isinstance(finding, InsufficientResource) and finding.offered_nowhere):
+            continue
+        groups.setdefault(_key(finding), []).append(group)
+    for alike in sorted(groups.values(), key=_rank):
+        if isinstance(whole, UnwellNodes) and any(whole.fault in group.exemplar.findings for group in alike):
+            yield unwell_nodes_text(whole)
+        else:
+            yield _phrase(alike)
+
+
+def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, int]:
+    """The commonest first; that nodes are cordoned says least, above all during a drain."""
+    return isinstance(_main(groups[0]), NodeUnschedulable), -sum(group.count for group in groups)
+
+
+def _main(group: NodeGroup) -> Finding | None:
+    """The finding of the plugin that kube-scheduler stops at."""
+    findings = group.exemplar.findings
+    return next((one for one in findings if not only_repeats_cordon(one)), next(iter(findings), None))
+
+
+def _key(finding: Finding) -> tuple[str, object]:
+    match finding:
+        case InsufficientResource(resource=resource):
+            return finding.reason, resource
+        case NodeAffinityMismatch() if (failed := _failed(finding)) is not None:
+            return finding.reason, failed
+        case NodeAffinityMismatch():
+            return finding.reason, None
+        case UntoleratedTaint():
+            return finding.reason, (finding.key, finding.value, finding.effect)
+        case TopologySpreadSkew(constraint=constraint):
+            return finding.reason, constraint
+        case _:
+            return finding.reason, finding.same_as
+
+
+def _phrase(groups: Sequence[NodeGroup]) -> str:
+    """Of groups that one cause rejects, the nearest first."""
+    number = sum(group.count for group in groups)
+    nodes, one = count(number, "node"), number == 1
+    finding = _main(groups[0])
+    match finding:
+        case InsufficientResource():
+            return f"{nodes} {'lacks' if one else 'lack'} {_shortfall(finding)}{'' if one else ' or more'}"
+        case TooManyPods():
+            return f"{nodes} {'runs' if one else 'run'} as many pods as allocatable"
+        case HostPortConflict():
+            return f"host port {finding.port}/{finding.protocol} is in use on {nodes}"
+        case NodeUnschedulable():
+            return f"{nodes} {'is' if one else 'are'} cordoned"
+        case NodeNameMismatch():
+            return f"{nodes} {'is' if one else 'are'} not {finding.wanted} (spec.nodeName)"
+        case UntoleratedTaint():
+            value = f"={finding.value}" if finding.value else ""
+            condition = node_condition(finding, number)
+            return condition or f"{nodes} {'has' if one else 'have'} the taint {finding.key}{value}:{finding.effect}"
+        case NodeAffinityMismatch():
+            failed = _failed(finding)
+            lacks = "does not match" if one else "do not match"
+            return f"{nodes} {lacks} {failed or 'the node affinity'}"
+        case TopologySpreadSkew():
+            return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
+        case TopologyLabelMissing():
+            return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key}"
+        case PodAffinityUnsatisfied():
+            where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
+            return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")
+        case PodAntiAffinityConflict():
+            return f"the pod's anti-affinity excludes {nodes}"
+        case ExistingAntiAffinityConflict():
+            return f"the anti-affinity of running pods excludes {nodes}"
+        case VolumeNodeAffinityMismatch():
+            return f"volume {finding.persistent_volume} is not accessible from {nodes}"
+        case None:
+            return f"{groups[0].exemplar.blockers[0].plugin} rejects {nodes}"
+        case _:
+            words = describe(finding)
+            return f"{nodes}: {words.headline if number == 1 else words.shared or words.headline}"
+
+
+def _shortfall(finding: InsufficientResource) -> str:
+    """`600m CPU`, `2Gi memory`."""
+    sums = balance(finding.resource, asks=finding.requested, allocatable=finding.allocatable, used=finding.used)
+    return f"{sums.short_by} {'CPU' if finding.resource == 'cpu' else finding.resource}"
+
+
+def _failed(finding: NodeAffinityMismatch) -> str | None:
+    """What the nearest term fails first: `zone=eu-1b`; None where several terms are alternatives."""
+    if len(finding.terms) != 1:
+        return None
+    failed = [one for one in finding.terms[0].requirements if not one.matched]
+    return requirement_text(failed[0]) if failed else None

@@ -1,0 +1,68 @@
+"""What the API server refuses in claims for volumes and devices."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from kschedx.apiserver.validation import validate_claim_spec, validate_pod
+from kschedx.kube.types import PersistentVolumeClaimSpec, Pod
+
+Json = dict[str, object]
+
+CLAIM: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def errors_of(spec: Json, container: Json | None = None) -> list[str]:
+    web: Json = {"name": "web", "image": "web:1", "ports": []} | (container or {})
+    manifest = {
+        "metadata": {"name": "web-0", "namespace": "shop"},
+        "spec": {"restartPolicy": "Always", "containers": [web]} | spec,
+    }
+    return [str(error) for error in validate_pod(msgspec.convert(manifest, Pod))]
+
+
+def test_claims_of_ephemeral_volumes() -> None:
+    template = {"spec": CLAIM | {"accessModes": []}}
+    told = errors_of({"volumes": [{"name": "data", "ephemeral": {"volumeClaimTemplate": template}}]})
+    where = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes"
+    assert told == [f"{where}: Required value: at least 1 access mode is required"]
+
+
+USED = [
+    ([{"name": "gpu"}], []),
+    ([{"name": "gpu", "request": "a"}, {"name": "gpu", "request": "b"}], []),
+    ([{"name": "gpu"}, {"name": "gpu"}], ['[1]: Duplicate value: "gpu"']),
+    ([{"name": "gpu", "request": "a"}, {"name": "gpu"}], ['[1]: Duplicate value: "gpu"']),
+    ([{"name": "nic"}], ['[0]: Not found: "nic": must be one of the names in pod.spec.resourceClaims: gpu']),
+]
+
+
+@pytest.mark.parametrize(("used", "errors"), USED)
+def test_claims_of_a_container(used: list[Json], errors: list[str]) -> None:
+    told = errors_of({"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}, {"resources": {"claims": used}})
+
+    assert told == [f"spec.containers[0].resources.claims{error}" for error in errors]
+
+
+CLAIMS = [
+    ({}, []),
+    ({"accessModes": []}, ["accessModes: Required value: at least 1 access mode is required"]),
+    (
+        {"accessModes": ["ReadWriteOncePod", "ReadWriteOnce"]},
+        ["accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
+    ),
+    ({"resources": {}}, ["resources[storage]: Required value"]),
+    (
+        {"resources": {"requests": {"storage": "0"}}},
+        ['resources[storage]: Invalid value: "0": must be greater than zero'],
+    ),
+    ({"volumeMode": "Raw"}, ['volumeMode: Unsupported value: "Raw": supported values: "Block", "Filesystem"']),
+]
+
+
+@pytest.mark.parametrize(("change", "errors"), CLAIMS)
+def test_persistent_volume_claims(change: Json, errors: list[str]) -> None:
+    spec = msgspec.convert(CLAIM | change, PersistentVolumeClaimSpec)
+
+    assert [str(error) for error in validate_claim_spec(spec, "spec")] == [f"spec.{error}" for error in errors]

@@ -1,0 +1,29 @@
+"""A URL is shown without its secrets."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.kube.escaping import Url
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("http://h:1/a/b/", "http://h:1/a/b/"),
+        ("http://h:1/a@b", "http://h:1/a@b"),
+        ("https://sesame@h", "https://***@h"),
+        ("https://me:sesame@[::1]:2/x", "https://***@[::1]:2/x"),
+        ("https://h/x?key=sesame&sesame#sesame", "https://h/x?key=***&***#***"),
+        ("https://me:sesame/1@h", "https://***@h"),
+        ("me:sesame@h", "***@h"),
+    ],
+)
+def test_a_url_never_shows_secrets(written: str, shown: str) -> None:
+    url = Url(written)
+    assert (str(url), repr(url)) == (shown, f"Url({shown!r})")
+
+
+def test_what_is_requested_has_no_user() -> None:
+    url = Url("https://me:a%40b@h/x?key=1") / "filter"
+    assert (url.without_credentials, url.credentials) == ("https://h/x?key=1/filter", "me:a@b")

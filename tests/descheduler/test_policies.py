@@ -1,0 +1,143 @@
+"""Policies that the descheduler refuses, with its texts, and files that hold one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kschedx.descheduler.policy import query_fault
+from tests.command import kschedx
+from tests.descheduler.clusters import descheduled, node, pod, policy
+
+LIFETIME = {"maxPodLifeTimeSeconds": 3600}
+BOTH = {"include": ["a"], "exclude": ["b"]}
+ONLY_ONE = "only one of Include/Exclude namespaces can be set"
+NO_CRITERION = (
+    "at least one filtering criterion must be specified (maxPodLifeTimeSeconds, states, conditions, or exitCodes)"
+)
+NO_VALUES = "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
+NO_OPERATOR = "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"
+UNREADABLE = 'failed decoding descheduler\'s policy config "policy.yaml": '
+NO_INTEGER = "Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer"
+NOT_BUILT = 'failed to create new descheduler: unable to create "main" profile: '
+
+
+@pytest.mark.parametrize(
+    ("plugin", "args", "error"),
+    [
+        ("PodLifeTime", {**LIFETIME, "namespaces": BOTH}, f"in profile main: {ONLY_ONE}"),
+        (
+            "PodLifeTime",
+            {"namespaces": BOTH},
+            f"in profile main: [{ONLY_ONE}, {NO_CRITERION}]",
+        ),
+        ("RemovePodsViolatingNodeAffinity", {}, "in profile main: nodeAffinityType needs to be set"),
+        ("RemovePodsHavingTooManyRestarts", {}, "in profile main: invalid PodsHavingTooManyRestarts threshold"),
+        (
+            "LowNodeUtilization",
+            {"thresholds": {"cpu": 20}, "targetThresholds": {"memory": 50}},
+            "in profile main: thresholds and targetThresholds configured different resources",
+        ),
+        (
+            "LowNodeUtilization",
+            {"thresholds": {"cpu": 60}, "targetThresholds": {"cpu": 50}},
+            "in profile main: thresholds' cpu percentage is greater than targetThresholds'",
+        ),
+        (
+            "HighNodeUtilization",
+            {"thresholds": {"cpu": 120}},
+            "in profile main: cpu threshold not in [0, 100] range",
+        ),
+        (
+            "PodLifeTime",
+            {**LIFETIME, "labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            f"in profile main: failed to get label selectors from strategy's params: {NO_VALUES}",
+        ),
+        ("NoSuchPlugin", {}, "in profile main: plugin NoSuchPlugin in pluginConfig not registered"),
+    ],
+)
+def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None:
+    assert descheduled([], policy(plugin, args))["error"] == error
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"nodeSelector": "a b"}, f"failed to create new descheduler: {NO_OPERATOR}"),
+        (
+            {"maxNoOfPodsToEvictTotal": -1},
+            f"{UNREADABLE}maxNoOfPodsToEvictTotal: expected a whole number >= 0, found -1",
+        ),
+        (
+            {"profiles": [{"name": "main", "plugins": {"deschedule": {"enabled": ["X"]}}}]},
+            f'{NOT_BUILT}profile "main" configures deschedule extension point of non-existing plugins: map[X:{{}}]',
+        ),
+        (
+            {"profiles": [{"name": "main", "plugins": {"balance": {"enabled": ["RemoveDuplicates"]}}}]},
+            f'{NOT_BUILT}unable to build RemoveDuplicates plugin: unable to find "RemoveDuplicates" plugin config',
+        ),
+        ({"kind": "Policy"}, f'{UNREADABLE}no kind "Policy" is registered for version "descheduler/v1alpha2"'),
+    ],
+)
+def test_policies_that_cannot_be_read_or_built(more: Mapping[str, object], error: str) -> None:
+    assert descheduled([], policy("PodLifeTime", LIFETIME) | dict(more))["error"] == error
+
+
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [("maxPodsToEvict", ""), ("MaxNoOfPodsToEvictTotal", 'did you mean "maxNoOfPodsToEvictTotal"?')],
+)
+def test_an_unknown_field_outside_of_args_is_ignored_and_told(field: str, hint: str) -> None:
+    document = descheduled([node("a"), node("b"), pod("one", "a")], policy("PodLifeTime", LIFETIME, **{field: 0}))  # type: ignore[arg-type] # of any field
+    told = document["ignored"]
+    assert isinstance(told, list)
+    assert document["total"] == len(told) == 1
+    assert told[0].startswith(f"{field}: unknown field, ignored by the descheduler")
+    assert hint in told[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("zone in (a, b),!spot,size>3,x==y,z", ""),
+        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+        ("a=b,", "found '', expected: identifier after ','"),
+        ("=a", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a>x", f"unable to parse requirement: values[0]: {NO_INTEGER}"),
+    ],
+)  # fmt: skip
+def test_label_queries(query: str, fault: str) -> None:
+    assert query_fault(query) == fault
+
+
+WRITTEN = policy("PodLifeTime", LIFETIME)
+VALUES = {"deschedulerPolicy": {key: value for key, value in WRITTEN.items() if key not in ("apiVersion", "kind")}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        WRITTEN,
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": yaml.safe_dump(WRITTEN)}},
+        {"deschedulerPolicyAPIVersion": "descheduler/v1alpha2", **VALUES},
+    ],
+    ids=["policy", "ConfigMap", "Helm values"],
+)  # fmt: skip
+def test_the_files_that_hold_a_policy(document: Mapping[str, object], tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(document))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b"), pod("one", "a")]))
+    ran = kschedx(
+        "deschedule", "--policy", str(tmp_path / "policy.yaml"), "-s", str(tmp_path / "cluster.yaml"), "-o", "name"
+    )
+    assert (ran.code, ran.out, ran.err) == (0, "pod/default/one\n", "")
+
+
+def test_a_refused_policy_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy("PodLifeTime", {})))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
+    ran = kschedx("deschedule", "--policy", str(tmp_path / "policy.yaml"), "-s", str(tmp_path / "cluster.yaml"))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "in profile main: at least one filtering criterion must be specified" in ran.err

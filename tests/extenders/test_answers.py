@@ -1,0 +1,116 @@
+"""Answers are read as Go's encoding/json reads them, and refused in its words."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.extenders import ExtenderAnswer, ExtenderRequest, ExtenderVerb
+from kschedx.extenders.answers import ExtenderError, filter_answer, preemption_answer, priorities
+from kschedx.framework.config.document import Extender
+from kschedx.kube.escaping import Url
+
+REQUEST = ExtenderRequest(
+    extender=Extender(filter_verb="filter"),
+    index=0,
+    verb=ExtenderVerb.FILTER,
+    url=Url("http://127.0.0.1/filter"),
+    pod="default/web",
+    about=(),
+    body=bytes,
+)
+
+
+def answer(text: str | bytes, ended: str = "EOF") -> ExtenderAnswer:
+    return ExtenderAnswer(status=200, body=text.encode() if isinstance(text, str) else text, ended=ended)
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "failed"),
+    [
+        ('{"NodeNames": ["a"], "FailedNodes": {"b": "full"}}', ("a",), {"b": "full"}),
+        ('{"nodenames": ["a"], "FAILEDNODES": {"b": null}}', ("a",), {"b": ""}),
+        ('{"NodeNames": [null], "unknown": [1.5, {"x": true}]}', ("",), {}),
+        ("{}", None, {}),
+        ("null", None, {}),
+        ('{"NodeNames": null} and what follows', None, {}),
+        ('{"NodeNames": ["\\ud800x\\ud83d\\ude00"]}', ("\ufffdx\U0001f600",), {}),
+    ],
+)
+def test_survivors(text: str, names: tuple[str, ...] | None, failed: dict[str, str]) -> None:
+    found = filter_answer(REQUEST, answer(text))
+    assert (found.names, dict(found.failed)) == (names, failed)
+
+
+def test_bytes_that_are_no_text_are_replaced() -> None:
+    assert filter_answer(REQUEST, answer(b'{"NodeNames": ["\xe2x"]}')).names == ("\ufffdx",)
+
+
+def test_a_whole_node_has_neither_nulls_nor_images() -> None:
+    text = """{"Nodes": {"items": [{"metadata": {"name": "a", "labels": null},
+        "status": {"allocatable": {"cpu": 0.5}, "images": [{"names": ["x"]}]}}]}}"""
+    (found,) = filter_answer(REQUEST, answer(text)).nodes or ()
+    assert (found.node.name, found.node.status.images) == ("a", ())
+
+
+REFUSED = [
+    ("", "EOF"),
+    ("  \n", "EOF"),
+    ("{", "unexpected EOF"),
+    ('{"NodeNames": "a', "unexpected EOF"),
+    ("tru", "unexpected EOF"),
+    ("oops", "invalid character 'o' looking for beginning of value"),
+    ("<html>", "invalid character '<' looking for beginning of value"),
+    ("\ufeff{}", "invalid character 'ï' looking for beginning of value"),
+    ("'a'", "invalid character '\\'' looking for beginning of value"),
+    ("[1, ]", "invalid character ']' looking for beginning of value"),
+    ("NaN", "invalid character 'N' looking for beginning of value"),
+    ("nulo", "invalid character 'o' in literal null (expecting 'l')"),
+    ("{1: 2}", "invalid character '1' looking for beginning of object key string"),
+    ('{"a": 1,}', "invalid character '}' looking for beginning of object key string"),
+    ('{"a" 1}', "invalid character '1' after object key"),
+    ('{"a": 1 "b"}', "invalid character '\"' after object key:value pair"),
+    ('{"a": [1 2]}', "invalid character '2' after array element"),
+    ('["\t"]', "invalid character '\\t' in string literal"),
+    ("[" * 200_000, "exceeded max depth"),
+    ("[]", "json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult"),
+    ("42", "json: cannot unmarshal number into Go value of type v1.ExtenderFilterResult"),
+    ('"x"', "json: cannot unmarshal string into Go value of type v1.ExtenderFilterResult"),
+    ("true", "json: cannot unmarshal bool into Go value of type v1.ExtenderFilterResult"),
+    ('{"Error": 1}', "json: cannot unmarshal number into Go struct field ExtenderFilterResult.Error of type string"),
+    (
+        '{"NodeNames": {}}',
+        "json: cannot unmarshal object into Go struct field ExtenderFilterResult.NodeNames of type []string",
+    ),
+    (
+        '{"FailedNodes": []}',
+        "json: cannot unmarshal array into Go struct field ExtenderFilterResult.FailedNodes of type v1.FailedNodesMap",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED, ids=[text[:30] for text, _ in REFUSED])
+def test_refusals(text: str, words: str) -> None:
+    with pytest.raises(ExtenderError) as refused:
+        filter_answer(REQUEST, answer(text))
+    assert str(refused.value) == words
+
+
+@pytest.mark.parametrize("number", ["1.5", "1e3", "9223372036854775808"])
+def test_scores_are_whole_numbers_of_64_bits(number: str) -> None:
+    words = f"json: cannot unmarshal number {number} into Go struct field HostPriorityList.1.Score of type int64"
+    with pytest.raises(ExtenderError) as refused:
+        priorities(REQUEST, answer(f'[{{"Host": "a", "Score": 1}}, {{"host": "b", "Score": {number}}}]'))
+    assert str(refused.value) == words
+
+
+def test_victims_by_uid() -> None:
+    text = '{"NodeNameToMetaVictims": {"a": {"Pods": [{"uid": "1"}, {}], "NumPDBViolations": 2}}}'
+    (found,) = preemption_answer(REQUEST, answer(text)).values()
+    assert (found.uids, found.pdb_violations) == (("1", ""), 2)
+
+
+def test_a_body_that_was_cut_off_says_what_cut_it() -> None:
+    for text in ("", '{"Error": "a"'):
+        with pytest.raises(ExtenderError, match="read: connection reset by peer"):
+            filter_answer(REQUEST, answer(text, "read: connection reset by peer"))
+    assert filter_answer(REQUEST, answer('{"NodeNames": []}', "unexpected EOF")).names == ()

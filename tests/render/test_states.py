@@ -1,0 +1,88 @@
+"""The table of states: which wins, how it reads, its exit code."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from kschedx.render.words.states import (
+    STATES,
+    BeingDeleted,
+    Facts,
+    Finished,
+    Lifecycle,
+    NamespaceTerminating,
+    NoScheduler,
+    Paused,
+    Refused,
+    ScaledToZero,
+    Suspended,
+    WaitingForKubelet,
+    WaitingForOrdinal,
+    Waits,
+    headline,
+    row_of,
+    state_table,
+)
+
+WEB = "shop/deploy/web"
+
+READS: list[tuple[Lifecycle, str, int]] = [
+    (NamespaceTerminating(subject=WEB, namespace="shop"), "gets no pods: namespace shop is being deleted", 1),
+    (BeingDeleted(subject=WEB, since="2026-01-02T00:00:00Z"), "is being deleted since 2026-01-02T00:00:00Z", 1),
+    (Finished(subject=WEB, phase="Failed"), "has finished: Failed", 0),
+    (
+        WaitingForKubelet(subject=WEB, node="w0", waits=Waits.SANDBOX, container="app", reason="ContainerCreating"),
+        "is scheduled to w0 and waits for its volumes or network: ContainerCreating",
+        0,
+    ),
+    (
+        WaitingForKubelet(subject=WEB, node="w0", waits=Waits.INIT, container="migrate"),
+        "is scheduled to w0 and waits for init container migrate",
+        0,
+    ),
+    (ScaledToZero(subject=WEB, field="spec.replicas"), "is scaled to zero: spec.replicas is 0", 0),
+    (Suspended(subject=WEB, kind="Job"), "is suspended: spec.suspend is true", 1),
+    (Suspended(subject=WEB, kind="Job", queue="q"), "is suspended: Kueue has not admitted it (queue q)", 1),
+    (
+        Paused(subject=WEB, kind="Deployment", has_pods=True),
+        "is paused: its changed pod template is not rolled out",
+        1,
+    ),
+    (Refused(subject=WEB, message="", by="LimitRange"), "is not created: LimitRange refuses the pod", 1),
+    (
+        Refused(subject=WEB, message="", by="ResourceQuota", is_workload=True, has_pods=True),
+        "gets no other pods: ResourceQuota refuses them",
+        1,
+    ),
+    (
+        NoScheduler(subject=WEB, scheduler="mine", profiles=(), others=3),
+        "is not decided about by kube-scheduler: scheduler mine decides about it, and its configuration is not known",
+        3,
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "reads", "code"), READS, ids=[type(one[0]).__name__ for one in READS])
+def test_how_a_state_reads(facts: Lifecycle, reads: str, code: int) -> None:
+    assert (headline(facts), row_of(facts).exit_code) == (f"{WEB} {reads}", code)
+
+
+def test_an_ordinal_names_its_predecessor() -> None:
+    waits = WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready")
+    assert headline(waits) == "shop/sts/db: db-2 is not created, because db-1 is not ready"
+
+
+def test_every_state_has_one_row() -> None:
+    named = {one.__name__ for one in get_args(Lifecycle)}
+    rows = [row.name for row in STATES]
+    assert len(rows) == len(set(rows))
+    assert named == {type(row.example).__name__ for row in STATES} - {"Decision"}
+    assert all(isinstance(row.example, Facts) for row in STATES)
+
+
+def test_the_documentation_has_a_line_for_each() -> None:
+    lines = list(state_table())
+    assert len(lines) == len(STATES) + 2
+    assert "| `Unschedulable` | shop/web-0 is unschedulable: 0 of 5 nodes fit | 1 |" in lines

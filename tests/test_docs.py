@@ -1,0 +1,113 @@
+"""The documentation's picture shows what the program prints, and its words are those of the field."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.command import ROOT
+from tests.conftest import Golden
+
+
+def build_module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_readme_is_what_the_program_prints(golden: Golden) -> None:
+    for path, svg in build_module().pictures():
+        golden.check(path, svg)
+
+
+# Words: ../shared/STYLE.md's table, as far as it can be held by a pattern.
+
+REPLACED = re.compile(
+    r"""
+    \b(?:
+        (?:made\s)?anew | (?:is|are|was|were|be)\stold | tells | nobody | somebody | whoever
+        | what\sbecomes\sof | comes?\sof | heed(?:s|ed)? | in\sone\spiece | in\ssum | held\sby | to\sbe\shad | let\sgo
+        | who\s(?:has|have|is|are|waits?|finds?) | finds?\sno\snode | kinds\sof\spods | not\slooked\sat | left\salone
+        | nothing\sto\sremark | by\slot | draws?\slots | whole\sstory | asks?\sfor | asked\sfor
+        | colours? | behaviours? | catalogues? | licences? | utilisation | normalised
+    )\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words that the documentation and the screens do not use, and British spelling."""
+
+WRITTEN = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
+    *sorted((ROOT / "docs/pages").rglob("*.md")),
+    *sorted((ROOT / "fixtures").rglob("README.md")),
+    *sorted((ROOT / "profiles").glob("*.yaml")),
+    *sorted((ROOT / "tests/golden").rglob("*.txt")),
+]
+
+
+def literals(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of several words in a module with their lines, without docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    alone = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in alone and " " in node.value:
+            yield node.lineno, node.value
+
+
+def replaced_words(path: Path, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
+    for number, line in lines:
+        for match in REPLACED.finditer(line):
+            yield f"{path.relative_to(ROOT)}:{number}: {match[0]!r} in {line.strip()[:100]!r}"
+
+
+def test_what_is_written_uses_the_words_of_the_field() -> None:
+    found = [
+        text
+        for path in WRITTEN
+        for text in replaced_words(path, enumerate(path.read_text(encoding="utf-8").splitlines(), 1))
+    ]
+    assert not found, "\n".join(found)
+
+
+PRINTING = ("render", "cli", "doctor", "sources", "inquiry", "explain", "fixes", "simulate", "controllers", "kube")
+
+
+@pytest.mark.parametrize("part", PRINTING)
+def test_what_is_printed_uses_the_words_of_the_field(part: str) -> None:
+    paths = sorted((ROOT / "kschedx" / part).rglob("*.py"))
+    found = [text for path in paths for text in replaced_words(path, literals(path))]
+    assert paths
+    assert not found, "\n".join(found)
+
+
+LONGEST_SENTENCE = 25
+
+
+NO_SENTENCE = re.compile(r"```.*?```|^\|.*?$|^\s*[-\d].*?$|^#.*?$", re.DOTALL | re.MULTILINE)
+"""Code, tables, lists, and headings."""
+
+
+def test_sentences_of_the_guides_are_short() -> None:
+    long = [
+        f"{path.name}: {' '.join(sentence.split())}"
+        for path in sorted((ROOT / "docs/pages").rglob("*.md"))
+        for sentence in re.split(r"(?<=[.!?:;])\s+", NO_SENTENCE.sub("", path.read_text(encoding="utf-8")))
+        if len(sentence.split()) > LONGEST_SENTENCE
+    ]
+    assert not long, "\n".join(long)
+
+
+@pytest.mark.parametrize("text", ["it is made anew", "nobody waits", "the colour", "held by 2 pods"])
+def test_a_replaced_word_is_found(text: str) -> None:
+    assert list(replaced_words(ROOT / "README.md", [(1, text)]))
