@@ -31,7 +31,7 @@ def settled(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:
     """The cluster after the manifest was applied, and its pods run."""
     after = simulated(objects, {"apply": [manifest]}).after
     pods = [after.pods[row] for row in range(len(after.pods)) if after.pods.node[row] >= 0]
-    stored = [
+    stored: list[Manifest] = [
         {
             "apiVersion": "v1",
             "kind": "Pod",
