@@ -28,6 +28,7 @@ from kschedx.findings import (
 )
 from kschedx.framework.interface import Handle, NotPreparedError, PostFilterResult
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts
+from kschedx.kube.device_expressions import language
 from kschedx.kube.devices import (
     MAX_ALTERNATIVES,
     AllocationMode,
@@ -89,7 +90,6 @@ from kschedx.plugins.dynamic_resources.pools import (
     published,
     slices,
 )
-from kschedx.plugins.dynamic_resources.selectors import names_in
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.columns import IntArray, TableRow, TableRows
 from kschedx.snapshot.devices import Devices
@@ -412,7 +412,7 @@ class _Account:
         )
 
     def _values(self, expressions: Sequence[str]) -> tuple[str, ...]:
-        names = {name for one in expressions for name in names_in(one)}
+        names = {name for one in expressions for name in language().names_in(one)}
         counted: Counter[str] = Counter()
         for one in self._of_class or self._search.devices:
             for name, attribute in one.device.attributes.items():

@@ -12,9 +12,9 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx import cel
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import Finding, PluginMessage
+from kschedx.kube.device_expressions import Features
 from kschedx.kube.devices import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -310,8 +310,8 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
         return not self.binding_conditions and not self.consumable_capacity
 
     @property
-    def cel(self) -> cel.Features:
-        return cel.Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
+    def cel(self) -> Features:
+        return Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
 
 
 def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:

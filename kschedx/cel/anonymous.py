@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import re
 
-from kschedx.cel import Call, Expr, Features, Literal, compiled, descendants
+from kschedx.cel import Call, Expr, Literal, compiled, descendants
 from kschedx.cel.environment import TYPES, environment
 from kschedx.cel.parser import NoExpressionError, Token, string_value, tokens
-from kschedx.cel.program import CompileError
 from kschedx.errors import UndecidableError
 from kschedx.export.anonymous.values import ANY_LENGTH, Names
+from kschedx.kube.device_expressions import CompileError, Features
 
 _REFUSED_TEXT = re.compile(r"ERROR: \S+ invalid \w+ argument")
 """Of what is wrong with an expression, what another text may mend: a pattern that is none."""

@@ -6,15 +6,12 @@ syntax tree, so that a serial number that it does not name makes no difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 
 from kschedx.cel import (
     Call,
-    CompileError,
-    EvaluationError,
     Expr,
-    Features,
     Ident,
     Literal,
     MapValue,
@@ -27,14 +24,21 @@ from kschedx.cel import (
 from kschedx.cel.library.kubernetes import semver_from_text
 from kschedx.cel.values import Fault, Quantity
 from kschedx.errors import UndecidableError
-from kschedx.kube.devices import Device, DeviceAttribute, DeviceClass, DeviceRequest, DeviceSelector, ResourceClaim
+from kschedx.kube.device_expressions import (
+    CompileError,
+    DeviceExpression,
+    EvaluationError,
+    ExpressionLanguage,
+    Features,
+)
+from kschedx.kube.devices import Device, DeviceAttribute
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resources import exact_nano_units
 
 UNSUPPORTED = "unsupported attribute value"
 
 
-class DeviceExpression:
+class DeviceProgram:
     """An expression, and its answer for each kind of device that it can tell apart."""
 
     def __init__(self, expression: str, features: Features) -> None:
@@ -198,42 +202,22 @@ def _version(text: str) -> Value:
 
 
 @lru_cache(maxsize=1024)
-def selector(expression: str, features: Features) -> DeviceExpression:
+def selector(expression: str, features: Features) -> DeviceProgram:
     """Raises `CompileError` where the expression is wrong."""
-    return DeviceExpression(expression, features)
+    return DeviceProgram(expression, features)
 
 
-# What the API server says of the selectors of a new DeviceClass or ResourceClaim.
-#
-# Upstream: validateSelectorSlice in pkg/apis/resource/validation/validation.go.
+class _Language:
+    """`kube.device_expressions.ExpressionLanguage`."""
 
-Refusal = tuple[str, str]
-"""A field, and what is said of it."""
+    def compiled(self, expression: str, features: Features) -> DeviceExpression:
+        return selector(expression, features)
 
+    def names_in(self, expression: str) -> frozenset[str]:
+        return names_in(expression)
 
-def class_refusals(one: DeviceClass, features: Features) -> Iterator[Refusal]:
-    yield from _selectors(one.spec.selectors, "spec.selectors", features)
-
-
-def claim_refusals(one: ResourceClaim, features: Features) -> Iterator[Refusal]:
-    for index, request in enumerate(one.spec.devices.requests):
-        yield from _request(request, f"spec.devices.requests[{index}]", features)
+    def refusal(self, expression: str, features: Features) -> str | None:
+        return refusal(expression, features)
 
 
-def _request(request: DeviceRequest, field: str, features: Features) -> Iterator[Refusal]:
-    if request.exactly is not None:
-        yield from _selectors(request.exactly.selectors, f"{field}.exactly.selectors", features)
-    for index, one in enumerate(request.first_available):
-        yield from _selectors(one.selectors, f"{field}.firstAvailable[{index}].selectors", features)
-
-
-def _selectors(selectors: Sequence[DeviceSelector], field: str, features: Features) -> Iterator[Refusal]:
-    for index, one in enumerate(selectors):
-        if one.cel is None:
-            continue
-        try:
-            told = refusal(one.cel.expression, features)
-        except UndecidableError:
-            continue
-        if told is not None:
-            yield f"{field}[{index}].cel.expression", told
+LANGUAGE: ExpressionLanguage = _Language()
