@@ -9,17 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
 from kschedx.controllers.disruption_budgets import BudgetStatus, DisruptionBudget, budgets_of, is_ready
 from kschedx.controllers.workloads import is_controlled, is_mirror_pod, is_of_daemon_set
+from kschedx.framework.moving import Run
 from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from kschedx.simulate.simulator import Simulator
+
+class DrainedCluster(Protocol):
+    """A cluster that moves, as a drain sees it."""
+
+    @property
+    def run(self) -> Run: ...
+
+    @property
+    def queue(self) -> Queue: ...
+
+    def evict(self, rows: Iterable[int]) -> list[int]:
+        """Evict pods that have controllers. Returns the rows of those that wait at once."""
+        ...
+
+    def react(self, rows: Iterable[int]) -> None:
+        """Schedule pods that wait since an eviction, and those that controllers create because of it."""
+        ...
 
 
 class DrainOutcome(StrEnum):
@@ -114,7 +131,7 @@ class Evictor:
 
     def __init__(
         self,
-        cluster: Simulator,
+        cluster: DrainedCluster,
         base: Snapshot,
         *,
         force: bool,

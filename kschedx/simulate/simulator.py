@@ -73,13 +73,13 @@ class Simulator:
         self._value: tuple[tuple[int, int], Snapshot] | None = None
         self._run: Run | None = None
         known_names, is_forced = setup.scheduler_names, setup.forced_profile is not None
-        self.queue = Queue(
+        self._queue = Queue(
             self.begun(),
             self.pick,
             recreate=options.recreate,
             known=lambda name: is_forced or name in known_names,
         )
-        self._run = self.queue.scheduler_run
+        self._run = self._queue.scheduler_run
         self._by_name: tuple[Run, Pick] | None = None
         self._lots = None if options.seed is None else pick_by_lot(options.seed)
         self.manager = Manager(self, setup, known=known, held=held)
@@ -103,6 +103,10 @@ class Simulator:
             self._run = self.begun()
             self.queue.move_to(self._run)
         return self._run
+
+    @property
+    def queue(self) -> Queue:
+        return self._queue
 
     def pick(self, rows: ClusterRows) -> ClusterRow:
         if self.options.pick is not None:
