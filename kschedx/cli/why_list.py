@@ -27,8 +27,8 @@ from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.words.states import Lifecycle, Refused, WaitingForKubelet
-from kschedx.render.words.states import headline as headline_of_state
+from kschedx.render.states import Lifecycle, Refused, WaitingForKubelet
+from kschedx.render.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
-from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
-from kschedx.fixes.proposal import Ground, PodStep, Proposal, apply_steps
-from kschedx.fixes.steps import Uncordon
+from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+from kschedx.fixes.steps import PodStep, Uncordon
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
@@ -141,7 +140,7 @@ class SharedFixes:
             return SharedFix(fix=fix, pods=int(fix.certainty is FixCertainty.VERIFIED), of=len(pods))
         ground = Ground(self._then, explanation.scheduler.nodes.options)
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
-        its_own = [step for step in fix.steps if isinstance(step, get_args(PodStep))]
+        its_own = [step for step in fix.steps if isinstance(step, PodStep)]
         table = self._then.pods
         others = [table[table.rows[key]] for key in pods[1:]]
         changed = [first.pod, *(apply_steps(its_own, Proposal(pod=one), ground).pod for one in others)]

@@ -20,7 +20,7 @@ from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.pod import explain, unscheduled
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import Pod
-from kschedx.render.words.states import Lifecycle
+from kschedx.render.states import Lifecycle
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:

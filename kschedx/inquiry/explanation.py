@@ -15,8 +15,8 @@ from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 from kschedx.render.words.notes import note_facts, note_text
-from kschedx.render.words.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling

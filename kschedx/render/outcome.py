@@ -10,6 +10,7 @@ from rich.text import Text
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
+from kschedx.explain.root_causes import root_causes
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Replicas
@@ -20,8 +21,11 @@ from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
+from kschedx.render.words.root_causes import root_cause_text
 
 SHOWN_REASONS = 6
+
+MOST_ROOT_CAUSES = 3
 
 
 def replicas_block(replicas: Replicas, width: int) -> list[Text]:
@@ -130,7 +134,10 @@ def headline_block(
 def because_block(diagnosis: Diagnosis, width: int) -> list[Text]:
     """Why no node fits; nothing where one does."""
     causes = () if diagnosis.feasible else because(diagnosis)
-    return labelled("because", SEPARATOR.join(causes), width) if causes else []
+    lines = labelled("because", SEPARATOR.join(causes), width) if causes else []
+    for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES]:
+        lines += labelled("" if lines else "because", root_cause_text(root), width)
+    return lines
 
 
 def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> list[Text]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.render.words.states import STATES
+from kschedx.render.states import STATES
 from kschedx.schemas.parts import (
     CODES,
     COUNTS,

@@ -19,7 +19,7 @@ from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node
 from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.simulate import object_changes as other_objects
-from kschedx.simulate.changes import Change, ChangeVerb, Manifest, divided, parse_count
+from kschedx.simulate.changes import MOST_NODES, Change, ChangeVerb, Manifest, divided, parse_count
 from kschedx.simulate.node_changes import (
     bare_name,
     cordoned,
@@ -239,7 +239,7 @@ class ClusterChanges(WorkloadChanges):
 
     def _add_nodes(self, change: Change) -> None:
         number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
-        count = parse_count(number)
+        count = parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
         template = node_of_file(change.objects, like) if change.objects else self._template(like)

@@ -54,7 +54,7 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     told = ran.out.splitlines()
     assert told[0] == "✗ DaemonSet infra/agent fits on 2 of the 3 nodes that it is for, waits on 1, leaves out 3"
     assert "✗ 1 node: its pod waits, insufficient cpu, short by 1" in ran.out
-    assert "  fix       lower the request to 1 cpu (verified, on small)" in ran.out
+    assert "  fix       lower requests.cpu of container main from 2 to 1 (verified, on small)" in ran.out
     assert "✓ 2 nodes: fits\n  runs, cordoned\n" in ran.out
     assert "· 2 nodes: no pod is made, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
 

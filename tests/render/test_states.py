@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     STATES,
     BeingDeleted,
     Facts,
@@ -44,7 +44,7 @@ READS: list[tuple[Lifecycle, str, int]] = [
     ),
     (ScaledToZero(subject=WEB, field="spec.replicas"), "is scaled to zero: spec.replicas is 0", 0),
     (Suspended(subject=WEB, kind="Job"), "is suspended: spec.suspend is true", 1),
-    (Suspended(subject=WEB, kind="Job", queue="q"), "is suspended: Kueue has not admitted it (queue q)", 1),
+    (Suspended(subject=WEB, kind="Job", queue="q"), "is suspended: it waits for quota in Kueue (queue q)", 1),
     (
         Paused(subject=WEB, kind="Deployment", has_pods=True),
         "is paused: its changed pod template is not rolled out",

@@ -71,10 +71,12 @@ class Suspended(Facts, frozen=True, kw_only=True):
     kind: str
     queue: str = ""
     """The LocalQueue of Kueue, which resumes the workload when it admits it."""
+    message: str = ""
+    """What Kueue says of its quota."""
 
     @property
     def by(self) -> str:
-        return f"Kueue has not admitted it (queue {self.queue})" if self.queue else "spec.suspend is true"
+        return f"it waits for quota in Kueue (queue {self.queue})" if self.queue else "spec.suspend is true"
 
 
 class Paused(Facts, frozen=True, kw_only=True):
@@ -180,6 +182,16 @@ class NoScheduler(Facts, frozen=True, kw_only=True):
         return f'no scheduler is known by its schedulerName "{self.scheduler}"'
 
 
+class Contradicted(Facts, frozen=True, kw_only=True):
+    """kschedx finds a node, and the cluster's own event says that there is none."""
+
+    is_open: ClassVar[bool] = True
+
+    message: str
+    """Of the event or condition."""
+    nodes: tuple[str, ...] = ()
+
+
 class Decision(Facts, frozen=True, kw_only=True):
     """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
 
@@ -197,6 +209,7 @@ Lifecycle: TypeAlias = (
     | WaitingForOrdinal
     | WaitingForKubelet
     | NoScheduler
+    | Contradicted
 )
 """States in which no decision of kube-scheduler answers the question."""
 
@@ -260,6 +273,10 @@ STATES: tuple[StateRow, ...] = (
     _row(
         "NoScheduler", _OPEN, "{s.subject} is not decided about by kube-scheduler: {s.known}",
         NoScheduler(subject=_POD, scheduler="my-schedulr", profiles=("default-scheduler",)),
+    ),
+    _row(
+        "Contradicted", _OPEN, "{s.subject} is undecided: the cluster's own event contradicts that it fits",
+        Contradicted(subject=_POD, message="0/5 nodes are available: 5 Insufficient cpu."),
     ),
     _decision("OtherScheduler", _OPEN, "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler"),
     _decision("Gated", _NOT, "is gated, held back by scheduling gate example.com/gate"),
