@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
 NAMESPACE = "shop"
@@ -52,9 +52,8 @@ def workload(dice: Random, kind: str, name: str, *, replicas: int | None = None)
             spec["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
         case "Job":
             spec |= {"parallelism": max(count, 1), "completions": max(count, 1)}
-            at = spec["template"]
-            assert isinstance(at, dict)
-            at["spec"] = {**at["spec"], "restartPolicy": "Never"}
+            of_pod = at(spec, "template")
+            of_pod["spec"] = {**of_pod["spec"], "restartPolicy": "Never"}
         case _:
             spec["replicas"] = count
     version = "batch/v1" if kind == "Job" else "apps/v1"
@@ -107,7 +106,7 @@ def deployment_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Ma
                         "creationTimestamp": f"2026-11-20T0{int(part == 'new')}:00:0{number}Z",
                     },
                     status=status if host else {"phase": "Pending"},
-                    spec=dict(its["spec"]),  # type: ignore[arg-type]  # a template's
+                    spec=dict(at(its, "spec")),
                 )
             )
     return objects
