@@ -101,7 +101,7 @@ class Peek(Struct, rename="camel"):
     @property
     def is_list(self) -> bool:
         """Go writes null for the items of an empty list; a kind that only ends so has no such field."""
-        return self.kind == "List" or ((self.kind or "").endswith("List") and bytes(self.items) != b"")
+        return self.kind == "List" or ((not self.kind or self.kind.endswith("List")) and bytes(self.items) != b"")
 
     @property
     def listed(self) -> Raw:
@@ -196,7 +196,7 @@ def _flat(raws: list[Raw], of: Peek, index: int | None = None, depth: int = 1) -
         elif item.kind:
             yield raw, outermost
         elif of.kind in (None, "", "List"):
-            raise _no_kind(outermost)
+            raise _no_kind(outermost, raw)
         else:
             yield _with_kind(raw, of, item), outermost
 
@@ -231,7 +231,18 @@ def _peek(text: Raw | bytes | memoryview, *, index: int | None) -> Peek:
         raise found from None
 
 
-def _no_kind(index: int | None) -> ItemError:
-    error = ItemError('no "kind", so this is no Kubernetes object')
+class _JsonPatch(Struct):
+    op: str
+    path: str
+
+
+def _no_kind(index: int | None, raw: Raw | bytes = b"") -> ItemError:
+    try:
+        msgspec.json.decode(raw, type=_JsonPatch)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        error = ItemError('no "kind", so this is no Kubernetes object')
+    else:
+        error = ItemError("a JSON patch, as a kustomization has it, and no Kubernetes object")
+        error.hint = "kubectl kustomize FOLDER | kschedx why -"
     error.index = index
     return error

@@ -183,18 +183,25 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
     """Where each of its `items` begins, or of its elements if it is a sequence."""
 
 
+_START = re.compile(rb"^apiVersion:", re.MULTILINE)
+
+
 def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
     """The documents between the `---` lines, without those that are empty.
 
-    As in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
+    Outputs of kubectl that were joined without such a line are several as well: each begins with its `apiVersion`. As
+    in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
     """
     text = text.removeprefix(b"\xef\xbb\xbf")
     number, start, line = 0, 0, first_line
     for separator in itertools.chain(_SEPARATOR.finditer(text), (None,)):
         end = separator.start() if separator else len(text)
-        if not _NOTHING.fullmatch(text, start, end):
-            number += 1
-            yield Text(text=text[start:end], number=number, line=line)
+        for cut in (*(found.start() for found in itertools.islice(_START.finditer(text, start, end), 1, None)), end):
+            if not _NOTHING.fullmatch(text, start, cut):
+                number += 1
+                yield Text(text=text[start:cut], number=number, line=line)
+            line += text.count(b"\n", start, cut)
+            start = cut
         if separator is None:
             return
         line += text.count(b"\n", start, separator.end())
