@@ -24,6 +24,7 @@ from kschedx.render.words.autoscaler import (
     group_headline,
     on_a_new_node,
     remedy_text,
+    template_label_text,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def autoscaler_block(explanation: Explanation, width: int, limit: int | None = M
                 lines += _facts(row, width)
         if limit is not None and len(rows) > limit:
             lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
+        if missing := template_label_text(autoscaler, scaling, explanation.cycle.pod):
+            lines += labelled("labels", missing, width)
     lines += _event(explanation, scaling, width)
     for number, remedy in enumerate(explanation.scaling_remedies):
         lines += labelled("" if number else "fix", remedy_text(remedy), width, further=2)

@@ -75,7 +75,7 @@ def _pools(
     if limit is not None and len(rows) > limit:
         lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
     for one in karpenter.skipped if limit is None or not rows else karpenter.skipped[:1]:
-        lines += paragraph(f"{one.pool.name} ✗ {skipped_pool_text(one)}", width, first="  ", indent=6)
+        lines += paragraph(f"{one.pool.name} ✗ {skipped_pool_text(one, karpenter)}", width, first="  ", indent=6)
     return lines
 
 
