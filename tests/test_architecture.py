@@ -21,7 +21,7 @@ PACKAGE = ROOT / "kschedx"
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-WORDS = ("render/words", "render/wording.py")
+WORDS = ("render/words", "render/wording.py", "render/states.py")
 """The words for facts: a part of their own, below the screens, since documents hold some of them too."""
 ORDER = (
     "errors",
@@ -64,7 +64,6 @@ ORDER = (
 """A part may import what stands before it."""
 
 AGAINST_THE_ORDER = {
-    ("controllers", "simulate"),
     ("fixes", "inquiry"),
     ("fixes", "words"),
     ("framework", "extenders"),
@@ -507,6 +506,9 @@ RARELY_NEEDED = (
     "kschedx.extenders.client",
     "kschedx.autoscaler",
     "kschedx.cel",
+    "kschedx.descheduler",
+    "kschedx.holding.kueue",
+    "kschedx.kueue.run",
     "kschedx.render.autoscaler",
     "kschedx.simulate.changes",
     "kschedx.simulate.simulation",

@@ -38,7 +38,8 @@ SUMMARY = "Count how many more pods fit"
 def fit(
     target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
     replicas: Annotated[
-        int | None, typer.Option(min=1, max=10_000, metavar="N", help="Report whether N more fit.", show_default=False)
+        int | None,
+        typer.Option(min=1, max=1_000_000, metavar="N", help="Report whether N more fit.", show_default=False),
     ] = None,
     out: OUT = None,
     output: Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from rich.text import Text
 
@@ -22,10 +22,11 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kueue.amounts import displayed
-from kschedx.kueue.verdict import Verdict
 from kschedx.render.terminal import fact_lines
 from kschedx.render.wording import Fact, count, listed
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 SHOWN = 3
 MOST_QUOTAS = 4
@@ -173,6 +174,8 @@ def _decision(kueue: Kueue) -> Iterator[Fact]:
 
 def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
     """`known`: messages that are on the screen already."""
+    from kschedx.kueue.amounts import displayed  # only a cluster with Kueue needs it
+
     message = verdict.head.message if verdict.head is not None else verdict.blocked
     is_known = any(message == one or {message[:15], one[:15]} == {_NO_FLAVOR[:15]} for one in known)
     if verdict.has_quota_now:

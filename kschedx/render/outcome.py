@@ -31,6 +31,8 @@ MOST_ROOT_CAUSES = 3
 def replicas_block(replicas: Replicas, width: int) -> list[Text]:
     """How many of them can be placed, and where."""
     mark, style = ("✓ ", GOOD) if replicas.fits else ("✗ ", BAD)
+    if replicas.fits and replicas.undecided:
+        mark, style = "? ", BOLD
     lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     nodes = Counter(replicas.placed.values()).most_common()
     if len(nodes) > 2:
@@ -53,9 +55,13 @@ def replicas_sentence(replicas: Replicas) -> str:
     if replicas.kubelet:
         return f"{replicas.workload}: {_of_kubelet(replicas)}"
     asked, placed = replicas.asked, len(replicas.placed)
+    if not asked:
+        return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
     which = f"{asked:,} missing replicas" if replicas.running else f"{asked:,} replicas"
     if replicas.fits:
-        told = f"{'both' if asked == 2 else f'all {asked:,}'} {which.partition(f'{asked:,} ')[2]} can be scheduled"
+        every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
+        told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
+        told += f"; {replicas.undecided}" if replicas.undecided else ""
     elif not placed:
         told = f"none of {which} can be scheduled"
     elif replicas.pending:
