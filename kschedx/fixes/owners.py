@@ -134,7 +134,7 @@ class Undelivered(Enum):
     PARTITION = "partition"
     """A StatefulSet updates only the ordinals from its partition on."""
     ON_DELETE = "OnDelete"
-    NO_ROLLOUT = "no rollout"
+    NO_ROLLOUT = "NoRollout"
     """A ReplicaSet or ReplicationController uses its template for new pods alone."""
     PAUSED = "paused"
     """A paused Deployment makes no pods of a new template."""
