@@ -294,8 +294,8 @@ class Asked:
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        for_whom = " for one of them" if len(group.answers) > 1 else ""
-        return f"{fixes[0].title} ({fixes[0].certainty.value}{for_whom})" if fixes else ""
+        for_whom = " · for one of them" if len(group.answers) > 1 else ""
+        return f"{fixes[0].title}{for_whom}" if fixes else ""
 
     def report(self) -> Report:
         def screen(wide: bool) -> None:
@@ -322,7 +322,7 @@ class Asked:
             return [of_answers(answers, item.workload, item.place) for answers, item in pairs]
 
         def page(_: bool) -> Page:
-            from kschedx.render.page.explanation import pending_page
+            from kschedx.render.page.reports import pending_page
 
             return pending_page(self.answers, self.fix_of, self._notes)
 
