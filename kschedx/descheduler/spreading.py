@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ from kschedx.kube.types import Node, Toleration, TopologySpreadConstraint
 # --- RemoveDuplicates
 
 
-class _Owner(Struct, frozen=True, kw_only=True):
+class _Owner(NamedTuple):
     """An owner of pods with the same images."""
 
     namespace: str
