@@ -408,6 +408,10 @@ class Cluster:
         """The node's taints that keep pods away."""
         return self._static.tolerates(pod, node)
 
+    def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
+        """Those of the nodes whose taints do not keep the pod away."""
+        return self._static.tolerated(pod, nodes)
+
     def selector(self, term: PodAffinityTerm) -> Selector:
         """Raises `InputError`."""
         return self._static.selector(term)
@@ -549,6 +553,17 @@ class _StaticFit:
                 tolerations = self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
             self._tolerated[key] = tolerations.uncovered(taints, DO_NOT_SCHEDULE) is None
         return self._tolerated[key]
+
+    def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
+        known: dict[int, bool] = {}
+        found = []
+        for node in nodes:
+            code = self._taints[node.metadata.name]
+            if code not in known:
+                known[code] = self.tolerates(pod, node)
+            if known[code]:
+                found.append(node)
+        return found
 
     def selector(self, term: PodAffinityTerm) -> Selector:
         known = self._selectors.get(id(term))
