@@ -29,7 +29,7 @@ from kschedx.kube.types import (
     ReplicasController,
 )
 from kschedx.kube.workloads import current_replica_set
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     BeingDeleted,
     Contradicted,
     Finished,

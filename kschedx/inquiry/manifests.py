@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
-from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, Note, OldVersion
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted, stored
+from kschedx.kube.custom_resources import PodCount, custom_kind
 from kschedx.kube.decoding import no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.resource_quota import ChargedObject, New
@@ -164,6 +165,8 @@ class Written(Struct, frozen=True, kw_only=True):
     """Where in the document the pod's template is."""
     is_one_of_several: bool = False
     """The workload has other templates beside this one, and so pods that are not alike."""
+    count: PodCount | None = None
+    """How many pods of the template a custom resource makes; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
     beside: tuple[ManifestDocument, ...] = ()
     """Everything in the files."""
@@ -323,7 +326,7 @@ class Manifests:
             if error.place.object.startswith("PersistentVolumeClaim"):
                 yield NotApplied(what=error.place.object, refusal=error.message)
 
-    def _nothing(self) -> InputError:
+    def _nothing(self) -> KschedxError:
         """No pod is in the files, and nothing that makes one."""
         counts = Counter(_named(document.value) for document in self._documents)
         listed = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in sorted(counts.items()))
@@ -334,6 +337,9 @@ class Manifests:
         elif foreign is not None:
             controller = f"only the controller of {foreign.get('kind')} knows its pods"
             hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
+            if custom_kind(*kind_and_group(foreign)) is not None:
+                told = f"{title(foreign)}: its manifest does not say which pods it creates"
+                return UndecidableError(f"{told} (ask about the pods that its controller created)")
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
@@ -468,13 +474,21 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         pods = foreign_pods(manifest)
         for pod in pods:
             own_kind, group = kind_and_group(manifest)
-            note = ForeignWorkload(kind=own_kind, group=group, api_version=manifest.get("apiVersion"), path=pod.path)
+            note = ForeignWorkload(
+                kind=own_kind,
+                group=group,
+                api_version=manifest.get("apiVersion"),
+                path=pod.path,
+                count=pod.count.number,
+                is_exact=not pod.count.undecided,
+            )
             yield Written(
                 manifest=pod.manifest,
                 title=named,
                 workload=manifest,
                 document=document,
                 template=pod.path,
+                count=pod.count,
                 is_one_of_several=len(pods) > 1,
                 notes=(note,),
             )

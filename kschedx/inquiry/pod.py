@@ -21,7 +21,7 @@ from kschedx.inquiry.lifecycle import contradiction, no_scheduler, pod_lifecycle
 from kschedx.inquiry.manifests import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
-from kschedx.render.words.states import ExitCode, Lifecycle, row_of
+from kschedx.render.states import ExitCode, Lifecycle, row_of
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -13,9 +13,7 @@ from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.fixes import fixes_block
 from kschedx.render.outcome import then_text
-from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, paragraph
-from kschedx.render.wording import count, listed
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     BeingDeleted,
     Contradicted,
     ExitCode,
@@ -32,6 +30,8 @@ from kschedx.render.words.states import (
     headline,
     row_of,
 )
+from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, paragraph
+from kschedx.render.wording import count, listed
 
 MOST_FIXES = 9
 """Lines."""

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     STATES,
     BeingDeleted,
     Facts,
