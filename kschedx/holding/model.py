@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.types import Pod
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 
 class WorkloadState(StrEnum):
@@ -117,7 +121,7 @@ class FlavorFit(Struct, frozen=True, kw_only=True):
     """Kueue picks among the nodes itself, by this Topology."""
 
 
-class Kueue(Struct, frozen=True, kw_only=True):
+class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     """A pod and its Workload."""
 
     state: WorkloadState
@@ -158,6 +162,13 @@ class Kueue(Struct, frozen=True, kw_only=True):
     """Whose quota it may take, by Kueue's names: `Never`, `LowerPriority`, `LowerOrNewerEqualPriority`, `Any`."""
     requeue_at: str = ""
     """It is put back into the queue then."""
+
+    judge: Callable[[], Verdict | None] | None = None
+    """Asks Kueue's own rules for the decision, and tries fixes, which takes longer than the rest."""
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        return None if self.judge is None else self.judge()
 
     @property
     def fits_nowhere(self) -> bool:
@@ -305,13 +316,6 @@ class Holding(Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return bool(self.kueue or self.gates or self.scheduler or self.group)
-
-
-# Amounts of quotas: thousandths of cpu, whole units of everything else.
-
-
-def quota_amount(resource: str, written: str | int | float) -> int:
-    return milli_value(written) if resource == "cpu" else value(written)
 
 
 # How a pod is tried as somebody who holds it would let it go.

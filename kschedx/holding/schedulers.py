@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
-from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue, quota_amount
+from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue
 from kschedx.kube.autoscalers import (
     GANG_LEAST,
     GROUP_NAMES,
@@ -47,6 +47,7 @@ from kschedx.kube.other_schedulers import (
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Pod
+from kschedx.kueue.amounts import quota_amount
 from kschedx.snapshot.snapshot import Snapshot
 
 QueueFacts = TypeVar("QueueFacts")

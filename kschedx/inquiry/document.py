@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
+import msgspec
 from msgspec import Struct
 
 from kschedx.framework.cycle import Cycle, Scores
@@ -24,13 +25,16 @@ def holding_document(holding: Holding) -> HoldingJson:
     """What is not there is left out; amounts are thousandths of cpu, and units of everything else."""
     made = _plain(holding)
     assert isinstance(made, dict)
+    if holding.kueue is not None and holding.kueue.verdict is not None:
+        made["kueue"]["verdict"] = msgspec.to_builtins(holding.kueue.verdict)
     return made
 
 
 def _plain(value: object) -> object:
     match value:
         case Struct():
-            named = {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            named = {name: _plain(field) for name, field in fields.items() if not callable(field)}
             return {_camel(name): item for name, item in named.items() if item not in (None, "", [], {})}
         case tuple():
             return [_plain(item) for item in value]

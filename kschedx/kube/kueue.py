@@ -281,7 +281,20 @@ class FairSharingStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     admission_fair_sharing_status: AdmissionFairSharingStatus | None = None
 
 
+class ReportedResource(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    total: str | int | float = 0
+
+
+class ReportedFlavor(Struct, frozen=True, kw_only=True):
+    """What a queue's status says of a flavor that is reserved."""
+
+    name: str = ""
+    resources: tuple[ReportedResource, ...] = ()
+
+
 class QueueStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    flavors_reservation: tuple[ReportedFlavor, ...] = ()
     conditions: tuple[Condition, ...] = ()
     pending_workloads: Int32 | None = None
     fair_sharing: FairSharingStatus | None = None

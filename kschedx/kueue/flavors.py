@@ -22,7 +22,7 @@ from kschedx.kueue.cache import Cache, failure
 from kschedx.kueue.quota import QueueNode
 from kschedx.kueue.requests import pod_requests
 from kschedx.kueue.topology import Assignment as TopologyAssignment
-from kschedx.kueue.topology import DomainUsage, Placement, Request, TopologyUsage
+from kschedx.kueue.topology import DomainUsage, Placement, Request, TopologyUsage, taint_text
 from kschedx.kueue.workloads import READY, Job, PodSetRequests, ScanProgress
 
 MAY_STOP = ("MayStopSearch", "Borrow", "Preempt")
@@ -80,7 +80,7 @@ Simulate = Callable[[Job, FlavorResource, int], tuple[Chance, int]]
 """Whether preemption makes room for an amount, and how far up it borrows then."""
 
 
-class Shortage(Struct, frozen=True, kw_only=True):
+class Shortage(Struct, frozen=True, kw_only=True, rename="camel"):
     """A resource of a flavor that a pod set does not get; amounts as Kueue counts them."""
 
     pod_set: str
@@ -600,12 +600,7 @@ class Assigner:
                 if text:
                     return text
             spec = pod_set.template.spec
-            taint = untolerated(
-                flavor.spec.node_taints,
-                (*spec.tolerations, *flavor.spec.tolerations),
-                effects=DO_NOT_SCHEDULE,
-                comparison=True,
-            )
+            taint = untolerated_taint(spec, flavor)
             if taint is not None:
                 return f"untolerated taint {_printed(taint)} in flavor {name}"
             if not _matches(spec, flavor):
@@ -711,6 +706,19 @@ def _topology_flavor(flavors: Mapping[str, Choice], cache: Cache) -> str | list[
     """The only flavor with a topology, or all of them."""
     found = sorted({one.flavor for one in flavors.values() if one.flavor in cache.topologies})
     return found[0] if len(found) == 1 else found
+
+
+def untolerated_taint(spec: PodSpec, flavor: ResourceFlavor) -> Taint | None:
+    tolerations = (*spec.tolerations, *flavor.spec.tolerations)
+    return untolerated(flavor.spec.node_taints, tolerations, effects=DO_NOT_SCHEDULE, comparison=True)
+
+
+def flavor_mismatch(spec: PodSpec, flavor: ResourceFlavor) -> str:
+    """Why pods with this spec get no quota of a flavor; empty where they may."""
+    taint = untolerated_taint(spec, flavor)
+    if taint is not None:
+        return f"untolerated taint {taint_text(taint)}"
+    return "" if _matches(spec, flavor) else "its labels do not match the pod's node affinity"
 
 
 def _matches(spec: PodSpec, flavor: ResourceFlavor) -> bool:

@@ -70,6 +70,11 @@ class Queue:
         """Those that are queued, without the parked ones."""
         return sorted(self.waiting.values(), key=self.order)
 
+    @property
+    def everyone(self) -> list[Job]:
+        """Those that are parked too."""
+        return sorted((*self.waiting.values(), *self.parked.values()), key=self.order)
+
     def pop(self) -> Job | None:
         if not self.waiting:
             self.in_flight = None

@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/scheduler.go, pkg/scheduler/fair_sharing_iterator.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
@@ -26,7 +26,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kueue.amounts import FlavorResource, Requests, added, minus, shown
+from kschedx.kueue.amounts import FlavorResource, Requests, added, minus, quota_amount, shown
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, readiness
 from kschedx.kueue.document import (
@@ -112,9 +112,22 @@ class Run:
                     queue.waiting[job.key] = job  # whatever its backoff: a queue that starts looks at all once
             elif self._holds_quota(job):
                 self.cache.hold(job)
+        self.unseen = {name: dict(self._unseen(queue)) for name, queue in queues.items()}
+        for name, usage in self.unseen.items():
+            self.cache.add_usage(tree.queues[name], usage, {})
         for job in list(self.jobs.values()):
             self._controllers.settle(job, self.now)
         self.begin = self._evictions()
+
+    def _unseen(self, queue: ClusterQueue) -> Iterator[tuple[FlavorResource, int]]:
+        """What a ClusterQueue's status reports as reserved beyond what the Workloads of the snapshot hold."""
+        node = self.cache.tree.queues[queue.metadata.name]
+        for flavor in queue.status.flavors_reservation:
+            for one in flavor.resources:
+                fr = FlavorResource(flavor.name, one.name)
+                missing = minus(quota_amount(one.name, one.total), node.used(fr))
+                if missing > 0:
+                    yield fr, missing
 
     def _topologies(self, flavors: Mapping[str, ResourceFlavor]) -> dict[str, FlavorTopology]:
         if not self.settings.enabled("TopologyAwareScheduling"):
@@ -171,8 +184,6 @@ class Run:
 
     def inadmissibility(self, job: Job, queue: ClusterQueue) -> str:
         """Why a Workload is refused before any flavor is looked at."""
-        if job.namespace not in self._snapshot.namespaces:
-            return f'workload namespace "{job.namespace}" does not exist: namespaces "{job.namespace}" not found'
         if not self._is_selected(queue.metadata.name, job.namespace):
             return NAMESPACE_MISMATCH
         if error := invalid_resources(job.workload):
@@ -182,8 +193,8 @@ class Run:
         return ""
 
     def _is_selected(self, queue: str, namespace: str) -> bool:
-        labels = self._snapshot.namespaces.get(namespace)
-        return labels is not None and self._selectors[queue].matches(labels)
+        labels = self._snapshot.namespaces.get(namespace, {"kubernetes.io/metadata.name": namespace})
+        return self._selectors[queue].matches(labels)
 
     def bypass_reason(self, job: Job) -> str | None:
         queue = self.queue_of(job)

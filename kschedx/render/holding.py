@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never
-
-from rich.text import Text
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
 
 from kschedx.framework.cycle import Cycle
 from kschedx.holding.model import (
@@ -22,8 +20,10 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.render.terminal import fact_lines
 from kschedx.render.wording import Fact, count, listed
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 SHOWN = 3
 MOST_QUOTAS = 4
@@ -46,17 +46,15 @@ def gang_text(group: GangStatus) -> str:
     )
 
 
-def holding_block(holding: Holding, cycle: Cycle, width: int, *, wide: bool = False) -> list[Text]:
+def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
     """The facts below the sentence; of quotas those that are short, unless `wide`."""
-    lines: list[Text] = []
     if holding.kueue is not None:
-        lines += [row for fact in _kueue(holding.kueue, wide=wide) for row in fact_lines(fact, width)]
-    lines += [row for gate in holding.gates if gate.owner for row in fact_lines(_gate(gate), width)]
+        yield from _kueue(holding.kueue, wide=wide)
+    yield from (_gate(gate) for gate in holding.gates if gate.owner)
     if holding.scheduler is not None:
-        lines += [row for fact in _scheduler(holding.scheduler, cycle) for row in fact_lines(fact, width)]
+        yield from _scheduler(holding.scheduler, cycle)
     if holding.group is not None:
-        lines += [row for fact in _group(holding.group) for row in fact_lines(fact, width)]
-    return lines
+        yield from _group(holding.group)
 
 
 # --- Kueue
@@ -136,6 +134,7 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
             ]
             rest = tuple(f"{len(used) - number:,} others" for number in range(len(used)))
             yield Fact(label="used by", items=tuple(used[:SHOWN]), rest=rest)
+    yield from _decision(kueue)
     if kueue.is_by_usage and kueue.waiting:
         turn = f"{kueue.waiting:,} wait; order: LocalQueue with the least usage, then priority, then age"
         yield Fact(label="turn", items=(turn,))
@@ -151,8 +150,48 @@ def _kueue(kueue: Kueue, *, wide: bool) -> Iterator[Fact]:
     if kueue.ahead:
         more = len(kueue.ahead) - SHOWN
         yield Fact(label="ahead", items=(*kueue.ahead[:SHOWN], *([f"{more:,} more"] if more > 0 else [])))
+    if kueue.verdict is not None:
+        yield from remedy_facts(kueue.verdict)
     for fit in kueue.fits:
         yield Fact(label="admitted", items=(_fit(fit),))
+
+
+_NO_FLAVOR = "couldn't assign flavors to pod set"
+
+
+def _decision(kueue: Kueue) -> Iterator[Fact]:
+    """What Kueue's own rules come to, and what would change it."""
+    verdict = kueue.verdict
+    if verdict is None:
+        return
+    yield from decision_facts(verdict, [said.message for said in kueue.said])
+
+
+def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
+    """`known`: messages that are on the screen already."""
+    from kschedx.kueue.amounts import displayed  # only a cluster with Kueue needs it
+
+    message = verdict.head.message if verdict.head is not None else verdict.blocked
+    is_known = any(message == one or {message[:15], one[:15]} == {_NO_FLAVOR[:15]} for one in known)
+    if verdict.has_quota_now:
+        yield Fact(label="decision", items=("Kueue admits it as the cluster stands",))
+    elif message and not is_known:
+        yield Fact(label="decision", items=(message,))
+    if verdict.equal_to:
+        yield Fact(label="", items=(f"decided for {verdict.equal_to}, which is equal",))
+    for fr, amount in verdict.unseen:
+        told = f"{displayed(fr.resource, amount)} {fr.resource} in {fr.flavor}"
+        yield Fact(label="note", items=(f"{told} reserved by Workloads that are not in the snapshot",))
+    if verdict.victims:
+        names = [f"{one.workload} ({one.reason})" for one in verdict.victims]
+        rest = tuple(f"{len(names) - number:,} others" for number in range(len(names)))
+        yield Fact(label="victims", items=tuple(names[:SHOWN]), rest=rest)
+
+
+def remedy_facts(verdict: Verdict) -> Iterator[Fact]:
+    for number, remedy in enumerate(verdict.remedies, start=1):
+        preempts = f" (preempts {listed(list(remedy.victims), SHOWN)})" if remedy.victims else ""
+        yield Fact(label="to admit" if number == 1 else "      or", items=(f"{remedy.title}{preempts}",), whole=True)
 
 
 def _taking(kueue: Kueue) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
     unsure = [one.name for one in found.pools if one.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
         names = listed(unsure, MOST_NAMES)
+        if all(isinstance(one.rejection, LimitReached) for one in found.pools if one.name in unsure):
+            return f"adds no node: no known instance type fits the limits of {names}"
         return f"adds no node with the known instance types; other types of {names} may help"
     if not found.pools:
         return "adds no node: no NodePool has an instance type that meets its own requirements"
@@ -181,7 +183,9 @@ def _limits(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[str]:
     for name in full or sorted(rejection.limits):
         limit, left = rejection.limits[name], rejection.remaining[name]
         used = (limit - left) if limit.nano else Amount(-left.nano, limit.format)
-        yield f"{resource_amount(name, used)} of {resource_amount(name, limit)} {name} in use"
+        told = f"{resource_amount(name, used)} of {resource_amount(name, limit)} {name} in use"
+        wanted = needed.get(name, ZERO)
+        yield told if left.nano <= 0 or not wanted.nano else f"{told}, {resource_amount(name, wanted)} requested"
 
 
 def resource_amount(resource: str, one: Amount) -> str:

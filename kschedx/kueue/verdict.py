@@ -1,0 +1,418 @@
+"""Why a Workload waits, who would have to finish or be preempted, and what would admit it: all of it tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum, unique
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.kube.kueue import (
+    ClusterQueue,
+    Condition,
+    FlavorQuotas,
+    LocalQueue,
+    PodSet,
+    QueueResourceQuota,
+    ResourceFlavor,
+    ResourceGroup,
+    Workload,
+)
+from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.types import Container, ObjectMeta, Toleration
+from kschedx.kueue.amounts import FlavorResource, divided, exact, plus, quota_amount
+from kschedx.kueue.controllers import is_stopped
+from kschedx.kueue.document import Head, Victim
+from kschedx.kueue.flavors import Shortage, untolerated_taint
+from kschedx.kueue.run import Run
+from kschedx.kueue.settings import Settings
+from kschedx.kueue.topology import taint_text
+from kschedx.kueue.workloads import Job
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_CYCLES = 2_000
+MOST_REMEDIES = 4
+MOST_FINISHING = 8
+"""Workloads whose end is tried."""
+
+HAS_QUOTA = ("Admitted", "QuotaReserved")
+
+
+@unique
+class RemedyKind(StrEnum):
+    LESS = "less"
+    QUEUE = "queue"
+    FLAVOR = "flavor"
+    PRIORITY = "priority"
+    QUOTA = "quota"
+    RESUME = "resume"
+    WAIT = "wait"
+
+
+class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A change after which Kueue gives the Workload quota, tried on the whole of Kueue."""
+
+    kind: RemedyKind
+    title: str
+    victims: tuple[str, ...] = ()
+    """Workloads that are preempted for it then."""
+
+
+class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """How Kueue decides about a Workload in the state of the snapshot."""
+
+    workload: str
+    state: str
+    """`Pending`, `QuotaReserved`, `Admitted`, `Finished`."""
+    cluster_queue: str = ""
+    head: Head | None = None
+    """The decision; None where Kueue does not look at it."""
+    blocked: str = ""
+    """Why it is not looked at, in Kueue's words."""
+    equal_to: str = ""
+    """The Workload whose decision holds for this one too: they are equal."""
+    position: int | None = None
+    """Among those that wait in the ClusterQueue, from 1."""
+    waiting: int = 0
+    ahead: tuple[str, ...] = ()
+    unseen: tuple[tuple[FlavorResource, int], ...] = ()
+    """Quota of its ClusterQueue that is reserved by Workloads that are not in the snapshot."""
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def is_held(self) -> bool:
+        return self.state in ("Pending", "QuotaReserved")
+
+    @property
+    def has_quota_now(self) -> bool:
+        """Kueue admits it as the cluster stands."""
+        return self.head is not None and self.head.outcome in HAS_QUOTA
+
+    @property
+    def victims(self) -> tuple[Victim, ...]:
+        return self.head.targets if self.head is not None else ()
+
+    @property
+    def shortages(self) -> tuple[Shortage, ...]:
+        return self.head.shortages if self.head is not None else ()
+
+
+def workload_of(snapshot: Snapshot, namespace: str, kind: str, name: str) -> Workload | None:
+    """The Workload of a Job, a pod, or another owner."""
+    found = [
+        one
+        for one in snapshot.of(Workload)
+        if one.metadata.namespace == namespace
+        and any((owner.kind, owner.name) == (kind, name) for owner in one.metadata.owner_references)
+    ]
+    return min(found, key=lambda one: (one.has("Finished"), one.metadata.name), default=None)
+
+
+def judge(
+    snapshot: Snapshot, key: str, settings: Settings | None = None, *, now: int = 0, with_remedies: bool = True
+) -> Verdict | None:
+    """The verdict about a Workload, `namespace/name`; None for one that is not in the snapshot."""
+    settings = settings or Settings()
+    run = Run(snapshot, settings, now)
+    job = run.jobs.get(key)
+    if job is None:
+        return None
+    queue = run.queue_of(job)
+    order = [one.key for one in queue.everyone] if queue is not None else []
+    position = order.index(key) if key in order else None
+    verdict = Verdict(
+        workload=key,
+        state=job.state,
+        cluster_queue=queue.queue.metadata.name if queue is not None else "",
+        position=None if position is None else position + 1,
+        waiting=len(order),
+        ahead=tuple(order[:position]) if position is not None else (),
+        unseen=tuple(run.unseen[queue.queue.metadata.name].items()) if queue is not None else (),
+    )
+    if job.state != "Pending":
+        return verdict
+    head, equal = _first_decision(run, job)
+    verdict = replace(verdict, head=head, equal_to=equal)
+    if head is None:
+        condition = job.conditions.get("QuotaReserved")
+        blocked = condition.message if condition is not None and condition.status == "False" else ""
+        verdict = replace(verdict, blocked=blocked)
+    if not with_remedies or verdict.has_quota_now:
+        return verdict
+    trials = _Trials(snapshot, settings, now, Run(snapshot, settings, now), verdict)
+    return replace(verdict, remedies=tuple(trials.remedies())[:MOST_REMEDIES])
+
+
+def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
+    """What becomes of the Workload when its turn comes, and the equal Workload that was decided about in its place."""
+    for _ in range(MOST_CYCLES):
+        cycle = run.cycle()
+        if cycle is None:
+            return None, ""
+        head = cycle.heads.get(job.key)
+        if head is not None and head.outcome != "Skipped":
+            return head, ""
+        queue = run.queue_of(job)
+        if queue is not None and job.key in queue.parked and job.shape in queue.bypassed:
+            for key, one in cycle.heads.items():
+                if run.jobs[key].shape == job.shape:
+                    return one, key
+    return None, ""
+
+
+# --- trials
+
+
+class _Trials:
+    def __init__(self, snapshot: Snapshot, settings: Settings, now: int, run: Run, verdict: Verdict) -> None:
+        self._snapshot = snapshot
+        self._settings = settings
+        self._now = now
+        self._run = run
+        self._verdict = verdict
+        self._job = run.jobs[verdict.workload]
+        self._workload = next(one for one in snapshot.of(Workload) if one.key == verdict.workload)
+
+    def remedies(self) -> Iterator[Remedy]:
+        if self._verdict.head is None:
+            yield from self._resumed()
+            return
+        yield from self._less()
+        yield from self._other_queues()
+        yield from self._other_flavors()
+        yield from self._priorities()
+        yield from self._more_quota()
+        yield from self._finishing()
+
+    def _tried(self, kind: RemedyKind, title: str, snapshot: Snapshot) -> Remedy | None:
+        verdict = judge(snapshot, self._verdict.workload, self._settings, now=self._now, with_remedies=False)
+        if verdict is None or verdict.head is None:
+            return None
+        if verdict.head.outcome in HAS_QUOTA:
+            return Remedy(kind=kind, title=title)
+        if verdict.head.outcome == "Preempting" and self._verdict.head is not None and not self._verdict.victims:
+            return Remedy(kind=kind, title=title, victims=tuple(one.workload for one in verdict.victims))
+        return None
+
+    def _with_workload(self, workload: Workload) -> Snapshot:
+        others = [workload if one.key == workload.key else one for one in self._snapshot.of(Workload)]
+        return self._snapshot.with_records(Workload, others)
+
+    # --- less
+
+    def _less(self) -> Iterator[Remedy]:
+        pod_sets = self._workload.spec.pod_sets
+        by_flavor: dict[tuple[str, str], list[Shortage]] = {}
+        for one in self._verdict.shortages:
+            by_flavor.setdefault((one.pod_set, one.flavor), []).append(one)
+        for (name, _), shortages in by_flavor.items():
+            index = next((i for i, one in enumerate(pod_sets) if one.name == name), None)
+            if index is None or pod_sets[index].count < 1:
+                continue
+            pod_set = pod_sets[index]
+            found = [*self._fewer_pods(index, pod_set, shortages), *self._smaller_pods(index, pod_set, shortages)]
+            if found:
+                yield from found
+                return
+
+    def _fewer_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+        count = min(
+            divided(min(one.available, one.maximum), max(1, divided(one.requested, pod_set.count))) for one in shortages
+        )
+        if not 0 < count < pod_set.count:
+            return
+        title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
+        changed = self._with_pod_set(index, replace(pod_set, count=count))
+        if remedy := self._tried(RemedyKind.LESS, title, changed):
+            yield remedy
+
+    def _smaller_pods(self, index: int, pod_set: PodSet, shortages: Sequence[Shortage]) -> Iterator[Remedy]:
+        spec = pod_set.template.spec
+        if len(spec.containers) != 1 or spec.init_containers:
+            return
+        container = spec.containers[0]
+        requests = dict(container.resources.requests)
+        told = []
+        for one in shortages:
+            each = divided(min(one.available, one.maximum), pod_set.count)
+            if one.resource not in requests or each <= 0:
+                return
+            before = quota_amount(one.resource, requests[one.resource])
+            after = _shown(one.resource, each)
+            told.append(f"requests.{one.resource} from {_shown(one.resource, before)} to {after}")
+            requests[one.resource] = after
+        limits = {
+            name: min(written, requests.get(name, written), key=exact)
+            for name, written in container.resources.limits.items()
+        }
+        smaller: Container = replace(
+            container, resources=replace(container.resources, requests=requests, limits=limits)
+        )
+        changed = replace(pod_set, template=replace(pod_set.template, spec=replace(spec, containers=(smaller,))))
+        if remedy := self._tried(
+            RemedyKind.LESS, f"lower {' and '.join(told)} per pod", self._with_pod_set(index, changed)
+        ):
+            yield remedy
+
+    def _with_pod_set(self, index: int, pod_set: PodSet) -> Snapshot:
+        sets = list(self._workload.spec.pod_sets)
+        sets[index] = pod_set
+        spec = replace(self._workload.spec, pod_sets=tuple(sets))
+        return self._with_workload(replace(self._workload, spec=spec))
+
+    # --- elsewhere
+
+    def _other_queues(self) -> Iterator[Remedy]:
+        for one in self._snapshot.of(LocalQueue):
+            is_own = one.spec.cluster_queue == self._verdict.cluster_queue
+            if one.metadata.namespace != self._workload.metadata.namespace or is_own:
+                continue
+            title = f"use LocalQueue {one.metadata.name} (ClusterQueue {one.spec.cluster_queue})"
+            spec = replace(self._workload.spec, queue_name=one.metadata.name)
+            if remedy := self._tried(RemedyKind.QUEUE, title, self._with_workload(replace(self._workload, spec=spec))):
+                yield remedy
+                return
+
+    def _other_flavors(self) -> Iterator[Remedy]:
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        known = {one.metadata.name: one for one in self._snapshot.of(ResourceFlavor)}
+        for flavor in _flavors(queue):
+            found = known.get(flavor.name)
+            if found is None:
+                continue
+            for index, pod_set in enumerate(self._workload.spec.pod_sets):
+                spec = pod_set.template.spec
+                taint = untolerated_taint(spec, found)
+                if taint is None:
+                    continue
+                toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+                wider = replace(spec, tolerations=(*spec.tolerations, toleration))
+                changed = replace(pod_set, template=replace(pod_set.template, spec=wider))
+                title = f"tolerate {taint_text(taint)} to use flavor {flavor.name}"
+                if remedy := self._tried(RemedyKind.FLAVOR, title, self._with_pod_set(index, changed)):
+                    yield remedy
+                    return
+
+    def _priorities(self) -> Iterator[Remedy]:
+        own = self._job.priority
+        held = {job.priority for jobs in self._run.cache.jobs.values() for job in jobs.values()}
+        for priority in sorted(one for one in held if one >= own):
+            title = f"raise the priority from {own} to {priority + 1} or more"
+            spec = replace(self._workload.spec, priority=priority + 1)
+            if remedy := self._tried(
+                RemedyKind.PRIORITY, title, self._with_workload(replace(self._workload, spec=spec))
+            ):
+                yield remedy
+                return
+
+    def _more_quota(self) -> Iterator[Remedy]:
+        by_flavor: dict[str, dict[str, int]] = {}
+        for one in self._verdict.shortages:
+            missing = by_flavor.setdefault(one.flavor, {})
+            missing[one.resource] = max(missing.get(one.resource, 0), one.missing)
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        for flavor, missing in by_flavor.items():
+            node = self._run.cache.tree.queues[self._verdict.cluster_queue]
+            told = []
+            for resource, amount in missing.items():
+                nominal = node.quota(FlavorResource(flavor, resource)).nominal
+                before, after = _shown(resource, nominal), _shown(resource, plus(nominal, amount))
+                told.append(f"{resource} from {before} to {after}")
+            changed = _with_quota(queue, flavor, missing)
+            queues = [changed if one is queue else one for one in self._snapshot.of(ClusterQueue)]
+            title = (
+                f"raise the nominal quota of flavor {flavor} in ClusterQueue {queue.metadata.name}: {', '.join(told)}"
+            )
+            if remedy := self._tried(RemedyKind.QUOTA, title, self._snapshot.with_records(ClusterQueue, queues)):
+                yield remedy
+                return
+
+    # --- others first
+
+    def _finishing(self) -> Iterator[Remedy]:
+        """The Workload whose end suffices, or the fewest that are needed, the largest first."""
+        wanted = {FlavorResource(one.flavor, one.resource) for one in self._verdict.shortages}
+        held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
+        held.sort(key=lambda job: (-max(job.usage.get(fr, 0) for fr in wanted), job.key))
+        for job in held[:MOST_FINISHING]:
+            if remedy := self._tried(RemedyKind.WAIT, f"wait until {job.key} finishes", self._finished([job])):
+                yield remedy
+                return
+        for number in range(2, min(len(held), MOST_FINISHING) + 1):
+            names = [job.key for job in held[:number]]
+            title = f"wait until {', '.join(names[:-1])} and {names[-1]} finish"
+            if remedy := self._tried(RemedyKind.WAIT, title, self._finished(held[:number])):
+                yield remedy
+                return
+
+    def _finished(self, jobs: Iterable[Job]) -> Snapshot:
+        gone = {job.key for job in jobs}
+        finished = Condition(type="Finished", status="True", reason="Succeeded")
+        return self._snapshot.with_records(
+            Workload,
+            [
+                replace(one, status=replace(one.status, conditions=(*one.status.conditions, finished)))
+                if one.key in gone
+                else one
+                for one in self._snapshot.of(Workload)
+            ],
+        )
+
+    # --- queues that are not active
+
+    def _resumed(self) -> Iterator[Remedy]:
+        local = self._run.local_queue(self._job)
+        queues = list(self._snapshot.of(ClusterQueue))
+        if local is not None and is_stopped(local.spec.stop_policy):
+            started = replace(local, spec=replace(local.spec, stop_policy=None))
+            locals_ = [started if one is local else one for one in self._snapshot.of(LocalQueue)]
+            title = f"set stopPolicy of LocalQueue {local.metadata.name} to None"
+            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(LocalQueue, locals_)):
+                yield remedy
+        named = local.spec.cluster_queue if local is not None else ""
+        queue = next((one for one in queues if one.metadata.name == named), None)
+        if queue is None:
+            return
+        if is_stopped(queue.spec.stop_policy):
+            started_queue = replace(queue, spec=replace(queue.spec, stop_policy=None))
+            others = [started_queue if one is queue else one for one in queues]
+            title = f"set stopPolicy of ClusterQueue {named} to None"
+            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ClusterQueue, others)):
+                yield remedy
+        known = {one.metadata.name for one in self._snapshot.of(ResourceFlavor)}
+        missing = [one.name for one in _flavors(queue) if one.name not in known]
+        if missing:
+            made = [ResourceFlavor(metadata=ObjectMeta(name=name)) for name in missing]
+            flavors = [*self._snapshot.of(ResourceFlavor), *made]
+            title = f"create ResourceFlavor {', '.join(missing)}"
+            if remedy := self._tried(RemedyKind.RESUME, title, self._snapshot.with_records(ResourceFlavor, flavors)):
+                yield remedy
+
+
+def _flavors(queue: ClusterQueue) -> Iterator[FlavorQuotas]:
+    for group in queue.spec.resource_groups:
+        yield from group.flavors
+
+
+def _with_quota(queue: ClusterQueue, flavor: str, missing: dict[str, int]) -> ClusterQueue:
+    def quota(one: QueueResourceQuota) -> QueueResourceQuota:
+        amount = missing.get(one.name)
+        if amount is None:
+            return one
+        raised = plus(quota_amount(one.name, one.nominal_quota), amount)
+        return replace(one, nominal_quota=_shown(one.name, raised))
+
+    def group(one: ResourceGroup) -> ResourceGroup:
+        flavors = tuple(
+            replace(each, resources=tuple(map(quota, each.resources))) if each.name == flavor else each
+            for each in one.flavors
+        )
+        return replace(one, flavors=flavors)
+
+    groups = tuple(map(group, queue.spec.resource_groups))
+    return replace(queue, spec=replace(queue.spec, resource_groups=groups))
+
+
+def _shown(resource: str, amount: int) -> str:
+    return format_quantity(amount, Unit.of(resource))
