@@ -13,6 +13,7 @@ from typing import cast
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS
@@ -170,6 +171,8 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
         peek = _peek(document, index=None)
         if not peek.kind and bytes(peek.items) == b"" and (written := versioned(document)) is not None:
             document, peek = written, _peek(written, index=None)
+        if not peek.kind and bytes(peek.items).startswith(b"["):
+            peek = replace(peek, kind="List")
         if not peek.is_list:
             if not peek.kind:
                 raise _no_kind(None)
