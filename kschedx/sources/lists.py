@@ -13,6 +13,7 @@ from typing import cast
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS
@@ -101,7 +102,7 @@ class Peek(Struct, rename="camel"):
     @property
     def is_list(self) -> bool:
         """Go writes null for the items of an empty list; a kind that only ends so has no such field."""
-        return self.kind == "List" or ((not self.kind or self.kind.endswith("List")) and bytes(self.items) != b"")
+        return self.kind == "List" or ((self.kind or "").endswith("List") and bytes(self.items) != b"")
 
     @property
     def listed(self) -> Raw:
@@ -170,6 +171,8 @@ def flatten(document: bytes | memoryview, of: Peek | None = None) -> Flat:
         peek = _peek(document, index=None)
         if not peek.kind and bytes(peek.items) == b"" and (written := versioned(document)) is not None:
             document, peek = written, _peek(written, index=None)
+        if not peek.kind and bytes(peek.items).startswith(b"["):
+            peek = replace(peek, kind="List")
         if not peek.is_list:
             if not peek.kind:
                 raise _no_kind(None)

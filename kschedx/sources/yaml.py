@@ -160,6 +160,9 @@ MAX_REPEATED = 32 << 20
 
 # the look back comes last, so that the search for the dashes is fast
 _SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
+_LIST = re.compile(rb"(?<=\n)apiVersion: v1\r?\nitems:")
+"""How the output of `kubectl get -o yaml` begins; two of them may stand in a file without `---` between them."""
+_VERSION = re.compile(rb"^apiVersion:", re.MULTILINE)
 _NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
 
 
@@ -183,25 +186,23 @@ class YamlDocument(Struct, frozen=True, kw_only=True):
     """Where each of its `items` begins, or of its elements if it is a sequence."""
 
 
-_START = re.compile(rb"^apiVersion:", re.MULTILINE)
-
-
 def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
     """The documents between the `---` lines, without those that are empty.
 
-    Outputs of kubectl that were joined without such a line are several as well: each begins with its `apiVersion`. As
-    in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
+    As in kubectl, only a comment may follow `---` on its line (k8s.io/apimachinery/pkg/util/yaml/decoder.go).
     """
     text = text.removeprefix(b"\xef\xbb\xbf")
     number, start, line = 0, 0, first_line
     for separator in itertools.chain(_SEPARATOR.finditer(text), (None,)):
         end = separator.start() if separator else len(text)
-        for cut in (*(found.start() for found in itertools.islice(_START.finditer(text, start, end), 1, None)), end):
-            if not _NOTHING.fullmatch(text, start, cut):
+        begins = [start]
+        for found in _LIST.finditer(text, start + 1, end):
+            if _VERSION.search(text, begins[-1], found.start()):
+                begins.append(found.start())
+        for begin, until in zip(begins, [*begins[1:], end], strict=True):
+            if not _NOTHING.fullmatch(text, begin, until):
                 number += 1
-                yield Text(text=text[start:cut], number=number, line=line)
-            line += text.count(b"\n", start, cut)
-            start = cut
+                yield Text(text=text[begin:until], number=number, line=line + text.count(b"\n", start, begin))
         if separator is None:
             return
         line += text.count(b"\n", start, separator.end())

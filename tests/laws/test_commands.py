@@ -99,8 +99,8 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         given=(name, key, value),
     )
     yield step(
-        LabelNode(row=row, node=name, labels=((key, value),)),
-        *("kubectl", "label", "node", name, f"{key}={value}"),
+        LabelNode(row=row, node=name, labels=((key, value),), is_overwritten=True),
+        *("kubectl", "label", "node", name, f"{key}={value}", "--overwrite"),
         given=(name, key, value),
     )
     yield step(

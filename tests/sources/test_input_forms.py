@@ -29,10 +29,6 @@ def joined(folder: Path, form: str) -> None:
     (folder / f"cluster.{form}").write_text("".join(text(listed(one), form) for one in OBJECTS))
 
 
-def joined_objects(folder: Path, form: str) -> None:
-    (folder / f"cluster.{form}").write_text("".join(text(one, form) for one in OBJECTS))
-
-
 def without_kind(folder: Path, form: str) -> None:
     (folder / f"cluster.{form}").write_text(text({"items": OBJECTS}, form))
 
@@ -47,7 +43,7 @@ def twice(folder: Path, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-@pytest.mark.parametrize("write", [joined, joined_objects, without_kind, array, twice])
+@pytest.mark.parametrize("write", [joined, without_kind, array, twice])
 def test_forms(write: Callable[[Path, str], None], form: str, tmp_path: Path) -> None:
     if write is twice and form == "yaml":
         pytest.skip("two files of one format are two clusters")
@@ -56,14 +52,6 @@ def test_forms(write: Callable[[Path, str], None], form: str, tmp_path: Path) ->
     assert {kind for kind, _ in found} == {"Node", "Pod"}
     assert len(found) == 2
     assert all(line for _, line in found)
-
-
-def test_lines_of_joined_documents(tmp_path: Path) -> None:
-    file = tmp_path / "cluster.yaml"
-    file.write_text(
-        "apiVersion: v1\nkind: Node\nmetadata: {name: a}\napiVersion: v1\nkind: Node\nmetadata: {name: b}\n"
-    )
-    assert [(place.document, place.line) for _, place in load_documents(str(file))] == [(1, 1), (2, 4)]
 
 
 def test_twins_that_differ_are_both_read(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.runtime import Framework, score_error
-from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Verdicts
+from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Rejected, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRows, IntArray, TableRows, distinct, rows_where
 from kschedx.snapshot.moving import MovingCluster
@@ -37,14 +37,6 @@ _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 class RareError(Exception):
     """Only `schedule` itself tells this case right."""
-
-
-class Rejected(Struct, frozen=True):
-    """Why the first plugin that rejects a node does so."""
-
-    plugin: str
-    code: Code
-    reasons: tuple[str, ...]
 
 
 class Rejections:
