@@ -64,7 +64,6 @@ ORDER = (
 """A part may import what stands before it."""
 
 AGAINST_THE_ORDER = {
-    ("controllers", "simulate"),
     ("fixes", "inquiry"),
     ("fixes", "words"),
     ("framework", "extenders"),

@@ -264,18 +264,22 @@ def _daemon_set(
 ) -> int:
     """The nodes of a DaemonSet, after the others of `queue` have theirs."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
-    from kschedx.inquiry.manifests import title
+    from kschedx.inquiry.manifests import key_of, title
 
     name = title(found.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
-    if len(queue) > 1:
+    if len(queue) > 1 or (found.workload is not None and key_of(found.workload) in clusters.before.workloads):
         from kschedx.inquiry.ask import gather_queue
         from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
 
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
         own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))
         if isinstance(own, ReplicaGroup):
-            answer = gathering.place().daemon_set(own)
+            from msgspec.structs import replace
+
+            together = gathering.place()
+            answer = together.daemon_set(own) if len(queue) > 1 else answer
+            answer = replace(answer, rollout=together.rollout(own))
 
     def screen(wide: bool) -> None:
         from kschedx.render.subjects import print_daemon_set

@@ -81,7 +81,7 @@ class SharedFixes:
 
     def story(self, pods: Sequence[str]) -> PendingStory | None:
         """Of pods, `namespace/name`, that wait; None where there is none, as where kschedx cannot decide, or where no
-        queue has one of them."""
+        queue has the first one."""
         key = tuple(pods)
         if key not in self._known:
             self._known[key] = self._story(key)
@@ -97,7 +97,9 @@ class SharedFixes:
         return told
 
     def _story(self, pods: tuple[str, ...]) -> PendingStory | None:
-        if self._scene is None and any(pod not in self._simulation.messages for pod in pods):
+        if self._scene is None and (
+            pods[0] not in self._simulation.messages or any(pod in self._simulation.placed for pod in pods)
+        ):
             return None
         try:
             explanation = self._explanation(pods[0])

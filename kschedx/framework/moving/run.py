@@ -58,6 +58,7 @@ class Run:
             if self._moving.nodes is not before or self.snapshot.devices.class_of_resource:
                 self._latest.clear()
                 self._classes.clear()
+                self._keys = EquivalenceClasses(self.cluster.snapshot)  # there may be more pods
         return self._moving
 
     @property
