@@ -170,12 +170,14 @@ class Asked:
             return replace(undecided, outcome=found.overall, message=said)
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
+        is_open = found.overall is Outcome.UNDECIDED
         return replace(
             undecided,
             outcome=found.overall,
             nodes=(node,) if node else (),
+            message=reads if is_open else "",
             cause=(found.state.name, reads),
-            headlines=(reads,),
+            headlines=() if is_open else (reads,),
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
