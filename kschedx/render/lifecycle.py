@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from rich.text import Text
@@ -11,8 +11,8 @@ from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.fixes import fixes_block
-from kschedx.render.outcome import then_text
+from kschedx.render.fixes import fix_lines, fix_views
+from kschedx.render.outcome import headline_lines, then_text
 from kschedx.render.states import (
     BeingDeleted,
     Contradicted,
@@ -30,21 +30,22 @@ from kschedx.render.states import (
     headline,
     row_of,
 )
-from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, paragraph
+from kschedx.render.terminal import BLANK, labelled, paragraph
+from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
 MOST_FIXES = 9
 """Lines."""
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
-_MARKS = {
-    ExitCode.SCHEDULABLE: ("✓ ", GOOD),
-    ExitCode.UNSCHEDULABLE: ("✗ ", BAD),
-    ExitCode.UNDECIDED: ("? ", OPEN),
+_TONES = {
+    ExitCode.SCHEDULABLE: Tone.GOOD,
+    ExitCode.UNSCHEDULABLE: Tone.BAD,
+    ExitCode.UNDECIDED: Tone.OPEN,
 }
 
 
-def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
+def lifecycle_view(explanation: Explanation) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
     lifecycle, then, lead = explanation.lifecycle, "", "; without that "
     assert lifecycle is not None, "requested by its state"
@@ -52,26 +53,43 @@ def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
         lead = "; by what is in the dump "
     if lifecycle.is_open and explanation.is_run:
         then = then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))
-    lines = lifecycle_headline(lifecycle, width, f"{lead}{then}" if then else "")
-    lines += fixes_block(explanation, width, MOST_FIXES)
+    tone = _TONES[row_of(lifecycle).exit_code]
+    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
+        tone = Tone.HELD
+    return View(
+        command="kschedx why",
+        subject=explanation.cycle.pod.key,
+        headline=f"{headline(lifecycle)}{f'{lead}{then}' if then else ''}",
+        tone=tone,
+        because=tuple(causes(lifecycle)),
+        fixes=fix_views(explanation),
+        no_fix=explanation.no_fix,
+        event=lifecycle.event if isinstance(lifecycle, WaitingForKubelet) else "",
+        notes=(
+            *(note.text for note in explanation.notes if note.id not in UNTOLD),
+            *lifecycle_notes(lifecycle),
+        ),
+    )
+
+
+def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
+    """The view as lines."""
+    view = lifecycle_view(explanation)
+    lifecycle = explanation.lifecycle
+    assert lifecycle is not None, "requested by its state"
+    lines = _head(view.headline, view.tone, view.because, width)
+    lines += fix_lines(view.fixes, view.no_fix, width, MOST_FIXES)
     lines += event_lines(lifecycle, width)
-    told = [*(note.text for note in explanation.notes if note.id not in UNTOLD), *lifecycle_notes(lifecycle)]
-    for number, note in enumerate(told):
-        first = f"  {'note' if not number else '':<10}"
-        lines += [*([BLANK] if not number else []), *paragraph(note, width, first=first, indent=12)]
+    for number, note in enumerate(view.notes):
+        lines += [*([BLANK] if not number else []), *labelled("" if number else "note", note, width)]
     return lines
 
 
-def lifecycle_headline(lifecycle: Lifecycle, width: int, then: str = "") -> list[Text]:
-    """`then`: what would become of the pod otherwise."""
-    mark, style = _MARKS[row_of(lifecycle).exit_code]
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
-        mark, style = "‖ ", OPEN
-    sentence = f"{headline(lifecycle)}{then}"
-    lines = paragraph(sentence, width, first=mark, style=f"{BOLD} {style.split()[-1]}")
-    for number, cause in enumerate(causes(lifecycle)):
-        label = "because" if not number else ""
-        lines += paragraph(cause, width, first=f"  {label:<10}", indent=14)
+def _head(sentence: str, tone: Tone, because: Sequence[str], width: int) -> list[Text]:
+    """The headline with its mark, then a line for each cause."""
+    lines = headline_lines(View(command="", headline=sentence, tone=tone), width)
+    for number, cause in enumerate(because):
+        lines += labelled("" if number else "because", cause, width, further=2)
     return lines
 
 

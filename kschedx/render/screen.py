@@ -71,6 +71,15 @@ def print_why(
     terminal.write(why_lines(explanation, width=out.width, nodes=nodes, all_nodes=all_nodes, wide=wide), out)
 
 
+LIBRARY_WIDTH = 100
+"""Columns where nobody's window is asked."""
+
+
+def screen_text(explanation: Explanation) -> str:
+    """The first screen as text."""
+    return "\n".join(line.plain.rstrip() for line in why_lines(explanation, width=LIBRARY_WIDTH))
+
+
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
     return explanation.cycle.all_nodes.names
 
@@ -106,6 +115,10 @@ def _screen(explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_n
 
 def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> View:
     """The answer about one pod, in the order in which it is read."""
+    if explanation.lifecycle is not None:
+        from kschedx.render.lifecycle import lifecycle_view  # most pods have none
+
+        return lifecycle_view(explanation)
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
     ranked = ranking(cycle, SHOWN + 1)
