@@ -12,6 +12,7 @@ from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.fixes import fixes_block
+from kschedx.render.holding import holding_block
 from kschedx.render.outcome import then_text
 from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, paragraph
 from kschedx.render.wording import count, listed
@@ -50,6 +51,8 @@ def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
     if lifecycle.is_open and explanation.is_run:
         then = then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))
     lines = lifecycle_headline(lifecycle, width, then)
+    if isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run:
+        lines += holding_block(explanation.holding, explanation.cycle, width)
     lines += fixes_block(explanation, width, MOST_FIXES)
     lines += event_lines(lifecycle, width)
     told = [*(note.text for note in explanation.notes if note.id not in UNTOLD), *lifecycle_notes(lifecycle)]
