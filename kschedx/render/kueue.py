@@ -54,7 +54,7 @@ def _queue(queue: QueueOverview, width: int, *, wide: bool) -> Iterator[Text]:
 def _table(rows: Sequence[FlavorRow]) -> list[Text]:
     if not rows:
         return []
-    told = [("flavor", "resource", "used", "nominal", "borrowed", "available")]
+    told: list[tuple[str, ...]] = [("flavor", "resource", "used", "nominal", "borrowed", "available")]
     for row in rows:
         amounts = (row.used, row.nominal, row.borrowed, max(row.available, 0))
         told.append((row.flavor, row.resource, *(displayed(row.resource, amount) for amount in amounts)))
