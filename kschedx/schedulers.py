@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
+from kschedx import satellites
 from kschedx.framework.scheduler import FrameworkScheduler, Scheduler
 from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
@@ -18,6 +19,15 @@ Configuration = Mapping[str, object]
 """A KubeSchedulerConfiguration, or for the releases before the framework a Policy, as parsed from YAML or JSON."""
 
 
+class EarlierScheduler(Scheduler, Protocol):
+    """A scheduler before the framework, which a satellite provides."""
+
+    @classmethod
+    def of(cls, config: Configuration | None, release: Release, snapshot: Snapshot) -> Self:
+        """Raises `ConfigError`."""
+        ...
+
+
 def scheduler_of(
     config: Configuration | None, release: Release, snapshot: Snapshot | None = None, ask: Ask | None = None
 ) -> Scheduler:
@@ -29,9 +39,8 @@ def scheduler_of(
     cluster = Snapshot.from_objects(()) if snapshot is None else snapshot
     if release.has_framework:
         return FrameworkScheduler.of(config, release, cluster, ask)
-    from kschedx.legacy.scheduler import PredicateScheduler  # few need it, and it is a scheduler of its own
-
-    return PredicateScheduler.of(config, release, cluster)
+    earlier = cast("type[EarlierScheduler]", satellites.provided(satellites.EARLIER_SCHEDULER))
+    return earlier.of(config, release, cluster)
 
 
 def expanded_configuration(config: Configuration | None, release: Release) -> Expanded | None:

@@ -13,30 +13,33 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.satellites import PROVIDERS, provided
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "kschedx"
 
 # The project's parts, and what each may import besides itself; `errors` may be imported by all of them.
 # A part is a package or module directly inside kschedx; TOP is kschedx/__init__.py.
 TOP = "kschedx"
-WORDS = ("render/words", "render/wording.py")
+WORDS = ("render/words", "render/wording.py", "render/states.py")
 """The words for facts: a part of their own, below the screens, since documents hold some of them too."""
 ORDER = (
     "errors",
     "integrations",
+    "satellites",
     "kube",
     "releases",
     "findings",
     "apiserver",
-    "cel",
     "sources",
     "snapshot",
     "framework",
     "plugin",
     "extenders",
     "plugins",
-    "legacy",
     "export",
+    "cel",
+    "legacy",
     "loading",
     "schedulers",
     "explain",
@@ -61,7 +64,6 @@ ORDER = (
 """A part may import what stands before it."""
 
 AGAINST_THE_ORDER = {
-    ("controllers", "simulate"),
     ("fixes", "inquiry"),
     ("fixes", "words"),
     ("framework", "extenders"),
@@ -240,10 +242,29 @@ def test_imports_point_one_way() -> None:
     assert wrong == AGAINST_THE_ORDER
 
 
+SATELLITES = {
+    "cel": {"autoscaler"},
+    "legacy": {"schemas"},
+}
+"""Parts that the core never imports, and who else does: `satellites` names what each provides."""
+
+
+@pytest.mark.parametrize("satellite", SATELLITES)
+def test_the_core_imports_no_satellite(satellite: str) -> None:
+    importing = {
+        part_of_file(path) for path, imports in IMPORTS.items() for found in imports if found.target == satellite
+    }
+    assert importing - {satellite} == SATELLITES[satellite]
+
+
+def test_what_satellites_provide_is_there() -> None:
+    assert all(provided(name) is not None for name in PROVIDERS)
+
+
 WHICH_SCHEDULER = {
     "has_framework": ("releases/", "schedulers.py"),
     "FrameworkScheduler": ("framework/scheduler.py", "schedulers.py"),
-    "PredicateScheduler": ("legacy/scheduler.py", "schedulers.py"),
+    "PredicateScheduler": ("legacy/scheduler.py", "satellites.py"),
 }
 """What tells one `Scheduler` from another, and who may know; everybody else asks the scheduler."""
 
@@ -283,8 +304,10 @@ def test_slow_packages_are_imported_inside_functions() -> None:
 
 # Facts only: what is said of them stands in `render`. An error says itself what is wrong.
 WITHOUT_SENTENCES = ("explain", "fixes")
-TEXTS_OF_UPSTREAM = {PACKAGE / "explain" / "events.py"}
-"""kube-scheduler's own words, which are read there."""
+FIX_TEXTS = (PACKAGE / "fixes" / "phrases.py", *(PACKAGE / "fixes" / "steps").glob("*.py"))
+WITH_SENTENCES = {PACKAGE / "explain" / "events.py", *FIX_TEXTS}
+"""kube-scheduler's own words, which are read there; the steps of fixes, each of which is made and described in one
+place."""
 SENTENCE = re.compile(r"(?!kubectl |kschedx ).*\b[a-z']{2,}[,:]? [a-z']{2,}", re.DOTALL)
 """Two words in a row; a command line is none."""
 
@@ -308,7 +331,7 @@ def sentences(source: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("part", WITHOUT_SENTENCES)
 def test_facts_are_told_in_render_alone(part: str) -> None:
-    files = [path for path in FILES if part_of_file(path) == part and path not in TEXTS_OF_UPSTREAM]
+    files = [path for path in FILES if part_of_file(path) == part and path not in WITH_SENTENCES]
     said = [
         f"{path.relative_to(ROOT)}:{text}" for path in files for text in sentences(path.read_text(encoding="utf-8"))
     ]
@@ -345,9 +368,7 @@ def test_a_module_is_one_subject() -> None:
 
 
 LONGEST_BODY = 60
-LONGER_BODIES = {
-    "render/words/fixes.py step_text": "a line for each kind of step",
-}
+LONGER_BODIES: dict[str, str] = {}
 """Functions of more lines, options and docstring aside, and why they are not divided."""
 
 
@@ -485,6 +506,9 @@ RARELY_NEEDED = (
     "kschedx.extenders.client",
     "kschedx.autoscaler",
     "kschedx.cel",
+    "kschedx.descheduler",
+    "kschedx.holding.kueue",
+    "kschedx.kueue.run",
     "kschedx.render.autoscaler",
     "kschedx.simulate.changes",
     "kschedx.simulate.simulation",

@@ -11,19 +11,15 @@ Python counts that, so all of it but the words for wrong syntax and the regular 
     environment, library   what it may call
 """
 
-from kschedx.cel.environment import Features
-from kschedx.cel.program import COST_EXCEEDED, CompileError, EvaluationError, Program, compiled, refusal
+from kschedx.cel.program import COST_EXCEEDED, Program, compiled, refusal
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, Literal, Select, descendants
 from kschedx.cel.values import MapValue, Value
 
 __all__ = [
     "COST_EXCEEDED",
     "Call",
-    "CompileError",
     "Comprehension",
-    "EvaluationError",
     "Expr",
-    "Features",
     "Ident",
     "Literal",
     "MapValue",

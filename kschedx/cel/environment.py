@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 
-from msgspec import Struct
-
 from kschedx.cel.functions import Function, Overload
 from kschedx.cel.library import addresses, kubernetes, lists, standard, texts
 from kschedx.cel.library import kubernetes as formats
@@ -38,14 +36,7 @@ from kschedx.cel.types import (
     optional_of,
 )
 from kschedx.cel.values import NO_OVERLOAD, Budget, Fault, Value, equal, is_list
-
-
-class Features(Struct, frozen=True, kw_only=True):
-    """The gates that change what an expression may say."""
-
-    consumable_capacity: bool
-    list_attributes: bool
-
+from kschedx.kube.device_expressions import Features
 
 LONGEST_LIST = 48
 """Values of all lists of a device (ResourceSliceMaxAttributeValuesPerDevice)."""

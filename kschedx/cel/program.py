@@ -9,13 +9,14 @@ import re
 from functools import lru_cache
 
 from kschedx.cel.checker import check
-from kschedx.cel.environment import Features, environment
+from kschedx.cel.environment import environment
 from kschedx.cel.parser import NoExpressionError, ParseError, TooDeepError, parse
 from kschedx.cel.planner import CostExceededError, Plan, PlanError
 from kschedx.cel.syntax import Expr, printed
 from kschedx.cel.types import ANY, BOOL, DYN
 from kschedx.cel.values import Fault, MapValue, UndecidedError, Value, type_value
 from kschedx.errors import UndecidableError
+from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
 
 LONGEST = 10 * 1024
 """Bytes of an expression (CELSelectorExpressionMaxLength)."""
@@ -29,14 +30,6 @@ _NO_CONDITION = {
     "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
 }
 """What Go says of an attribute that is no condition, by the name of its type."""
-
-
-class CompileError(Exception):
-    """The expression is wrong; `str()` is what kube-scheduler says."""
-
-
-class EvaluationError(Exception):
-    """The expression cannot be evaluated on a device; `str()` is what kube-scheduler says."""
 
 
 class Program:

@@ -5,6 +5,12 @@ Everything shown is text that was made harmless already; nothing is markup.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import termios
+import threading
+import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar
@@ -32,12 +38,32 @@ LEAST_WIDTH = 60
 """Columns that a story is laid out for at least."""
 FRAME = 7
 """Columns beside a story's text: border, padding, scroll bar."""
+_WATCHED = 0.5
+"""Seconds between two looks at whether the terminal is there."""
 SHOWN = 4
 """Nodes that are named beside a fix."""
 
 
 Try = Callable[[Explanation, str], Explanation]
 """The answer about the same pod with a change that somebody typed; raises `KschedxError`."""
+
+
+HUNG_UP = 128 + signal.SIGHUP
+
+
+def end_with_terminal() -> None:
+    """Let this process end as soon as its terminal is gone: there is nobody to show anything to."""
+    terminal = 0
+
+    def watch() -> None:
+        with contextlib.suppress(termios.error, OSError):
+            while True:
+                termios.tcgetattr(terminal)
+                time.sleep(_WATCHED)
+        os._exit(HUNG_UP)
+
+    signal.signal(signal.SIGHUP, lambda *_: os._exit(HUNG_UP))
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Row:
@@ -205,7 +231,9 @@ class Why(App[None]):
                 table.add_row(*(text(cells[label]) for label in self._view.labels), key=row.name)
 
     def _tell(self) -> None:
-        """The chosen node's story."""
+        """The chosen node's story. A node that a fix added is gone when the fix is undone."""
+        if not any(row.name == self._chosen for row in self._view.rows):
+            self._chosen = ""
         if self._chosen:
             self.query_one("#story", Static).update(_joined(self._view.story(self._chosen, self._width)))
 

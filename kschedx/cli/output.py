@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
-from kschedx.render.words.states import ExitCode as ExitCode
+from kschedx.render.states import ExitCode as ExitCode
 
 if TYPE_CHECKING:
     from kschedx.errors import KschedxError

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
@@ -16,6 +17,9 @@ T = TypeVar("T")
 FEW = 64
 """Items that are not worth a process."""
 CHUNK = 16
+
+_WATCHED = 0.5
+"""Seconds between two looks at whether the parent is there."""
 
 _work: Callable[[int], object] | None = None
 """What a forked process does; it inherits it, so nothing has to be pickled but results."""
@@ -34,7 +38,9 @@ def results(
     `weights` says how many things an item is about, where that is not one.
     """
     processes = min(processes, (len(items) if weights is None else sum(weights)) // FEW)
-    if processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    # a worker has no workers of its own
+    is_worker = multiprocessing.current_process().daemon
+    if processes < 2 or is_worker or "fork" not in multiprocessing.get_all_start_methods():
         yield from map(work, items)
         return
     global _work
@@ -42,7 +48,7 @@ def results(
     gc.collect()
     gc.freeze()  # a collection in a child would write to, and so copy, all that was loaded
     try:
-        with multiprocessing.get_context("fork").Pool(processes, initializer=_start) as pool:
+        with multiprocessing.get_context("fork").Pool(processes, initializer=_start, initargs=(os.getpid(),)) as pool:
             done = pool.imap(_do, items, chunksize=CHUNK if weights is None else 1)
             yield from cast("Iterator[T]", done)
     finally:
@@ -50,7 +56,19 @@ def results(
         _work = None
 
 
-def _start() -> None:
+def end_with(parent: int) -> None:
+    """Let this process end as soon as its parent has, however that ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCHED)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _start(parent: int) -> None:
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool, with SIGTERM
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):

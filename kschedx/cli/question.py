@@ -331,18 +331,18 @@ def cluster_after_changes(
     tell_foreign(question.changes)
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
-    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, theirs=theirs)
-    for drained in (drained for stage in done.stages for drained in stage.drained):
+    done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, held=theirs).simulation()
+    for drained in done.drained:
         if not drained.is_done:
             typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
     for rolled in done.rolled_out:
         if not rolled.is_done:
             typer.echo(visible(f"note: {rollout_text(rolled)}"), err=True)
-    lost = done.simulation(setup, reached.snapshot, question.changes).displaced
+    lost = done.displaced
     note = AfterChanges(
         changes=tuple(map(str, question.changes)), moved=lost.moved, waiting=lost.waiting, gone=lost.gone
     )
-    return replace(reached, snapshot=done.last.after), (note,)
+    return replace(reached, snapshot=done.after), (note,)
 
 
 def tell_foreign(changes: Sequence[Change]) -> None:

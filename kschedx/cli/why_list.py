@@ -27,8 +27,8 @@ from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.words.states import Lifecycle, Refused, WaitingForKubelet
-from kschedx.render.words.states import headline as headline_of_state
+from kschedx.render.states import Lifecycle, Refused, WaitingForKubelet
+from kschedx.render.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class Item(Struct, frozen=True, kw_only=True):
     """`shop/deploy/web`, of a workload with replicas."""
     replicas: tuple[Replica, ...] = ()
     """Each of them; `explain` tells of the one that says most."""
+    open_count: str = ""
+    """Why there may be more such pods, or pods that need more."""
     like: Hashable = None
     """Equal for pods whose stories are the same, names aside; None for one that is like no other."""
 
@@ -142,6 +144,8 @@ class Asked:
         if (bound := bound_by_hand(found.cycle)) is not None:
             nodes = (bound.node,) if bound.is_taken else ()
             return replace(undecided, outcome=found.becomes, nodes=nodes, message=bound_by_hand_text(bound)), found
+        if item.open_count and found.overall is Outcome.UNDECIDED:
+            return replace(undecided, message=item.open_count), found
         if found.outcome is Outcome.SCHEDULED and (found.overall is not Outcome.SCHEDULED or item.waits):
             return self._of_gang(item, found), found
         match found.outcome:
@@ -166,12 +170,14 @@ class Asked:
             return replace(undecided, outcome=found.overall, message=said)
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
+        is_open = found.overall is Outcome.UNDECIDED
         return replace(
             undecided,
             outcome=found.overall,
             nodes=(node,) if node else (),
+            message=reads if is_open else "",
             cause=(found.state.name, reads),
-            headlines=(reads,),
+            headlines=() if is_open else (reads,),
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
@@ -190,7 +196,11 @@ class Asked:
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
         """Of one item, for each of its pods."""
         item = self._items[index]
-        if item.node or (item.replicas and all(one.node for one in item.replicas)):
+        is_placed = bool(item.replicas) and all(one.node for one in item.replicas)
+        if is_placed and item.open_count:
+            story = replace(self._undecided(item), message=item.open_count)
+            return tuple(replace(story, pod=one.pod) for one in item.replicas)
+        if item.node or is_placed:
             return self._each(item, replace(self._undecided(item), outcome=Outcome.SCHEDULED, nodes=(item.node,)))
         return self._each(item, self.look(index)[0])
 
@@ -286,8 +296,8 @@ class Asked:
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        for_whom = " for one of them" if len(group.answers) > 1 else ""
-        return f"{fixes[0].title} ({fixes[0].certainty.value}{for_whom})" if fixes else ""
+        for_whom = " · for one of them" if len(group.answers) > 1 else ""
+        return f"{fixes[0].title}{for_whom}" if fixes else ""
 
     def report(self) -> Report:
         def screen(wide: bool) -> None:
@@ -314,7 +324,7 @@ class Asked:
             return [of_answers(answers, item.workload, item.place) for answers, item in pairs]
 
         def page(_: bool) -> Page:
-            from kschedx.render.page.explanation import pending_page
+            from kschedx.render.page.reports import pending_page
 
             return pending_page(self.answers, self.fix_of, self._notes)
 
@@ -325,7 +335,10 @@ class Asked:
     @property
     def exit_code(self) -> ExitCode:
         """0 where every pod can be scheduled, 3 where one cannot be decided, else 1."""
-        if any(answer.outcome in (None, Outcome.UNDECIDED) for answer in self.answers):
+        open_counts = {item.open_count for item in self._items if item.open_count}
+        undecided = [answer for answer in self.answers if answer.outcome in (None, Outcome.UNDECIDED)]
+        is_sure = any(answer.outcome is Outcome.UNSCHEDULABLE for answer in self.answers)
+        if undecided and not (is_sure and all(answer.message in open_counts for answer in undecided)):
             return ExitCode.UNDECIDED
         fits = all(answer.outcome is Outcome.SCHEDULED for answer in self.answers)
         return ExitCode.SCHEDULABLE if fits else ExitCode.UNSCHEDULABLE
@@ -450,7 +463,8 @@ def _together(
             groups[number] = taken
     together = gathering.place()
     for number, group in groups.items():
-        if not group.pods and not group.kept and not group.refused:  # a DaemonSet for which no node is
+        state = together.state(group)
+        if not state.pods and not state.kept and not state.refused:  # a DaemonSet for which no node is
             items[number] = _alone(question, wanted, inquiry, found[number])
         else:
             items[number] = tuple(_of_group(wanted, together, group, found[number]))
@@ -469,7 +483,7 @@ def _of_group(wanted: Wanted, together: Together, group: ReplicaGroup, one: Pod 
     """Those of its pods that are there, and those that nobody makes."""
     from kschedx.inquiry.manifests import Written
 
-    item = _item(wanted, group.subject, one, partial(together.explain, group))
+    item = replace(_item(wanted, group.subject, one, partial(together.explain, group)), open_count=group.undecided)
     nodes = together.nodes(group)
     replicas = tuple(
         Replica(pod=pod, node=node, taken=None if node else together.taken(pod)) for pod, node in nodes.items()
@@ -484,7 +498,9 @@ def _of_group(wanted: Wanted, together: Together, group: ReplicaGroup, one: Pod 
             yield replace(item, replicas=waiting, workload=name, explain=partial(together.story, pods[0]))
     elif nodes:
         if together.is_queued(group) or len(nodes) > 1:
-            name = group.workload.reference if group.workload is not None and len(group.pods) > 1 else ""
+            name = (
+                group.workload.reference if group.workload is not None and len(together.state(group).pods) > 1 else ""
+            )
             item = replace(item, replicas=replicas, workload=name)
         yield item
     if refused:

@@ -54,13 +54,20 @@ class Wanted(Struct, frozen=True, kw_only=True):
     @classmethod
     def targets(cls, arguments: list[str], files: list[str]) -> tuple[list[str], list[str]]:
         """Names and files; `pod web-0` in two words is `pod/web-0`."""
-        from kschedx.inquiry.target import NODE_NAMES, is_file
+        from pathlib import Path
+
+        import typer
+
+        from kschedx.inquiry.target import NODE_NAMES, is_file, is_object
         from kschedx.kube.workloads import SHORT_NAMES
 
         match arguments:
             case [kind, name] if (kind.lower() in SHORT_NAMES or kind.lower() in NODE_NAMES) and "/" not in name:
                 if not is_file(kind) and not is_file(name):
                     return [f"{kind}/{name}"], files
+        for one in arguments:
+            if is_object(one) and Path(one).exists():
+                typer.echo(f"note: {one} is also a file here: ./{one} means the file", err=True)
         return [one for one in arguments if not is_file(one)], [
             *files,
             *(one for one in arguments if is_file(one)),
@@ -118,7 +125,7 @@ def refusal_report(
 ) -> Report | None:
     """What Pod Security has against a pod, and what would help; None where something else is the answer, or a
     document is asked for."""
-    from kschedx.render.words.states import Refused
+    from kschedx.render.states import Refused
 
     state = explanation.lifecycle
     if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
@@ -192,7 +199,8 @@ def why_one(
         return explanation.exit_code
     if wanted.interactive:
         with needs("interactive"):
-            from kschedx.cli.interactive import Why
+            from kschedx.cli.interactive import Why, end_with_terminal
+        end_with_terminal()
         Why(explanation, _typed_change(question, setup)).run()
         return explanation.exit_code
     if wanted.fix is not None:
@@ -256,18 +264,22 @@ def _daemon_set(
 ) -> int:
     """The nodes of a DaemonSet, after the others of `queue` have theirs."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
-    from kschedx.inquiry.manifests import title
+    from kschedx.inquiry.manifests import key_of, title
 
     name = title(found.workload or {}).partition(" ")[2]
     answer = explain_daemon_set(f"{subject.pod.metadata.namespace}/{name}", subject, setup)
-    if len(queue) > 1:
+    if len(queue) > 1 or (found.workload is not None and key_of(found.workload) in clusters.before.workloads):
         from kschedx.inquiry.ask import gather_queue
         from kschedx.inquiry.workload_pods import ManifestQuestions, ReplicaGroup
 
         gathering = ManifestQuestions(clusters.before, clusters.applied, setup)
         own = gather_queue(gathering, setup, queue, found, lambda snapshot: found.admitted(snapshot, setup))
         if isinstance(own, ReplicaGroup):
-            answer = gathering.place().daemon_set(own)
+            from msgspec.structs import replace
+
+            together = gathering.place()
+            answer = together.daemon_set(own) if len(queue) > 1 else answer
+            answer = replace(answer, rollout=together.rollout(own))
 
     def screen(wide: bool) -> None:
         from kschedx.render.subjects import print_daemon_set

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.connection import Connection as Pipe
@@ -63,11 +64,12 @@ def captured(run: Run, arguments: Sequence[str]) -> Captured:
 class Worker:
     """A process that answers command lines, and remembers the snapshots that it has read while their files stay."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, folder: str | None = None) -> None:
+        """`folder` is where the process works, where that is not here."""
         # a fork would share the locks and sockets of whoever serves; this starts from nothing
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(run, other), daemon=True)
+        self._process = context.Process(target=_serve, args=(run, other, folder, os.getpid()), daemon=True)
         self._process.start()
         other.close()
 
@@ -94,9 +96,16 @@ class Worker:
         self._process.join()
 
 
-def _serve(run: Run, pipe: Pipe) -> None:
+def _serve(run: Run, pipe: Pipe, folder: str | None, parent: int) -> None:
     """The worker's side."""
     from kschedx.cli.connection import remembering
+    from kschedx.cli.parallel import end_with
+
+    end_with(parent)
+    if folder is not None:
+        files = os.environ.get("KUBECONFIG", "").split(os.pathsep)
+        os.environ["KUBECONFIG"] = os.pathsep.join(str(Path(file).absolute()) for file in files if file)
+        os.chdir(folder)
 
     with remembering(Remembered().load):
         while True:

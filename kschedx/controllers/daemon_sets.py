@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,14 +39,14 @@ def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[s
     return snapshot, [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
 
 
-def no_longer(snapshot: Snapshot, setup: Setup, manifest: Manifest, names: Iterable[str]) -> Iterator[str]:
-    """Those of the nodes on which the template lets no pod go on. Raises `InputError`."""
+def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[list[str], frozenset[str]]:
+    """The nodes for which its controller creates a pod, in their order, and those on which a pod that is there may
+    stay. Raises `InputError`."""
     spec = admitted(snapshot, made_of(manifest).pod, setup, title=title(manifest), maker=manifest).pod.spec
     comparison = compares_taints(setup)
-    for name in names:
-        row = snapshot.cluster.index.get(name)
-        if row is None or not goes_on(spec, snapshot.cluster.nodes[row], comparison=comparison):
-            yield name
+    nodes = snapshot.cluster.nodes
+    runs = [node.name for node in nodes if runs_on(spec, node, comparison=comparison)]
+    return runs, frozenset(node.name for node in nodes if goes_on(spec, node, comparison=comparison))
 
 
 def home_node(pods: PodTable, row: int) -> str:

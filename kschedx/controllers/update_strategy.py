@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.controllers.workloads import Workload
+from kschedx.controllers.workloads import Manifest
 from kschedx.kube.scalars import scaled
-from kschedx.simulate.changes import Manifest
 
 _QUARTER = "25%"
 
@@ -24,14 +23,15 @@ class RollingUpdate(Struct, frozen=True, kw_only=True):
 
     surge: int
     unavailable: int
+    is_recreate: bool = False
 
     @classmethod
     def of(cls, manifest: Manifest, wanted: int) -> RollingUpdate:
         """`Recreate` is a rollout in which all pods may be missing and none may be too many."""
-        written = _map(manifest, "spec", "strategy")
+        written = _fields(manifest, "spec", "strategy")
         if written.get("type") == "Recreate":
-            return cls(surge=0, unavailable=wanted)
-        given = _map(written, "rollingUpdate")
+            return cls(surge=0, unavailable=wanted, is_recreate=True)
+        given = _fields(written, "rollingUpdate")
         surge = _share(given.get("maxSurge"), wanted, _QUARTER, is_up=True)
         unavailable = _share(given.get("maxUnavailable"), wanted, _QUARTER, is_up=False)
         return cls(surge=surge, unavailable=min(unavailable, wanted) or int(not surge))
@@ -72,25 +72,11 @@ class NoRollout(Struct, frozen=True, kw_only=True):
 UpdateStrategy: TypeAlias = "RollingUpdate | StatefulSetUpdate | DaemonSetUpdate | NoRollout"
 
 
-class Rollout(Struct, frozen=True, kw_only=True):
-    """What is about to be replaced."""
-
-    workload: Workload
-    strategy: UpdateStrategy
-    old: tuple[str, ...]
-    """Pods of the template before, `namespace/name`."""
-    new: tuple[str, ...] = ()
-    """Those that take their place; a StatefulSet's have `NEXT` behind their names until then."""
-
-
-NEXT = "~next"
-
-
 def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> UpdateStrategy:
     """Of a manifest whose template differs from the one `before`. `wanted` are its pods, or a DaemonSet's nodes."""
-    spec = _map(manifest, "spec")
-    update = _map(spec, "updateStrategy")
-    rolling = _map(update, "rollingUpdate")
+    spec = _fields(manifest, "spec")
+    update = _fields(spec, "updateStrategy")
+    rolling = _fields(update, "rollingUpdate")
     match manifest.get("kind"):
         case "Deployment":
             return (
@@ -103,7 +89,7 @@ def strategy_of(manifest: Manifest, wanted: int, before: Manifest | None) -> Upd
         case "StatefulSet":
             partition = rolling.get("partition")
             # API servers store maxUnavailable where the gate MaxUnavailableStatefulSet is on, and drop it elsewhere
-            stored = _map(before or {}, "spec", "updateStrategy", "rollingUpdate").get("maxUnavailable")
+            stored = _fields(before or {}, "spec", "updateStrategy", "rollingUpdate").get("maxUnavailable")
             several = _share(rolling.get("maxUnavailable"), wanted, "1", is_up=True) if stored is not None else 1
             return StatefulSetUpdate(
                 partition=partition if isinstance(partition, int) else 0,
@@ -126,7 +112,7 @@ def _share(value: object, whole: int, default: str, *, is_up: bool) -> int:
     return max(found, 0)
 
 
-def _map(value: object, *path: str) -> Mapping[str, object]:
+def _fields(value: object, *path: str) -> Mapping[str, object]:
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
@@ -14,7 +16,7 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted, with_claims_of_templates
 from kschedx.framework.moving import Run
-from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
@@ -46,17 +48,28 @@ def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> Persistent
     return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
 
 
+def delete(run: Run, row: int) -> None:
+    """Take a pod away for good, whether it runs or waits, with the devices that it alone has."""
+    devices = run.snapshot.devices
+    run.cluster.delete(row)
+    if devices.claims:
+        run.cluster.set_devices(devices.without_consumers({run.cluster.pods.key(row)}))
+
+
 def evict(run: Run, row: int, *, waits: bool) -> None:
     """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
     of the same names."""
-    run.evict(row, waits=waits)
+    if not waits:
+        delete(run, row)
+        return
+    run.evict(row, waits=True)
     if not any(volume.ephemeral for volume in run.cluster.pods.specs[row].volumes):
         return
     pod = run.cluster.pods[row]
     claims = run.snapshot.storage.claims
     names = [ephemeral_claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes if volume.ephemeral]
     its = [claim for name in names if (claim := claims.get(f"{pod.metadata.namespace}/{name}")) is not None]
-    if waits and its:
+    if its:
         run.cluster.set_storage(StorageChange(claims={claim.key: _unbound(claim, pod, claim.name) for claim in its}))
 
 
@@ -153,14 +166,25 @@ class Owners:
         """Rows of its pods that have not finished."""
         unfinished = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         inside = unfinished & pods.namespaces.where(lambda name: name == workload.namespace)
+        if workload.kind != "Pod":
+            inside &= pods.owners.where(lambda owners: any(_may_belong_to(owner, workload) for owner in owners))
         return [row for row in inside.nonzero()[0].tolist() if self.of(pods, row) == workload]
+
+
+def _may_belong_to(owner: OwnerReference, workload: Workload) -> bool:
+    """A Deployment's pods belong to its ReplicaSets, whatever these are called."""
+    if not owner.controller:
+        return False
+    if workload.kind == "Deployment":
+        return owner.kind == "ReplicaSet"
+    return (owner.kind, owner.name) == (workload.kind, workload.name)
 
 
 def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
     """ReplicaSets, by namespace and name, to the Deployments that own them."""
     for (kind, namespace, name), raw in snapshot.workloads.items():
         if kind == "ReplicaSet":
-            owners = _map(msgspec.json.decode(raw), "metadata").get("ownerReferences")
+            owners = fields_at(msgspec.json.decode(raw), "metadata").get("ownerReferences")
             for owner in owners if isinstance(owners, list) else ():
                 if isinstance(owner, dict) and owner.get("kind") == "Deployment":
                     yield (namespace, name), str(owner.get("name"))
@@ -168,9 +192,9 @@ def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
 
 def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     """How many pods the workload asks for at a time; what it does not say stays as it was `before`, else it is 1."""
-    spec, old = _map(manifest, "spec"), {} if before is None else _map(before, "spec")
+    spec, old = fields_at(manifest, "spec"), {} if before is None else fields_at(before, "spec")
     if manifest.get("kind") == "CronJob":
-        spec, old = _map(spec, "jobTemplate", "spec"), _map(old, "jobTemplate", "spec")
+        spec, old = fields_at(spec, "jobTemplate", "spec"), fields_at(old, "jobTemplate", "spec")
     names = ("parallelism", "completions") if manifest.get("kind") in ("Job", "CronJob") else ("replicas",)
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
     wanted = min(numbers, default=1)
@@ -189,12 +213,12 @@ def has_replicas(manifest: Manifest) -> bool:
 
 def says_replicas(manifest: Manifest) -> bool:
     """Whether the manifest has the number; one of a snapshot that was cut down may not."""
-    return manifest.get("kind") in ("Job", "CronJob") or isinstance(_map(manifest, "spec").get("replicas"), int)
+    return manifest.get("kind") in ("Job", "CronJob") or isinstance(fields_at(manifest, "spec").get("replicas"), int)
 
 
 def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
     name = "parallelism" if manifest.get("kind") == "Job" else "replicas"
-    return {**manifest, "spec": {**_map(manifest, "spec"), name: replicas}}
+    return {**manifest, "spec": {**fields_at(manifest, "spec"), name: replicas}}
 
 
 def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
@@ -215,8 +239,10 @@ def new_pods(
     if not count:
         return snapshot, []
     if manifest.get("kind") == "StatefulSet":
-        return _with_ordinals(snapshot, setup, manifest, count, frozenset(taken))
-    made = made_of(manifest, replica_set=_replica_set(snapshot, manifest))
+        name, known = name_of(manifest), frozenset(taken)
+        free = (number for number in itertools.count(first_ordinal(manifest)) if f"{name}-{number}" not in known)
+        return pods_of_ordinals(snapshot, setup, manifest, itertools.islice(free, count))
+    made = made_of(manifest, replica_set=current_replica_set_of(snapshot, manifest))
     subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
     return copy_pod(subject.snapshot, subject.pod, count)
 
@@ -248,48 +274,51 @@ def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[P
     return snapshot, made
 
 
+def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[Pod]]:
+    """The pod itself where one is wanted and its name is not taken, else copies of it. The cluster has its claims."""
+    if count == 1 and pod.key not in snapshot.pods.rows:
+        return snapshot, [pod]
+    return copy_pod(snapshot, pod, count)
+
+
 def rename_pod(pod: Pod, name: str) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, name=name))
 
 
 def name_of(manifest: Manifest) -> str:
-    return str(_map(manifest, "metadata").get("name") or "")
+    return str(fields_at(manifest, "metadata").get("name") or "")
 
 
 def first_ordinal(manifest: Manifest) -> int:
     """Of a StatefulSet."""
-    start = _map(manifest, "spec", "ordinals").get("start")
+    start = fields_at(manifest, "spec", "ordinals").get("start")
     return start if isinstance(start, int) else 0
 
 
-def _with_ordinals(
-    snapshot: Snapshot, setup: Setup, manifest: Manifest, count: int, taken: frozenset[str]
+def pods_of_ordinals(
+    snapshot: Snapshot, setup: Setup, manifest: Manifest, ordinals: Iterable[int]
 ) -> tuple[Snapshot, list[Pod]]:
-    """The lowest ordinals that are free, with the claims of their templates."""
-    ordinal = first_ordinal(manifest)
-    name = str(_map(manifest, "metadata").get("name") or "")
+    """A StatefulSet's pods of these ordinals, and the cluster with the claims of their templates."""
     made: list[Pod] = []
-    while len(made) < count:
-        if f"{name}-{ordinal}" not in taken:
-            spec = {**_map(manifest, "spec"), "ordinals": {"start": ordinal}}
-            next_pod = pod_from_workload({**manifest, "spec": spec})
-            subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
-            pod = subject.pod
-            snapshot = _with_claims(subject.snapshot, manifest, pod)
-            made.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))
-        ordinal += 1
+    for ordinal in ordinals:
+        spec = {**fields_at(manifest, "spec"), "ordinals": {"start": ordinal}}
+        next_pod = pod_from_workload({**manifest, "spec": spec})
+        subject = admitted(snapshot, next_pod, setup, title=title(manifest), maker=manifest)
+        pod = subject.pod
+        snapshot = _with_claims(subject.snapshot, manifest, pod)
+        made.append(replace(pod, metadata=replace(pod.metadata, uid=f"new/{pod.key}")))
     return snapshot, made
 
 
 def _with_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
     """The claims that the StatefulSet's controller makes for a pod, where it has none of that name yet."""
-    templates = _map(manifest, "spec").get("volumeClaimTemplates")
+    templates = fields_at(manifest, "spec").get("volumeClaimTemplates")
     made: dict[str, PersistentVolumeClaim] = {}
     for template in templates if isinstance(templates, list) else ():
-        name = f"{_map(template, 'metadata').get('name')}-{pod.metadata.name}"
+        name = f"{fields_at(template, 'metadata').get('name')}-{pod.metadata.name}"
         if snapshot.storage.claim(pod.metadata.namespace, name) is None:
             metadata = {"name": name, "namespace": pod.metadata.namespace}
-            written = {"metadata": metadata, "spec": _map(template, "spec")}
+            written = {"metadata": metadata, "spec": fields_at(template, "spec")}
             claim = msgspec.convert(written, PersistentVolumeClaim)
             made[claim.key] = snapshot.storage.with_default(claim)
     return snapshot.with_claims(made) if made else snapshot
@@ -297,15 +326,28 @@ def _with_claims(snapshot: Snapshot, manifest: Manifest, pod: Pod) -> Snapshot:
 
 def deletion_order(snapshot: Snapshot, workload: Workload, rows: Sequence[int]) -> list[int]:
     """Rows in the order in which a controller deletes pods: of a StatefulSet the highest ordinal first; else those
-    without a node, then where most of its pods share a node, then the youngest (pkg/controller/controller_utils.go)."""
+    without a node, then those that are not ready, those with the lowest pod-deletion-cost, those that share a node
+    with most others, and the youngest (ActivePodsWithRanks in pkg/controller/controller_utils.go)."""
     pods = snapshot.pods
     if workload.kind == "StatefulSet":
         return sorted(rows, key=lambda row: -ordinal_of(pods.names[row]))
     here = Counter(int(pods.node[row]) for row in rows)
     ordered = sorted(rows, key=lambda row: (pods.creation_timestamps[row] or "9999", row), reverse=True)
-    ordered.sort(key=lambda row: -here[int(pods.node[row])] if pods.node[row] >= 0 else 0)
-    ordered.sort(key=lambda row: pods.node[row] >= 0)
-    return ordered
+
+    def key(row: int) -> tuple[bool, bool, int, int]:
+        has_node = bool(pods.node[row] >= 0)
+        return has_node, _is_ready(pods, row), _deletion_cost(pods, row), -here[int(pods.node[row])] if has_node else 0
+
+    return sorted(ordered, key=key)
+
+
+def _is_ready(pods: PodTable, row: int) -> bool:
+    return all(one.status == "True" for one in pods.statuses[row].conditions if one.type == "Ready")
+
+
+def _deletion_cost(pods: PodTable, row: int) -> int:
+    text = pods.annotations[row].get(DELETION_COST, "0")
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,10}", text) else 0
 
 
 def ordinal_of(name: str) -> int:
@@ -314,16 +356,18 @@ def ordinal_of(name: str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
 
 
-def _replica_set(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
+def current_replica_set_of(snapshot: Snapshot, manifest: Manifest) -> dict[str, object] | None:
+    """The ReplicaSet of the cluster that has a Deployment's template; None for other kinds and for a new template."""
     if manifest.get("kind") != "Deployment":
         return None
-    namespace = _map(manifest, "metadata").get("namespace") or "default"
+    namespace = fields_at(manifest, "metadata").get("namespace") or "default"
     every: list[dict[str, object]] = [
         msgspec.json.decode(raw)
         for (kind, space, _), raw in snapshot.workloads.items()
         if kind == "ReplicaSet" and space == namespace
     ]
-    return current_replica_set(manifest, every)
+    stored = [one for one in every if fields_at(one, "spec", "template", "spec")]  # others were made up here
+    return current_replica_set(manifest, stored)
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
@@ -334,13 +378,13 @@ def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | N
 
 def workload_of(manifest: Manifest) -> Workload:
     """Who a manifest with a namespace is about."""
-    metadata = _map(manifest, "metadata")
+    metadata = fields_at(manifest, "metadata")
     namespace = str(metadata.get("namespace") or "default")
     return Workload(str(manifest.get("kind")), namespace, str(metadata.get("name") or ""))
 
 
 def title(manifest: Manifest) -> str:
-    metadata = _map(manifest, "metadata")
+    metadata = fields_at(manifest, "metadata")
     return f"{manifest.get('kind')} {metadata.get('namespace') or 'default'}/{metadata.get('name') or ''}"
 
 
@@ -361,7 +405,7 @@ def require_scalable(kind: str) -> None:
         raise InputError(f'"{kind}" does not scale', hint=f"what does: {', '.join(SCALED)}")
 
 
-def _map(value: object, *path: str) -> dict[str, object]:
+def fields_at(value: object, *path: str) -> dict[str, object]:
     """What is under a path, or nothing, where it is no map."""
     for part in path:
         value = value.get(part) if isinstance(value, dict) else None

@@ -113,10 +113,10 @@ class ClusterInMotion:
                 simulator.queue.depart(row, waits=True)
                 recreated.append(row)
             else:
-                simulator.take(row)
+                simulator.delete(row)
         simulator.queue.is_last(recreated)
         first = len(simulator.queue.steps)
-        simulator.queue.run(simulator.waiting())
+        simulator.queue.run(simulator.queue.order(simulator.waiting()))
         last = {step.pod: step for step in simulator.queue.steps[first:]}
         pods, names = simulator.run.cluster.pods, simulator.run.cluster.node_names
         came_back = frozenset(recreated)
@@ -149,7 +149,7 @@ class ClusterInMotion:
         pods, names, left, made = (
             simulator.run.cluster.pods,
             simulator.run.cluster.node_names,
-            simulator.left,
+            simulator.deleted,
             simulator.queue.made,
         )
         found = []

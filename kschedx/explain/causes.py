@@ -54,7 +54,7 @@ class PodAnswer(Struct, frozen=True, kw_only=True):
     cause: Hashable = ()
     """What pods must have in common to be told of together."""
     headlines: tuple[str, ...] = ()
-    """What is wrong in words, one for each kind of rejection, the nearest first."""
+    """What is wrong in words, one for each kind of rejection, that of most nodes first."""
     wants: str = ""
     """Of labels that no node has as the pod wants them: which, and what the nearest node has."""
     command: str = ""
@@ -133,9 +133,11 @@ def counts(answers: Iterable[PodAnswer]) -> Mapping[Outcome | None, int]:
 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """A finding of each way in which the pod is rejected: before nodes are looked at, else by groups of nodes."""
+    """A finding of each way in which the pod is rejected: before nodes are looked at, else by groups of nodes, the
+    largest first."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
-    return stops or tuple(finding for group in diagnosis.groups for finding in group.exemplar.findings)
+    commonest = sorted(diagnosis.groups, key=lambda group: -group.count)
+    return stops or tuple(finding for group in commonest for finding in group.exemplar.findings)
 
 
 def cause_of(diagnosis: Diagnosis) -> Hashable:

@@ -88,8 +88,8 @@ def device_notes(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[Sel
 
 def _selector_refusals(snapshot: Snapshot, pod: Pod, release: Release) -> Iterator[SelectorRefusal]:
     """What has a creation timestamp was admitted, by the API server that it comes from."""
+    from kschedx.plugins.dynamic_resources.claims import claim_refusals, class_refusals  # most pods claim no device
     from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
-    from kschedx.plugins.dynamic_resources.selectors import claim_refusals, class_refusals  # most pods claim no device
 
     features = DeviceFeatures.of(release).cel
     for one in snapshot.devices.classes.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, StrEnum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
 from kschedx.framework.cycle import Cycle, Outcome, Scores
-from kschedx.framework.status import Code, FilterOutcome
-from kschedx.snapshot.columns import BoolArray, IntArray, distinct
+from kschedx.snapshot.columns import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from kschedx.framework.moving import Outlook, Rejected
+    from kschedx.framework.moving import Outlook
     from kschedx.framework.runtime import Framework
+    from kschedx.framework.status import Rejected
 
 API_VERSION = "kschedx/v1"
 KIND = "Story"
@@ -134,7 +134,8 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         verdicts = np.full(len(names), UNSEEN, dtype=np.int64)
         rejections: tuple[Rejection, ...] = ()
         if cycle.filter is not None and cycle.nodes is not None:
-            verdicts[cycle.nodes.rows], rejections = _known_verdicts(cycle.filter)
+            verdicts[cycle.nodes.rows], rejected = cycle.filter.rejections
+            rejections = tuple(map(Rejection.of, rejected))
         scores, totals = _scores(cycle.scores, len(names))
         result = cycle.post_filter
         pods = cycle.snapshot.pods
@@ -258,41 +259,6 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
             scores={plugin: spread(numbers, 0) for plugin, numbers in self.scores.items()},
             totals=spread(self.totals, -1),
         )
-
-
-def _known_verdicts(outcome: FilterOutcome) -> tuple[IntArray, tuple[Rejection, ...]]:
-    """As `_verdicts`, once for an outcome: many pods of a kind share one."""
-    known = cast("tuple[IntArray, tuple[Rejection, ...]] | None", outcome.derived.get(Rejection))
-    if known is None:
-        known = _verdicts(outcome)
-        outcome.derived[Rejection] = known
-    return known
-
-
-def _verdicts(outcome: FilterOutcome) -> tuple[IntArray, tuple[Rejection, ...]]:
-    """(node,) numbers of rejections, and those."""
-    numbers = np.full(len(outcome.codes), FITS, dtype=np.int64)
-    rejections: dict[Rejection, int] = {}
-
-    def number(plugin: str, code: str, reasons: tuple[str, ...]) -> int:
-        found = Rejection(plugin=plugin, code=code, reasons=reasons)
-        return rejections.setdefault(found, len(rejections))
-
-    told = np.ones(len(outcome.codes), dtype=np.bool_)
-    told[list(outcome.with_nominated)] = False
-    for index in distinct(outcome.plugin[(outcome.plugin >= 0) & told]).tolist():
-        verdicts, plugin = outcome.verdicts[index], outcome.plugins[index]
-        rows = np.flatnonzero(told & (outcome.plugin == index))
-        _, first, which = np.unique(
-            verdicts.reasons.codes[rows] << 8 | verdicts.codes[rows], return_index=True, return_inverse=True
-        )
-        texts = [
-            number(plugin, Code(int(verdicts.codes[row])).text, verdicts.reasons[row]) for row in rows[first].tolist()
-        ]
-        numbers[rows] = np.array(texts, dtype=np.int64)[which]
-    for row, status in outcome.with_nominated.items():
-        numbers[row] = number(status.plugin, status.code.text, status.reasons)
-    return numbers, tuple(rejections)
 
 
 def _scores(scores: Scores | None, count: int) -> tuple[dict[str, IntArray], IntArray]:

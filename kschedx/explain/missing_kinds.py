@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from kschedx.kube.kinds import KINDS
 from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import claim_name
+from kschedx.kube.storage import PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
@@ -67,7 +68,10 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
 
 
 def _is_not_dumped(snapshot: Snapshot, kind: str) -> bool:
-    return not snapshot.source.kinds.get(kind) and snapshot.source.may_lack(kind)
+    source = snapshot.source
+    if not source.kinds.get(kind) and source.may_lack(kind):
+        return True
+    return not source.is_complete(kind) and is_left_out(snapshot, kind)
 
 
 def _refuse_dump(kind: str, leaves: str, pod: Pod) -> NoReturn:
@@ -400,7 +404,59 @@ def _is_unread(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
     """What is not there may be in the cluster; of a kind to which no pod points, there are often none."""
     source = snapshot.source
     is_telling = kind not in _OPTIMISTIC or kind in _IN_EVERY_CLUSTER or kind in source.lacks
-    return is_telling and source.may_lack(kind, namespace)
+    if is_telling and source.may_lack(kind, namespace):
+        return True
+    return not source.is_complete(kind, namespace) and is_left_out(snapshot, kind, namespace)
+
+
+def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
+    """A pod that runs uses an object of the kind, in the namespace if one is given, that the dump lacks: the kind was
+    left out. A claim that is in use cannot be removed, and a pod starts with its claims bound."""
+    if kind not in _USED:
+        return False
+    pods, used = snapshot.pods, _USED[kind]
+    may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
+    rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase == "Running"))
+    return any(namespace in ("", pods.namespaces[row]) and used(snapshot, pods[row]) for row in rows.tolist())
+
+
+def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:
+    names = (claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes)
+    return any(name and snapshot.storage.claim(pod.metadata.namespace, name) is None for name in names)
+
+
+def _lacks_class(snapshot: Snapshot, pod: Pod) -> bool:
+    classes = snapshot.storage.classes
+    return not classes and any(claim.storage_class for claim in _bound_claims(snapshot, pod))
+
+
+def _bound_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+    for volume in pod.spec.volumes:
+        name = claim_name(pod.metadata.name, volume)
+        claim = snapshot.storage.claim(pod.metadata.namespace, name) if name else None
+        if claim is not None and claim.spec.volume_name:
+            yield claim
+
+
+def _lacks_device_claim(snapshot: Snapshot, pod: Pod) -> bool:
+    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+    names = (one.resource_claim_name or made.get(one.name) for one in pod.spec.resource_claims)
+    claims = snapshot.devices.claims
+    return any(name and f"{pod.metadata.namespace}/{name}" not in claims for name in names)
+
+
+def _lacks_priority_class(snapshot: Snapshot, pod: Pod) -> bool:
+    name = pod.spec.priority_class_name
+    return bool(name) and name not in BUILT_IN_CLASSES and name not in snapshot.priority_classes
+
+
+_USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
+    "PersistentVolumeClaim": _lacks_claim,
+    "StorageClass": _lacks_class,
+    "ResourceClaim": _lacks_device_claim,
+    "PriorityClass": _lacks_priority_class,
+}
+"""Kinds to whether a pod that runs uses an object that is not there."""
 
 
 def _lacking(source: Source, kind: str) -> str:

@@ -536,10 +536,15 @@ class ForeignWorkload(NoteFacts, frozen=True, kw_only=True):
     """As the manifest has it."""
     path: str
     """Where the template is."""
+    count: int | None = None
+    """How many pods of it there are at a time; None where that is not known."""
+    is_exact: bool = False
+    """The pods need what the manifest says, and there are no more than these."""
 
     @property
     def facts(self) -> dict[str, object]:
-        return {"apiVersion": self.api_version, "path": self.path}
+        count = {} if self.count is None else {"pods": self.count}
+        return {"apiVersion": self.api_version, "path": self.path, **count}
 
 
 class ManifestLeftOut(NoteFacts, frozen=True, kw_only=True):

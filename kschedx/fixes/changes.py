@@ -163,6 +163,10 @@ def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:
             yield {"op": "remove", "path": f"/spec/{info.encode_name}"}
         else:
             yield add_operation(f"/spec/{info.encode_name}", new)
+
+
+def pod_status_patch(before: Pod, after: Pod) -> Iterator[Json]:
+    """Operations on the status, which you cannot patch with the rest of the pod."""
     statuses = after.status.resource_claim_statuses
     if statuses != before.status.resource_claim_statuses:
         if before.status == type(before.status)():

@@ -16,8 +16,7 @@ from kschedx.findings import (
     PodGroupIncomplete,
 )
 from kschedx.fixes.node_requirements import contradiction
-from kschedx.fixes.proposal import after_attempt
-from kschedx.fixes.trial import Situation, try_proposal
+from kschedx.fixes.trial import Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.selectors import NodeSelectorRequirement

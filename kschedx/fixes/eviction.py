@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, islice
 
+import numpy as np
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import UndecidableError
+from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
+from kschedx.fixes.node_requirements import taken_away_by
 from kschedx.fixes.owners import Owner, template_owner, workload_above
 from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.kube.types import OwnerReference, Pod, PriorityClass
+from kschedx.kube.selectors import compile_selector
+from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass
+from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 SYSTEM_CRITICAL = 2_000_000_000
 """The priority of system-cluster-critical, from which on the cluster itself depends on a pod."""
 SYSTEM_NAMESPACE = "kube-system"
+UNREACHABLE = "node.kubernetes.io/unreachable"
 STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
 """What makes no pod any more once it wants none; a Job, once it is gone."""
 
@@ -76,9 +83,29 @@ def deletion(rows: Iterable[int], snapshot: Snapshot, *, node: str = "") -> s.De
     return s.DeletePods(victims=victims_of(rows, snapshot), node=node)
 
 
+def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.AwaitTermination:
+    """Pods that are being deleted; where their node is unreachable, no kubelet ends that."""
+    pods, cluster = snapshot.pods, snapshot.cluster
+    lost = {name for row in rows if _is_lost(cluster.nodes[cluster.index[name := pods.node_names[row]]])}
+    lost_node = lost.pop() if len(lost) == 1 else ""
+    return s.AwaitTermination(victims=victims_of(rows, snapshot), node=node, lost_node=lost_node)
+
+
+def _is_lost(node: Node) -> bool:
+    return any(taint.key == UNREACHABLE for taint in node.spec.taints)
+
+
 def victims_of(rows: Iterable[int], snapshot: Snapshot) -> tuple[s.Victim, ...]:
     pods = snapshot.pods
-    return tuple(s.Victim(row=row, pod=pods.key(row), priority=int(pods.priorities[row])) for row in rows)
+    return tuple(
+        s.Victim(pod=pods.key(row), priority=int(pods.priorities[row]), controller=_controller_name(row, snapshot))
+        for row in rows
+    )
+
+
+def _controller_name(row: int, snapshot: Snapshot) -> str:
+    controller = controlling_owner(row, snapshot)
+    return "" if controller is None else f"{controller.kind} {controller.name}"
 
 
 def delete_named(key: str, place: Candidate) -> Iterator[s.Step]:
@@ -92,7 +119,7 @@ def delete_all(names: Sequence[str], count: int, place: Candidate) -> Iterator[s
     if not rows or len(rows) != count:
         return
     if all(is_terminating(row, place.situation) for row in rows):
-        yield s.AwaitTermination(victims=victims_of(rows, place.snapshot))
+        yield awaiting(rows, place.snapshot)
         return
     if all(can_evict(row, place.situation) for row in rows) and stay_gone(rows, place.situation):
         yield deletion(rows, place.snapshot)
@@ -104,7 +131,7 @@ def stop_holder(key: str, place: Candidate) -> tuple[s.Step, ...]:
     if row is None:
         return ()
     if is_terminating(row, place.situation):
-        return (s.AwaitTermination(victims=victims_of([row], place.snapshot)),)
+        return (awaiting([row], place.snapshot),)
     return _taken_from(row, place) if can_evict(row, place.situation) else ()
 
 
@@ -149,6 +176,100 @@ def _stopped(row: int, snapshot: Snapshot) -> s.StopWorkload | None:
 
 def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
     return next((one for one in snapshot.pods.owners[row] if one.controller), None)
+
+
+# Moving pods: the fewest evictions from a node that make room for a pod and leave every evicted pod a node.
+#
+# Free capacity that is scattered over many nodes helps no large pod. Each set of evictions is tried: with the node
+# cordoned, the replacements are scheduled one after the other.
+
+MOST_MOVES = 3
+"""Pods that are moved at once."""
+MOST_SETS = 4
+"""Sets of pods that are tried for a node."""
+MOST_COMBINATIONS = 200
+MOST_NODES = 3
+RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
+"""Controllers that create another pod for one that is evicted, and lose no work by it."""
+
+
+def moves(situation: Situation) -> Iterator[s.MovePods]:
+    """On the nearest nodes that lack nothing but room."""
+    places = (
+        (Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings)
+        for group in situation.groups
+        if all(isinstance(one, InsufficientResource | TooManyPods) for one in group.exemplar.findings)
+        for row in group.rows
+    )
+    for place, findings in islice(places, MOST_NODES):
+        for rows in islice(_enough(findings, place), MOST_SETS):
+            found = _moved(rows, place)
+            if found is not None:
+                yield found
+                break
+
+
+def _enough(findings: Sequence[Finding], place: Candidate) -> Iterator[tuple[int, ...]]:
+    """Sets of pods on the node whose eviction makes room, the smallest first."""
+    short = [one for one in findings if isinstance(one, InsufficientResource)]
+    if any(one.never_fits or one.resource not in place.nodes.resources.index for one in short):
+        return
+    rows = [row for row in place.nodes.pods_on(place.row).tolist() if _is_movable(row, place.situation)]
+    if not rows:
+        return
+    columns = [place.nodes.resources.index[one.resource] for one in short]
+    missing = np.array([one.short_by for one in short], dtype=np.int64)
+    freed = place.nodes.requests.matrix[np.array(rows)][:, columns]
+    useful = [index for index in range(len(rows)) if not columns or (freed[index] > 0).any()]
+    useful.sort(key=lambda index: -int(freed[index].sum()))
+    for number in range(1, MOST_MOVES + 1):
+        found = [
+            some
+            for some in islice(combinations(useful, number), MOST_COMBINATIONS)
+            if (freed[list(some)].sum(axis=0) >= missing).all()
+        ]
+        found.sort(key=lambda some: int(freed[list(some)].sum()))
+        yield from (tuple(rows[index] for index in some) for some in found)
+        if found:
+            return
+
+
+def _is_movable(row: int, situation: Situation) -> bool:
+    """Whether an eviction loses nothing: a controller recreates the pod, and every budget allows it."""
+    snapshot = situation.snapshot
+    pods, controller = snapshot.pods, controlling_owner(row, situation.snapshot)
+    if controller is None or controller.kind not in RECREATING or pods.deletion_timestamps[row]:
+        return False
+    if int(pods.priorities[row]) >= SYSTEM_CRITICAL or pods.specs[row].resource_claims:
+        return False
+    return not any(
+        budget.metadata.namespace == pods.namespaces[row]
+        and compile_selector(budget.spec.selector).matches(pods.labels[row])
+        and (budget.status.disruptions_allowed or 0) < 1
+        for budget in snapshot.disruption_budgets
+    )
+
+
+def _moved(rows: Sequence[int], place: Candidate) -> s.MovePods | None:
+    """Where the replacements of these pods go while their node is cordoned; None where one finds no node."""
+    situation, node = place.situation, place.node
+    before = situation.snapshot
+    twins = [before.pods[row] for row in rows]
+    cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
+    cluster: Snapshot = before.without_pods(rows).with_nodes({place.node_row: cordoned})
+    found: list[s.Move] = []
+    for twin, victim in zip(twins, victims_of(rows, before), strict=True):
+        free = replace(twin, spec=replace(twin.spec, node_name=""), status=replace(twin.status, nominated_node_name=""))
+        try:
+            cycle = situation.scheduler.on(cluster).schedule(free)
+        except UndecidableError:
+            return None
+        names = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
+        if not names or names[0] == node.name:
+            return None
+        found.append(s.Move(victim=victim, to=names[0]))
+        cluster = with_pods(cluster, [replace(free, spec=replace(free.spec, node_name=names[0]))])
+    return s.MovePods(node=node.name, moves=tuple(found))
 
 
 # What preemption does: for the pod as it is, and for a DaemonSet's pod that is given a priority.
@@ -216,19 +337,46 @@ MOST_OLD = 4
 """Old pods that are tried, each on a node of its own."""
 
 
-def taking_old_first(situation: Situation) -> Iterator[s.TakeOldFirst]:
-    """Where a Deployment makes a new pod before it takes an old one away."""
+def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
+    """Where a Deployment creates a new pod before it deletes an old one. It deletes unavailable old pods first; while
+    there are some, no other goes, so that their nodes have to be repaired as well."""
     snapshot, pod = situation.snapshot, situation.pod
     owner = template_owner(snapshot, pod)
     if owner is None or owner.kind != "Deployment" or not _surges(owner):
         return
     own = pod.metadata.controller
-    seen: set[str] = set()
-    for row in _old_pods(snapshot, owner, pod.metadata.namespace, own.name if own else ""):
-        if snapshot.pods.node_names[row] not in seen and len(seen) < MOST_OLD:
-            seen.add(snapshot.pods.node_names[row])
-            victim = s.Victim(row=row, pod=snapshot.pods.key(row), priority=int(snapshot.pods.priorities[row]))
-            yield s.TakeOldFirst(deployment=owner.name, old=victim, is_single=_is_single(owner))
+    old = list(_old_pods(snapshot, owner, pod.metadata.namespace, own.name if own else ""))
+    if unavailable := [row for row in old if not _is_available(row, snapshot)]:
+        repairs = tuple(_repairs(unavailable[0], snapshot))
+        if repairs:
+            yield (_taking((unavailable[0],), owner, snapshot), *repairs)
+        return
+    by_node = {snapshot.pods.node_names[row]: row for row in reversed(old)}
+    for row in sorted(by_node.values())[:MOST_OLD]:
+        yield (_taking((row,), owner, snapshot),)
+
+
+def _taking(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOldFirst:
+    victims = victims_of(rows, snapshot)
+    return s.TakeOldFirst(deployment=owner.name, victims=victims, is_single=_is_single(owner))
+
+
+def _is_available(row: int, snapshot: Snapshot) -> bool:
+    """As far as its condition and its node tell."""
+    pods = snapshot.pods
+    ready = next((one.status for one in pods.statuses[row].conditions if one.type == "Ready"), "True")
+    return ready == "True" and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))
+
+
+def _repairs(row: int, snapshot: Snapshot) -> Iterator[s.RepairNode]:
+    node = _node_of(row, snapshot)
+    faults = tuple(s.NodeFault(taint=one, by=taken_away_by(one)) for one in node.spec.taints if taken_away_by(one))
+    if faults:
+        yield s.RepairNode(row=snapshot.cluster.index[node.name], node=node.name, faults=faults)
+
+
+def _node_of(row: int, snapshot: Snapshot) -> Node:
+    return snapshot.cluster.nodes[snapshot.cluster.index[snapshot.pods.node_names[row]]]
 
 
 def _surges(owner: Owner) -> bool:
@@ -251,7 +399,7 @@ def _old_pods(snapshot: Snapshot, owner: Owner, namespace: str, own: str) -> Ite
     """Those of the Deployment's other ReplicaSets that have a node."""
     pods = snapshot.pods
     for row in range(len(pods)):
-        if pods.namespaces[row] != namespace or not pods.node_names[row]:
+        if pods.namespaces[row] != namespace or pods.node[row] < 0:
             continue
         of_set = next((one for one in pods.owners[row] if one.controller and one.kind == "ReplicaSet"), None)
         if of_set is None or of_set.name == own or not of_set.name.startswith(f"{owner.name}-"):

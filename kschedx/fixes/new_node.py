@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
 from msgspec import Struct
@@ -15,16 +15,21 @@ from kschedx.findings import (
     DriverNotInstalled,
     ExistingAntiAffinityConflict,
     Finding,
+    HostPortConflict,
     InsufficientDevices,
+    InsufficientResource,
+    InsufficientStorageCapacity,
     MissingNodeFeatures,
     PodAntiAffinityConflict,
+    TooManyPods,
     TopologyLabelMissing,
     TopologySpreadSkew,
+    VolumeLimitExceeded,
 )
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import OF_CONTROL_PLANE, is_of_the_kind, labels_for, required_terms
-from kschedx.fixes.trial import Candidate, Situation
+from kschedx.fixes.trial import Situation
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
     AllocationMode,
@@ -253,9 +258,51 @@ PODS = "110"
 """kubelet's own default of how many pods a node takes."""
 
 
-def one_more_node(place: Candidate) -> s.AddNode:
-    """An empty node of the same kind."""
-    return _one_more(place.node, place.situation)
+FULLNESS = (
+    InsufficientResource,
+    TooManyPods,
+    HostPortConflict,
+    VolumeLimitExceeded,
+    InsufficientDevices,
+    InsufficientStorageCapacity,
+)
+
+
+def is_only_full(findings: Iterable[Finding]) -> bool:
+    """Whether an empty node of the same kind would take the pod, as far as the kinds of the findings say: what is in
+    the way are other pods on this one node."""
+    return all(
+        isinstance(one, FULLNESS)
+        or (isinstance(one, PodAntiAffinityConflict | ExistingAntiAffinityConflict) and one.topology_key == HOSTNAME)
+        for one in findings
+    )
+
+
+def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
+    """An empty node like one that meets every constraint of the pod and is only full; nodes that offer nothing which
+    the pod does not request come first."""
+    asked = pod_request(situation.pod.spec, situation.pod.status, situation.scheduler.nodes.options).amounts
+    full = [
+        situation.nodes.node(group.exemplar.row)
+        for group in situation.groups
+        if is_only_full(group.exemplar.findings)
+        and not any(isinstance(one, InsufficientResource) and one.never_fits for one in group.exemplar.findings)
+    ]
+    full = [node for node in full if not _is_of_control_plane(node)]
+    for node in sorted(full, key=lambda one: _is_special(one, asked))[:MOST_COPIES]:
+        yield _one_more(node, situation)
+
+
+def _is_of_control_plane(node: Node) -> bool:
+    return any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints)
+
+
+def _is_special(node: Node, asked: Mapping[str, int]) -> bool:
+    """It offers a resource that the pod does not request."""
+    return any(
+        is_extended_resource(name) and str(amount) != "0" and not asked.get(name)
+        for name, amount in node.status.allocatable.items()
+    )
 
 
 def _one_more(node: Node, situation: Situation) -> s.AddNode:
@@ -295,12 +342,7 @@ def _copies(situation: Situation) -> Iterator[s.AddNode]:
         row = situation.nodes.cluster_row(group.exemplar.row)
         enough = all(cluster.allocatable[row, known[name]] >= amount for name, amount in asked.items() if amount > 0)
         node = cluster.nodes[row]
-        of_control_plane = any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints)
-        special = any(
-            is_extended_resource(name) and str(amount) != "0" and not asked.get(name)
-            for name, amount in node.status.allocatable.items()
-        )
-        if enough and not of_control_plane and not special:
+        if enough and not _is_of_control_plane(node) and not _is_special(node, asked):
             yield _one_more(node, situation)
 
 
@@ -365,12 +407,15 @@ def _node(situation: Situation, name: str, labels: Mapping[str, str], model: Nod
         spec=CSINodeSpec(drivers=tuple(CSINodeDriver(name=driver) for driver in drivers)),
     )
     slices = tuple(_slices_of(situation, model, name)) if model is not None else ()
+    crowded = [one.allowed for one in findings if isinstance(one, TooManyPods)]
+    daemons = next((one.amount for one in taken if one.resource == "pods"), 0)
     return s.AddNode(
         node=node,
         like=model.name if slices and model is not None else "",
         slices=slices,
         csi_node=csi_node if drivers else None,
         taken=taken,
+        more_pods_than=max((one for one in crowded if one <= daemons), default=0),
     )
 
 

@@ -1,10 +1,15 @@
-"""Remedies for nodeSelector and node affinity: the value that was meant, one requirement less, or the label on the
-node."""
+"""Labels that state a fact about a node, or that somebody selects, and requirements that come back when dropped.
+
+A label that states a fact (hardware, provider, topology, operating system, a discovered feature, the provisioner, the
+runtime) is set by what knows the fact: to set it by hand does not make it true.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from msgspec import json
 from msgspec.structs import replace
 
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
@@ -13,12 +18,15 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import delete_named
 from kschedx.fixes.node_requirements import (
     NEW_NAMES,
+    NODE_NAME_FIELD,
     OF_CONTROL_PLANE,
     are_all_of_control_plane,
     contradiction,
     is_kept,
+    own_terms,
     taken_away_by,
 )
+from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.resources import pod_request
@@ -27,18 +35,96 @@ from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
 from kschedx.kube.types import Taint
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.nodes import ClusterNodes
+from kschedx.snapshot.snapshot import Snapshot
 
-OWN_LABELS = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "beta.kubernetes.io/",
-              "failure-domain.beta.kubernetes.io/")  # fmt: skip
-"""Labels that the kubelet and the cloud provider own: nobody sets them by hand."""
+OF_PEOPLE = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
+"""Domains of Kubernetes whose labels administrators set."""
+
+DOMAINS_OF_FACTS = (
+    *("kubernetes.io", "k8s.io"),
+    *("amazonaws.com", "k8s.aws", "aws.amazon.com", "eksctl.io", "cloud.google.com", "gke.io", "google.com"),
+    *("azure.com", "microsoft.com", "digitalocean.com", "linode.com", "hetzner.cloud", "scaleway.com", "ovh.com"),
+    *("alibabacloud.com", "aliyun.com", "oraclecloud.com", "ibm.com", "vultr.com", "civo.com", "exoscale.com"),
+    *("openstack.org", "vmware.com", "nutanix.com", "openshift.io", "k3s.io", "rke.cattle.io", "talos.dev"),
+    *("karpenter.sh", "spotinst.io", "cast.ai", "virtual-kubelet.io"),
+    *("nvidia.com", "amd.com", "intel.com", "habana.ai", "qualcomm.com", "xilinx.com", "huawei.com", "mellanox.com"),
+    *("katacontainers.io", "gvisor.dev", "kubevirt.io", "confidentialcontainers.org", "cilium.io"),
+)
+"""Providers, vendors, provisioners, and runtimes; subdomains count."""
+
+WORDS_OF_FACTS = re.compile(
+    r"(^|[-_./])(zones?|region|rack|datacenter|arch|architecture|os|kernel|instance|machine|capacity|lifecycle|spot|"
+    r"accelerators?|gpus?|fpga|disks?|ssd|nvme|storage|cpu|memory|hostname|hypervisor|provider|runtime|"
+    r"nodegroup|nodepool|agentpool)([-_.]|$)|(type|model)$",
+    re.IGNORECASE,
+)
+"""In the name of a label, after its domain: `disk-type`, `gpu`, `instance-type`, `eu-zone`."""
+
+
+def states_fact(key: str, snapshot: Snapshot) -> bool:
+    """Whether a label says what a node is, rather than what an administrator wants of it."""
+    domain, slash, name = key.rpartition("/")
+    if key in OF_CONTROL_PLANE or key == NODE_NAME_FIELD:
+        return True
+    if domain in OF_PEOPLE:
+        return False
+    if slash and (any(f".{domain}".endswith(f".{one}") for one in DOMAINS_OF_FACTS) or "csi" in domain.split(".")):
+        return True
+    return WORDS_OF_FACTS.search(name) is not None or key in set(_keys_of_cluster(snapshot))
+
+
+def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
+    """Labels by which runtimes and storage drivers find their nodes."""
+    for runtime in snapshot.runtime_classes.values():
+        yield from runtime.scheduling.node_selector if runtime.scheduling is not None else ()
+    for storage_class in snapshot.storage.classes.values():
+        for topology in storage_class.allowed_topologies:
+            yield from (one.key for one in topology.match_label_expressions)
+    for csi_node in snapshot.storage.csi_nodes.values():
+        for driver in csi_node.spec.drivers:
+            yield from driver.topology_keys
+    for volume in snapshot.storage.volumes.values():
+        for term in volume.required_node_affinity.node_selector_terms if volume.required_node_affinity else ():
+            yield from (one.key for one in term.match_expressions)
+
+
+def is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
+    """Whether another pod than `but`, or a workload, selects nodes by this label."""
+    pods = snapshot.pods
+    own = pods.rows.get(but)
+    for row in range(len(pods)):
+        if row == own:
+            continue
+        pod = pods[row] if key.encode() in json.encode(pods.specs[row]) else None
+        if pod is not None and (key in pod.spec.node_selector or any(_names(term, key) for term in own_terms(pod))):
+            return True
+    name = json.encode(key)
+    return any(name in raw for raw in snapshot.workloads.values())
+
+
+def _names(term: object, key: str) -> bool:
+    return any(one.key == key for one in getattr(term, "match_expressions", ()))
+
+
+def comes_back(requirement: RequirementMatch, source: str, place: Candidate) -> bool:
+    """Whether admission or a controller adds a requirement again when you drop it: the pod's RuntimeClass has it, or
+    the template of the pod's workload does not."""
+    pod, snapshot = place.pod, place.snapshot
+    runtime = snapshot.runtime_classes.get(pod.spec.runtime_class_name or "")
+    if runtime is not None and runtime.scheduling is not None and requirement.key in runtime.scheduling.node_selector:
+        return source == "nodeSelector"
+    owner = template_owner(snapshot, pod)
+    return owner is not None and json.encode(requirement.key) not in json.encode(owner.manifest.get("spec"))
+
+
+# Remedies for nodeSelector and node affinity: the value that was meant, one requirement less, or the label on the
+# node.
 
 MADE_FOR = ("kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os")
 """What the image was built for: a pod that asks for it runs nowhere else."""
 
 MARKS = frozenset({"", "true", "yes"})
 """Values of labels that say no more than that they are there; `node-role.kubernetes.io/worker` has the first."""
-
-NODE_NAME_FIELD = "metadata.name"
 
 
 def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterator[s.Step]:
@@ -60,12 +146,17 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
                 yield s.SelectInstead(source=finding.source, term=term.index, wrong=requirement, meant=meant)
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
-        elif unmatched:
+        elif unmatched and not any(comes_back(one, finding.source, place) for one in unmatched):
             yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched)
-    labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r)}
+    labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
-        is_first = not place.nodes.cluster.label_keys & labels.keys()
-        yield s.LabelNode(row=place.node_row, node=place.node.name, labels=tuple(labels.items()), is_first=is_first)
+        yield s.LabelNode(
+            row=place.node_row,
+            node=place.node.name,
+            labels=tuple(labels.items()),
+            is_first=not place.nodes.cluster.label_keys & labels.keys(),
+            is_overwritten=bool(place.node.metadata.labels.keys() & labels.keys()),
+        )
 
 
 def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
@@ -76,13 +167,12 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
     )
 
 
-def _may_label(requirement: RequirementMatch) -> bool:
-    return (
-        requirement.operator in ("In", "=", "Exists")
-        and not requirement.key.startswith(OWN_LABELS)
-        and requirement.key not in OF_CONTROL_PLANE
-        and requirement.key != NODE_NAME_FIELD
-    )
+def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
+    """A label that an administrator sets, and by which nothing else finds the node."""
+    key = requirement.key
+    if requirement.operator not in ("In", "=", "Exists") or states_fact(key, place.snapshot):
+        return False
+    return key not in place.node.metadata.labels or not is_selected(key, place.snapshot, place.pod.key)
 
 
 def _meant(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[RequirementMatch]:

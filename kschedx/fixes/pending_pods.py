@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
-from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
-from kschedx.fixes.proposal import Ground, PodStep, Proposal, apply_steps
-from kschedx.fixes.steps import Uncordon
+from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+from kschedx.fixes.steps import PodStep, Uncordon
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
@@ -82,7 +81,7 @@ class SharedFixes:
 
     def story(self, pods: Sequence[str]) -> PendingStory | None:
         """Of pods, `namespace/name`, that wait; None where there is none, as where kschedx cannot decide, or where no
-        queue has one of them."""
+        queue has the first one."""
         key = tuple(pods)
         if key not in self._known:
             self._known[key] = self._story(key)
@@ -98,7 +97,9 @@ class SharedFixes:
         return told
 
     def _story(self, pods: tuple[str, ...]) -> PendingStory | None:
-        if self._scene is None and any(pod not in self._simulation.messages for pod in pods):
+        if self._scene is None and (
+            pods[0] not in self._simulation.messages or any(pod in self._simulation.placed for pod in pods)
+        ):
             return None
         try:
             explanation = self._explanation(pods[0])
@@ -141,7 +142,7 @@ class SharedFixes:
             return SharedFix(fix=fix, pods=int(fix.certainty is FixCertainty.VERIFIED), of=len(pods))
         ground = Ground(self._then, explanation.scheduler.nodes.options)
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
-        its_own = [step for step in fix.steps if isinstance(step, get_args(PodStep))]
+        its_own = [step for step in fix.steps if isinstance(step, PodStep)]
         table = self._then.pods
         others = [table[table.rows[key]] for key in pods[1:]]
         changed = [first.pod, *(apply_steps(its_own, Proposal(pod=one), ground).pod for one in others)]

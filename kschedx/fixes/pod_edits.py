@@ -8,9 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.kube.names import is_extended_resource, is_hugepages
-from kschedx.kube.quantity import ResourceList, Unit, format_quantity
+from kschedx.kube.quantity import Quantity, ResourceList, Unit, Written, format_quantity, parse_quantity
 from kschedx.kube.resources import RequestOptions, container_requests, pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement, NodeSelectorTerm
+from kschedx.kube.storage import BIND_COMPLETED, PersistentVolumeClaim
 from kschedx.kube.types import (
     Affinity,
     Container,
@@ -64,6 +65,46 @@ def requesting(pod: Pod, resource: str, amount: int, options: RequestOptions) ->
     return after if pod_request(after.spec, after.status, options).amounts.get(resource, 0) <= amount else None
 
 
+class ContainerRequest(Struct, frozen=True, kw_only=True):
+    """What a container requests, and what it requests after a change; milli-units of cpu, units of everything else."""
+
+    container: str
+    resource: str
+    before: int
+    after: int
+
+
+def lowered_requests(
+    pod: Pod, resource: str, amount: int, options: RequestOptions
+) -> tuple[ContainerRequest, ...] | None:
+    """Which containers change so that the pod requests at most `amount`; None where that is not enough."""
+    lower = requesting(pod, resource, amount, options)
+    if lower is None:
+        return None
+    before, after = (
+        {one.name: _asked(one, resource) for one in (*spec.init_containers, *spec.containers)}
+        for spec in (pod.spec, lower.spec)
+    )
+    return tuple(
+        ContainerRequest(container=name, resource=resource, before=asked, after=after[name])
+        for name, asked in before.items()
+        if after[name] != asked
+    )
+
+
+def with_requests(pod: Pod, requests: Iterable[ContainerRequest]) -> Pod:
+    """With containers that request what `after` says."""
+    wanted = {(one.container, one.resource): one.after for one in requests}
+
+    def changed(container: Container) -> Container:
+        for (name, resource), amount in wanted.items():
+            if name == container.name and _asked(container, resource) != amount:
+                container = _with_request(container, resource, amount)
+        return container
+
+    return _with_containers(pod, changed)
+
+
 def _other_than_containers(spec: PodSpec, resource: str) -> int:
     """What sidecars and the overhead ask for while the containers run."""
     sidecars = sum(_asked(c, resource) for c in spec.init_containers if c.is_restartable_init)
@@ -73,8 +114,15 @@ def _other_than_containers(spec: PodSpec, resource: str) -> int:
 
 def _asked(container: Container, resource: str) -> int:
     quantity = container_requests(PodSpec(containers=(container,))).get(resource)
-    if quantity is None:
-        return 0
+    return 0 if quantity is None else _units(resource, quantity)
+
+
+def amount_of(resource: str, written: Written) -> int:
+    """Milli-units of cpu, units of everything else."""
+    return _units(resource, parse_quantity(written))
+
+
+def _units(resource: str, quantity: Quantity) -> int:
     return quantity.milli_value() if resource == "cpu" else quantity.value()
 
 
@@ -251,6 +299,12 @@ def with_claim(pod: Pod, claim: str, name: str) -> Pod:
         return replace(volume, persistent_volume_claim=replace(source, claim_name=name))
 
     return with_spec(pod, replace(pod.spec, volumes=tuple(map(changed, pod.spec.volumes))))
+
+
+def bound_claim(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
+    """The claim as the volume controller leaves it."""
+    metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
+    return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))
 
 
 def with_claim_status(pod: Pod, status: PodResourceClaimStatus | None) -> Pod:

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar, assert_never
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum, StrEnum
+from typing import ClassVar, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
-from kschedx.findings import RequirementMatch
-from kschedx.findings.nodes import CORDON_TAINT
-from kschedx.fixes import pod_edits as edit
-from kschedx.fixes import steps as s
-from kschedx.fixes.changes import Change, Json, Target, add_operation, manifest, node_patch, pod_patch, pointer
-from kschedx.fixes.steps import (
-    AwaitController,
-    AwaitTermination,
-    Cost,
-    CreateVolume,
-    DeletePods,
-    RepairNode,
-    ResourceAmount,
-    Step,
-    StopWorkload,
-    TakeOldFirst,
+from kschedx.fixes.changes import (
+    Change,
+    Json,
+    Target,
+    add_operation,
+    manifest,
+    node_patch,
+    pod_patch,
+    pod_status_patch,
+    pointer,
 )
-from kschedx.framework.cycle import Cycle
-from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceSlice
-from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.fixes.phrases import amount_text
+from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kschedx.kube.resources import RequestOptions
-from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kschedx.kube.types import Node, ObjectMeta, Pod, Taint
-from kschedx.kube.workloads import without_node_names
+from kschedx.kube.types import Node, Pod, Taint
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 ClusterObject = (
-    PersistentVolumeClaim | PersistentVolume | StorageClass | CSINode | ResourceClaim | DeviceClass | ResourceSlice
+    PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CSINode
+    | ResourceClaim
+    | ResourceClaimTemplate
+    | DeviceClass
+    | ResourceSlice
 )
+CONTROLLER_MANAGER = "kube-controller-manager"
+SCHEDULER = "kube-scheduler"
+KUBELET = "kubelet"
+
 Record = TypeVar("Record", bound=Struct)
 
 API_VERSIONS: Mapping[type[Struct], str] = {
@@ -49,17 +52,127 @@ API_VERSIONS: Mapping[type[Struct], str] = {
     StorageClass: "storage.k8s.io/v1",
     CSINode: "storage.k8s.io/v1",
     ResourceClaim: "resource.k8s.io/v1",
+    ResourceClaimTemplate: "resource.k8s.io/v1",
     DeviceClass: "resource.k8s.io/v1",
     ResourceSlice: "resource.k8s.io/v1",
 }
 
 
-ONE_OLD_FIRST = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
-"""The strategy of a Deployment that never has more pods than it wants."""
-RECREATE = {"type": "Recreate"}
-CONTROLLER_MANAGER = "kube-controller-manager"
-SCHEDULER = "kube-scheduler"
-KUBELET = "kubelet"
+class ResourceAmount(Struct, frozen=True, kw_only=True):
+    resource: str
+    amount: int
+    """Milli-units of cpu, units of everything else."""
+
+    def __str__(self) -> str:
+        return amount_text(self.resource, self.amount)
+
+
+class Cost(IntEnum):
+    """What a fix costs, in the order in which an expert tries fixes where no node suits the pod."""
+
+    WAITING = 0
+    """The cluster does it by itself."""
+    TYPO = 1
+    """The pod says almost what a node says."""
+    REPAIR = 2
+    """Something broken is repaired, or a node is put back to use."""
+    ROLLOUT = 3
+    """The workload's update strategy changes, not its pods."""
+    POD = 4
+    """A change of the pod that gives up nothing."""
+    LABEL = 5
+    """A label that the pod selects and that no node has."""
+    REQUEST = 6
+    """The pod requests less."""
+    CONSTRAINT = 7
+    """The pod gives up a constraint."""
+    AROUND = 8
+    """Claims, volumes, and classes are created or recreated."""
+    NODE = 9
+    NEW_NODE = 10
+    MOVE = 11
+    """Running pods are evicted, and each of them fits another node."""
+    STOPGAP = 12
+    """Where no node can come: far less than the pod requests, or a volume made by hand."""
+    OTHER_PODS = 13
+    """Running pods are deleted."""
+    DATA = 14
+    """Stored data is lost."""
+
+
+class Group(StrEnum):
+    """Whose business a fix is."""
+
+    CAPACITY = "capacity"
+    WORKLOAD = "workload"
+    CLUSTER = "cluster"
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One change. Subclasses define `title` and `apply`, and `_cost` or `cost`."""
+
+    _cost: ClassVar[Cost] = Cost.POD
+    group: ClassVar[Group] = Group.WORKLOAD
+
+    @property
+    def cost(self) -> Cost:
+        return self._cost
+
+    @property
+    def title(self) -> str:
+        """An imperative: `uncordon node-4`."""
+        raise NotImplementedError
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes of which at least one has to take the pod, so that the step is what helped."""
+        return frozenset()
+
+    @property
+    def lifts_gates(self) -> bool:
+        """A controller removes the pod's scheduling gates: you change nothing about them."""
+        return False
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        raise NotImplementedError
+
+    def commands(self) -> tuple[str, ...]:
+        """kubectl commands that do all of it; empty where it takes a patch or a manifest."""
+        return ()
+
+    def changes(self, namespace: str) -> Iterator[Change]:
+        """Changes of objects that a `Proposal` does not hold. `namespace` is the pod's."""
+        yield from ()
+
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        """Pods that are deleted, and the component that deletes them; "" is you."""
+        yield from ()
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        """Objects that a component makes by itself then, with the component."""
+        yield from ()
+
+    def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
+        """Taints that a component removes by itself then, with the component."""
+        yield from ()
+
+
+class PodStep(Step, frozen=True, kw_only=True):
+    """Changes the pod and nothing else, so that it can be repeated for each replica."""
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        raise NotImplementedError
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return replace(proposal, pod=self.edit(proposal.pod, ground))
+
+
+class Ground:
+    """What steps are applied to: the cluster as it is, and how it counts requests."""
+
+    def __init__(self, snapshot: Snapshot, options: RequestOptions) -> None:
+        self.snapshot = snapshot
+        self.options = options
 
 
 def _kind(one: ClusterObject) -> type[Struct]:
@@ -74,8 +187,10 @@ class Proposal(Struct, frozen=True, kw_only=True):
     pod: Pod
     nodes: Mapping[ClusterRow, Node] = field(default_factory=dict)
     """Node row to the node as it would be."""
-    deleted: tuple[int, ...] = ()
-    """Rows of pods that would go."""
+    deleted: frozenset[str] = frozenset()
+    """Pods, `namespace/name`, that would be deleted."""
+    moved: Mapping[str, str] = {}
+    """Pods that would be evicted, to the nodes of their replacements."""
     added: Node | None = None
     """A node that would come."""
     taken: tuple[ResourceAmount, ...] = ()
@@ -99,9 +214,12 @@ class Proposal(Struct, frozen=True, kw_only=True):
         """The cluster as it would be."""
         if self.taken_back:
             snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.taken_back))
-        if self.deleted:
-            gone = frozenset(snapshot.pods.key(row) for row in self.deleted)
-            snapshot = snapshot.without_pods(self.deleted).with_devices(snapshot.devices.after_deletion(gone))
+        if gone := self.deleted | self.moved.keys():
+            replacements = [_moved(snapshot.pods[snapshot.pods.rows[key]], node) for key, node in self.moved.items()]
+            snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in gone)
+            snapshot = snapshot.with_devices(snapshot.devices.after_deletion(gone))
+            if replacements:
+                snapshot = with_pods(snapshot, replacements)
         if self.nodes:
             snapshot = snapshot.with_nodes(self.nodes)
         if self.added is not None:
@@ -155,94 +273,78 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
     def changes(self, pod: Pod, snapshot: Snapshot) -> Iterator[Change]:
         """What is different from `pod` and `snapshot`. An object whose spec may not change goes and comes again."""
-        lifted = any(isinstance(step, AwaitController) for step in self.steps)
+        lifted = any(step.lifts_gates for step in self.steps)
         held = replace(pod, spec=replace(pod.spec, scheduling_gates=())) if lifted else pod
-        patch = tuple(pod_patch(held, self.pod))
-        if patch:
-            yield Change(target=_target("Pod", self.pod.metadata.namespace, self.pod.metadata.name), patch=patch)
+        target = _target("Pod", self.pod.metadata.namespace, self.pod.metadata.name)
+        if patch := tuple(pod_patch(held, self.pod)):
+            yield Change(target=target, patch=patch)
         for step in self.steps:
-            if isinstance(step, TakeOldFirst):
-                yield _taking_old_first(step, pod.metadata.namespace)
-            elif isinstance(step, StopWorkload):
-                yield _stopped(step)
-        by = dict(self._deleted_by())
-        for row in self.deleted:
-            pods = snapshot.pods
-            target = _target("Pod", pods.namespaces[row], pods.names[row])
-            yield Change(target=target, delete=True, by=by[row])
+            yield from step.changes(pod.metadata.namespace)
+        by = dict(deletion for step in self.steps for deletion in step.deletions())
+        for key in sorted(self.deleted, key=snapshot.pods.rows.__getitem__):
+            namespace, _, name = key.partition("/")
+            yield Change(target=_target("Pod", namespace, name), delete=True, by=by[key])
         if self.deleted or self.taken_back:
             yield from self._given_up(snapshot)
         for row, node in self.nodes.items():
             before = snapshot.cluster.nodes[row]
-            faults = [
-                one for step in self.steps if isinstance(step, RepairNode) and step.row == row for one in step.faults
-            ]
-            mended = {one.taint for one in faults}
+            mended = {taint: by for step in self.steps for at, taint, by in step.repairs() if at == row}
             left = tuple(one for one in before.spec.taints if one in node.spec.taints or one in mended)
             asked = replace(node, status=before.status, spec=replace(node.spec, taints=left))
             target = _target("Node", "", node.name)
             if patch := tuple(node_patch(before, asked)):
                 yield Change(target=target, patch=patch)
             if more := tuple(node_patch(asked, node)):
-                yield Change(target=target, patch=more, by=faults[0].by if faults else KUBELET)
+                yield Change(target=target, patch=more, by=next(iter(mended.values()), KUBELET))
         if self.added is not None:
             yield Change(target=_target("Node", "", self.added.name), create=manifest("v1", "Node", self.added))
-        drivers = self._drivers()
+        drivers = {_key(one): by for step in self.steps for one, by in step.makers()}
         for one in self.objects:
             driver = drivers.get(_key(one), "")
-            for change in _changes(_existing(one, snapshot), one):
+            for change in _changes(_existing(one, snapshot), one, is_prebound=self._names_claim(one)):
                 yield replace(change, by=driver) if driver else change
+        if status := tuple(pod_status_patch(pod, self.pod)):
+            yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
 
-    def _deleted_by(self) -> Iterator[tuple[int, str]]:
-        """Pods that go, and who deletes them; nobody but whoever makes the change where that is empty."""
-        for step in self.steps:
-            match step:
-                case TakeOldFirst(old=old):
-                    yield old.row, CONTROLLER_MANAGER
-                case StopWorkload(victims=victims):
-                    yield from ((one.row, CONTROLLER_MANAGER) for one in victims)
-                case AwaitTermination(victims=victims):
-                    yield from ((one.row, KUBELET) for one in victims)
-                case DeletePods(victims=victims):
-                    yield from ((one.row, SCHEDULER if step.by_preemption else "") for one in victims)
-                case _:
-                    pass
-
-    def _drivers(self) -> dict[tuple[str, str, str], str]:
-        """What a storage class's driver makes and binds, where it comes to do so."""
-        made = [step for step in self.steps if isinstance(step, CreateVolume) and step.provisioner]
-        return {_key(one): step.provisioner for step in made if step.claim for one in (step.volume, step.claim)}
+    def _names_claim(self, one: ClusterObject) -> bool:
+        """Whether a volume that comes names this claim, which binds it without you."""
+        references = (volume.spec.claim_ref for volume in self._of(PersistentVolume))
+        key = (one.metadata.namespace, one.metadata.name)
+        return any(reference is not None and (reference.namespace, reference.name) == key for reference in references)
 
 
-def _taking_old_first(step: TakeOldFirst, namespace: str) -> Change:
-    target = Target(api_version="apps/v1", kind="Deployment", namespace=namespace, name=step.deployment)
-    return Change(
-        target=target, patch=(add_operation("/spec/strategy", RECREATE if step.is_single else ONE_OLD_FIRST),)
+def apply_step(step: Step, proposal: Proposal, ground: Ground) -> Proposal:
+    """The proposal with this step as well; a step that it has already is applied once."""
+    if step in proposal.steps:
+        return proposal
+    return replace(step.apply(proposal, ground), steps=(*proposal.steps, step))
+
+
+def apply_steps(steps: Iterable[Step], proposal: Proposal, ground: Ground) -> Proposal:
+    for step in steps:
+        proposal = apply_step(step, proposal, ground)
+    return proposal
+
+
+def _moved(pod: Pod, node: str) -> Pod:
+    """What a controller creates in place of an evicted pod, on its node; the name stands for one that is not known."""
+    return replace(
+        pod,
+        metadata=replace(pod.metadata, deletion_timestamp=""),
+        spec=replace(pod.spec, node_name=node),
+        status=replace(pod.status, nominated_node_name=""),
     )
 
 
-def _stopped(step: StopWorkload) -> Change:
-    target = Target(api_version=step.api_version, kind=step.kind, namespace=step.namespace, name=step.name)
-    return (
-        Change(target=target, delete=True)
-        if step.is_deleted
-        else Change(target=target, patch=(add_operation("/spec/replicas", 0),))
-    )
-
-
-def _changes(before: ClusterObject | None, after: ClusterObject) -> Iterator[Change]:
+def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound: bool) -> Iterator[Change]:
     kind, namespace, name = _key(after)
     api_version = API_VERSIONS[_kind(after)]
     target = Target(api_version=api_version, kind=kind, namespace=namespace, name=name)
-    if isinstance(before, PersistentVolumeClaim) and isinstance(after, PersistentVolumeClaim):
-        bound = replace(
-            before,
-            metadata=replace(before.metadata, annotations={**before.metadata.annotations, BIND_COMPLETED: "yes"}),
-            spec=replace(before.spec, volume_name=after.spec.volume_name),
+    if isinstance(after, PersistentVolumeClaim) and BIND_COMPLETED in after.metadata.annotations:
+        yield from _bound_claim(
+            before if isinstance(before, PersistentVolumeClaim) else None, after, target, is_prebound=is_prebound
         )
-        if after == bound:
-            yield Change(target=target, patch=tuple(_binding(before, after)))
-            return
+        return
     if isinstance(before, PersistentVolume) and isinstance(after, PersistentVolume) and _is_released(before, after):
         yield Change(target=target, patch=({"op": "remove", "path": "/spec/claimRef"},))
         yield Change(target=target, patch=(add_operation("/status/phase", after.status.phase),), by=CONTROLLER_MANAGER)
@@ -268,16 +370,34 @@ def _released(before: ResourceClaim, after: ResourceClaim) -> Iterator[Json]:
         yield {"op": "remove", "path": "/status/reservedFor"}
 
 
-def _binding(before: PersistentVolumeClaim, after: PersistentVolumeClaim) -> Iterator[Json]:
-    """What the volume controller writes when it binds; a volume is the only thing of its spec that a claim may get."""
-    if before.spec == type(before.spec)():
-        yield add_operation("/spec", {"volumeName": after.spec.volume_name})
-    else:
-        yield add_operation("/spec/volumeName", after.spec.volume_name)
-    if before.metadata.annotations:
-        yield add_operation(f"/metadata/annotations/{pointer(BIND_COMPLETED)}", "yes")
-    else:
-        yield add_operation("/metadata/annotations", {BIND_COMPLETED: "yes"})
+def _bound_claim(
+    before: PersistentVolumeClaim | None, after: PersistentVolumeClaim, target: Target, *, is_prebound: bool
+) -> Iterator[Change]:
+    """What you send for a claim that is bound in the end, and what the volume controller writes then: a claim that is
+    created with the mark of a binding is Lost for good."""
+    bound = add_operation(f"/metadata/annotations/{pointer(BIND_COMPLETED)}", "yes")
+    if before is not None and before.spec == replace(after.spec, volume_name=before.spec.volume_name):
+        if before.spec.volume_name != after.spec.volume_name:
+            has_spec = before.spec != type(before.spec)()
+            name = after.spec.volume_name
+            patch = (
+                add_operation("/spec/volumeName", name) if has_spec else add_operation("/spec", {"volumeName": name})
+            )
+            yield Change(target=target, patch=(patch,), by=CONTROLLER_MANAGER if is_prebound else "")
+        if not before.metadata.annotations:
+            bound = add_operation("/metadata/annotations", {BIND_COMPLETED: "yes"})
+        yield Change(target=target, patch=(bound,), by=CONTROLLER_MANAGER)
+        return
+    if before is not None:
+        yield Change(target=target, delete=True)
+    annotations = {key: text for key, text in after.metadata.annotations.items() if key != BIND_COMPLETED}
+    metadata = replace(after.metadata, annotations=annotations, uid="")
+    sent = replace(after, metadata=metadata, spec=replace(after.spec, volume_name=""))
+    yield Change(target=target, create=manifest("v1", target.kind, sent))
+    if not annotations:
+        bound = add_operation("/metadata/annotations", {BIND_COMPLETED: "yes"})
+    binding = (add_operation("/spec/volumeName", after.spec.volume_name), bound)
+    yield Change(target=target, patch=binding, by=CONTROLLER_MANAGER)
 
 
 def _key(one: ClusterObject) -> tuple[str, str, str]:
@@ -299,209 +419,11 @@ def _existing(one: ClusterObject, snapshot: Snapshot) -> ClusterObject | None:
             return devices.claims.get(one.key)
         case DeviceClass():
             return devices.classes.get(name)
+        case ResourceClaimTemplate():
+            return None
         case ResourceSlice():
             return None
 
 
 def _target(kind: str, namespace: str, name: str) -> Target:
     return Target(api_version="v1", kind=kind, namespace=namespace, name=name)
-
-
-# A step done: from one proposal to the next.
-
-
-class Ground:
-    """What steps are done on: the cluster as it is, and how it counts requests."""
-
-    def __init__(self, snapshot: Snapshot, options: RequestOptions) -> None:
-        self.snapshot = snapshot
-        self.options = options
-
-
-def apply_step(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
-    """The proposal with this done as well; a step that is among its steps already is the same step."""
-    if step in proposal.steps:
-        return proposal
-    return replace(_made(step, proposal, ground), steps=(*proposal.steps, step))
-
-
-def after_attempt(cycle: Cycle) -> Proposal:
-    """The pod, and the cluster as kube-scheduler leaves it before the next attempt."""
-    base, found = Proposal(pod=cycle.pod), cycle.post_filter
-    if found is None or not found.released:
-        return base
-    released = tuple(found.released.items())
-    return apply_step(s.NextAttempt(released=released), base, Ground(cycle.snapshot, cycle.all_nodes.options))
-
-
-def apply_steps(steps: Iterable[s.Step], proposal: Proposal, ground: Ground) -> Proposal:
-    for step in steps:
-        proposal = apply_step(step, proposal, ground)
-    return proposal
-
-
-def _made(step: s.Step, proposal: Proposal, ground: Ground) -> Proposal:
-    match step:
-        case s.CreateClaim() | s.ShrinkClaim() | s.RecreateClaim() | s.GiveUpVolume() | s.BindClaim():
-            return proposal.having(step.claim)
-        case s.CreateStorageClass(storage_class=storage_class):
-            return proposal.having(storage_class)
-        case s.ReleaseVolume(volume=volume):
-            return proposal.having(volume)
-        case s.CreateVolume(volume=volume, claim=claim):
-            return proposal.having(volume) if claim is None else proposal.having(volume, claim)
-        case s.CreateDeviceClaim(claim=device_claim, status=status):
-            return replace(proposal.having(device_claim), pod=edit.with_claim_status(proposal.pod, status))
-        case s.AskForFewerDevices() | s.WidenDeviceClaim() | s.RecreateDeviceClaim():
-            return proposal.having(step.claim)
-        case s.NextAttempt(released=released):
-            return replace(proposal, taken_back=dict(released))
-        case s.CreateDeviceClass(name=name):
-            return proposal.having(DeviceClass(metadata=ObjectMeta(name=name)))
-        case s.DeletePods(victims=victims) | s.AwaitTermination(victims=victims) | s.StopWorkload(victims=victims):
-            return replace(proposal, deleted=tuple(sorted({*proposal.deleted, *(one.row for one in victims)})))
-        case s.TakeOldFirst(old=old):
-            return replace(proposal, deleted=tuple(sorted({*proposal.deleted, old.row})))
-        case s.Uncordon(row=row):
-            return _on_node(proposal, row, ground, _uncordoned)
-        case s.RemoveTaints(row=row, taints=taints):
-            return _on_node(proposal, row, ground, lambda node: _without_taints(node, taints))
-        case s.LabelNode(row=row, labels=labels):
-            return _on_node(proposal, row, ground, lambda node: _labelled(node, dict(labels)))
-        case s.RepairNode(row=row, faults=faults):
-            return _on_node(proposal, row, ground, lambda node: _without_taints(node, (one.taint for one in faults)))
-        case s.EnlargeNode(row=row, amounts=amounts) | s.OfferResource(row=row, amounts=amounts):
-            return _on_node(proposal, row, ground, lambda node: _enlarged(node, amounts))
-        case s.AddNode(node=node, slices=slices, csi_node=csi_node, taken=taken):
-            after = proposal.having(*slices)
-            return replace(after if csi_node is None else after.having(csi_node), added=node, taken=taken)
-        case _:
-            return replace(proposal, pod=_pod(step, proposal.pod, ground))
-
-
-PodStep = (
-    s.RemoveGates
-    | s.AwaitController
-    | s.Tolerate
-    | s.SelectInstead
-    | s.DropRequirements
-    | s.DropNodeNames
-    | s.DropNodeName
-    | s.UseHostPort
-    | s.HonorInSpread
-    | s.RaiseMaxSkew
-    | s.SpreadAnyway
-    | s.PreferTerm
-    | s.SelectPodsInstead
-    | s.UseClaim
-    | s.RaisePriority
-    | s.RequestAtMost
-    | s.RequestAsMeant
-    | s.RequestInstead
-)
-
-
-def _pod(step: PodStep, pod: Pod, ground: Ground) -> Pod:
-    match step:
-        case s.RemoveGates() | s.AwaitController():
-            return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
-        case s.Tolerate(taints=taints):
-            return edit.tolerating(pod, taints)
-        case s.SelectInstead(source=source, term=term, wrong=wrong, meant=meant):
-            return _selecting(pod, source, term, wrong, meant)
-        case s.DropRequirements(source=source, term=term, requirements=requirements):
-            return _without(pod, source, term, requirements)
-        case s.DropNodeNames():
-            return without_node_names(pod)
-        case s.DropNodeName():
-            return edit.with_spec(pod, replace(pod.spec, node_name=""))
-        case s.UseHostPort(port=port, protocol=protocol, instead=instead):
-            return edit.with_host_port(pod, edit.HostPort(port=port, protocol=protocol), instead)
-        case s.HonorInSpread(constraint=index, taints=taints):
-            policy = {"node_taints_policy" if taints else "node_affinity_policy": "Honor"}
-            return edit.with_constraint(pod, index, lambda one: replace(one, **policy))
-        case s.RaiseMaxSkew(constraint=index, after=skew):
-            return edit.with_constraint(pod, index, lambda one: replace(one, max_skew=skew))
-        case s.SpreadAnyway(constraint=index):
-            return edit.with_constraint(
-                pod, index, lambda one: replace(one, when_unsatisfiable="ScheduleAnyway", min_domains=None)
-            )
-        case s.PreferTerm(rule=rule, anti=anti):
-            return edit.preferring(pod, rule, anti=anti)
-        case s.SelectPodsInstead(rule=rule, meant=meant_rule):
-            return edit.with_pod_affinity(pod, rule, meant_rule)
-        case s.RaisePriority(name=name, value=value):
-            chosen = replace(
-                pod.spec, priority_class_name=name, priority=value, preemption_policy=PREEMPT_LOWER_PRIORITY
-            )
-            return edit.with_spec(pod, chosen)
-        case s.UseClaim(claim=claim, meant=name):
-            return edit.with_claim(pod, claim, name)
-        case s.RequestAtMost(amounts=amounts):
-            for one in amounts:
-                pod = edit.requesting(pod, one.resource, one.amount, ground.options) or pod
-            return pod
-        case s.RequestAsMeant(amounts=unlikely):
-            return edit.with_likely_amounts(pod, unlikely)
-        case s.RequestInstead(resource=resource, meant=meant):
-            return edit.renaming_resource(pod, resource, meant)
-        case _:
-            assert_never(step)
-
-
-# --- node affinity
-
-
-def _selecting(pod: Pod, source: str, term: int, wrong: RequirementMatch, meant: RequirementMatch) -> Pod:
-    if source == "nodeSelector":
-        selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
-        return edit.selecting(pod, selector | {meant.key: meant.values[0]})
-    return edit.with_term(
-        pod,
-        term,
-        tuple(
-            NodeSelectorRequirement(key=meant.key, operator=one.operator, values=meant.values)
-            if _is_same(one, wrong)
-            else one
-            for one in edit.expressions(pod, term)
-        ),
-    )
-
-
-def _without(pod: Pod, source: str, term: int, requirements: tuple[RequirementMatch, ...]) -> Pod:
-    if source == "nodeSelector":
-        gone = {one.key for one in requirements}
-        return edit.selecting(pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone})
-    kept = tuple(one for one in edit.expressions(pod, term) if not any(_is_same(one, old) for old in requirements))
-    return edit.with_term(pod, term, kept)
-
-
-def _is_same(requirement: NodeSelectorRequirement, match: RequirementMatch) -> bool:
-    return (requirement.key, requirement.operator, requirement.values) == (match.key, match.operator, match.values)
-
-
-# --- nodes
-
-
-def _on_node(proposal: Proposal, row: ClusterRow, ground: Ground, change: Callable[[Node], Node]) -> Proposal:
-    before = proposal.nodes.get(row, ground.snapshot.cluster.nodes[row])
-    return replace(proposal, nodes={**proposal.nodes, row: change(before)})
-
-
-def _uncordoned(node: Node) -> Node:
-    taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
-    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
-
-
-def _without_taints(node: Node, taints: Iterable[Taint]) -> Node:
-    gone = frozenset(taints)
-    return replace(node, spec=replace(node.spec, taints=tuple(t for t in node.spec.taints if t not in gone)))
-
-
-def _enlarged(node: Node, amounts: Iterable[s.NodeAmount]) -> Node:
-    more = {one.resource: format_quantity(one.after, Unit.of(one.resource)) for one in amounts}
-    return replace(node, status=replace(node.status, allocatable={**node.status.allocatable, **more}))
-
-
-def _labelled(node: Node, labels: dict[str, str]) -> Node:
-    return replace(node, metadata=replace(node.metadata, labels={**node.metadata.labels, **labels}))

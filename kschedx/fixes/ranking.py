@@ -9,7 +9,7 @@ from itertools import islice
 from msgspec import Struct
 
 from kschedx.fixes.changes import Change
-from kschedx.fixes.steps import AwaitController, Cost, RequestAtMost, Step, TakeOldFirst
+from kschedx.fixes.steps import AwaitController, Cost, LowerRequests, RemoveTaints, Step, TakeOldFirst, Tolerate
 from kschedx.fixes.trial import Situation
 from kschedx.framework.cycle import Cycle, Stake, Unevaluated, UnevaluatedKind
 
@@ -38,56 +38,87 @@ class Fix(Struct, frozen=True, kw_only=True):
     """An extender could too, which no trial asks."""
 
 
-# Of what was tried and helped, that which is told.
+# Which of the fixes that helped are shown, and in which order.
 
 MOST_FIXES = 6
 MOST_OF_A_COST = 2
-"""Fixes of the same cost that are told: a reader wants alternatives, not variations."""
+"""Fixes of one cost that are shown: alternatives, not variations."""
 MOST_PARTIAL = 2
+CAPACITY_FIRST = (
+    Cost.WAITING,
+    Cost.TYPO,
+    Cost.REPAIR,
+    Cost.ROLLOUT,
+    Cost.AROUND,
+    Cost.NEW_NODE,
+    Cost.MOVE,
+    Cost.REQUEST,
+    Cost.POD,
+    Cost.LABEL,
+    Cost.CONSTRAINT,
+    Cost.NODE,
+    Cost.STOPGAP,
+    Cost.OTHER_PODS,
+    Cost.DATA,
+)
+"""The order where a node meets every constraint of the pod and is only full: room before giving up constraints."""
 
 
-def verified_fixes(verified: Sequence[Situation], cycle: Cycle) -> Iterator[Fix]:
-    """A few of each cost, those that open the most nodes first."""
-    ordered = sorted(verified, key=lambda one: (one.proposal.cost, -len(one.feasible)))
+def verified_fixes(found: Sequence[Situation], cycle: Cycle, *, is_full: bool) -> Iterator[Fix]:
+    """A few of each cost, those that open the most nodes first. `is_full`: a node meets every constraint of the pod and
+    lacks room alone."""
+    if is_full:
+        found = [one for one in found if not _enters_another_pool(one)] or found
+    order = CAPACITY_FIRST if is_full else tuple(Cost)
+    ordered = sorted(found, key=lambda one: (order.index(one.proposal.cost), _lowered(one), -len(one.feasible)))
     if _awaits(ordered[0]):
-        ordered = ordered[:1]  # its turn may not come while this is so
-    told: list[Cost] = []
+        ordered = ordered[:1]  # the controller may not admit the pod while this is so
+    shown: list[Cost] = []
     for one in ordered:
         cost = one.proposal.cost
-        if _is_needlessly_long(one, ordered) or any(_takes_needlessly(one, other) for other in ordered):
+        if _is_needlessly_long(one, ordered) or any(_lowers_needlessly(one, other) for other in ordered):
             continue
-        if cost is Cost.OTHER_PODS and Cost.WAITING in told:
-            continue  # kube-scheduler chooses better whom to evict
-        if any(map(_is_of_rollout, one.proposal.steps)) and Cost.POD in told:
+        if cost is Cost.OTHER_PODS and Cost.WAITING in shown:
+            continue  # preemption chooses its victims better
+        if any(isinstance(step, TakeOldFirst) for step in one.proposal.steps) and Cost.ROLLOUT in shown:
             continue  # whichever old pod goes first
-        if len(told) < MOST_FIXES and told.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
-            told.append(cost)
+        if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
+            shown.append(cost)
             yield _fix(one, cycle)
 
 
+def _enters_another_pool(one: Situation) -> bool:
+    """A pool's taint keeps pods out: it is not tolerated because the pod's own pool is full."""
+    return any(isinstance(step, Tolerate | RemoveTaints) for step in one.proposal.steps)
+
+
 def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> bool:
-    """Nobody does two things where one is enough, unless the two give up nothing and the one does."""
-    cost, steps = one.proposal.cost, len(one.proposal.steps)
-    shorter = [other.proposal.cost for other in all_of_them if len(other.proposal.steps) < steps]
+    """Two steps where one is enough, unless the two give up nothing and the one does, or the one is a new node."""
+    cost, steps, adds = one.proposal.cost, len(one.proposal.steps), one.proposal.added is not None
+    shorter = [
+        other.proposal.cost
+        for other in all_of_them
+        if len(other.proposal.steps) < steps and (adds or other.proposal.added is None)
+    ]
     return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
 
 
-def _takes_needlessly(one: Situation, other: Situation) -> bool:
-    """Nobody asks for less than is needed where that opens no further node."""
+def _lowered(one: Situation) -> float:
+    """The largest share of a request that is given up."""
+    lowered = (each for step in one.proposal.steps if isinstance(step, LowerRequests) for each in step.requests)
+    return max((1 - each.after / each.before for each in lowered), default=0.0)
+
+
+def _lowers_needlessly(one: Situation, other: Situation) -> bool:
+    """Requests are lowered further than `other` lowers them, and no further node opens."""
     match one.proposal.steps, other.proposal.steps:
-        case [RequestAtMost(amounts=less)], [RequestAtMost(amounts=more)] if less != more:
-            allowed = {each.resource: each.amount for each in less}
-            covers = all(each.resource in allowed and allowed[each.resource] <= each.amount for each in more)
-            return covers and {*one.feasible} <= {*other.feasible}
+        case [LowerRequests() as less], [LowerRequests() as more] if less.amounts != more.amounts:
+            return less.covers(more) and {*one.feasible} <= {*other.feasible}
     return False
 
 
 def _awaits(situation: Situation) -> bool:
     return any(isinstance(step, AwaitController) for step in situation.proposal.steps)
-
-
-def _is_of_rollout(step: Step) -> bool:
-    return isinstance(step, TakeOldFirst)
 
 
 def partial_fixes(situations: Sequence[Situation], start: Situation, cycle: Cycle) -> Iterator[Fix]:

@@ -39,6 +39,7 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
     if constraint.node_affinity_policy == "Ignore":
         yield s.HonorInSpread(constraint=index, topology_key=key, taints=False)
     if isinstance(finding, TopologySpreadSkew):
+        yield from _lower_min_domains(finding, constraint.min_domains)
         yield s.RaiseMaxSkew(constraint=index, topology_key=key, before=finding.max_skew, after=finding.skew)
     yield s.SpreadAnyway(constraint=index, topology_key=key)
 
@@ -90,6 +91,17 @@ def _as_meant(
                 meant=replace(rule, label_selector=written),
                 label=f"{key}={value}",
             )
+
+
+def _lower_min_domains(finding: TopologySpreadSkew, before: int | None) -> Iterator[s.LowerMinDomains]:
+    """To as many domains as exist."""
+    if before is not None and finding.min_domains is not None and 0 < finding.domain_count < before:
+        yield s.LowerMinDomains(
+            constraint=finding.constraint,
+            topology_key=finding.topology_key,
+            before=before,
+            after=finding.domain_count,
+        )
 
 
 # What could be done about the findings on a node. Whether it helps is for the trial to say.

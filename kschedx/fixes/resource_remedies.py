@@ -9,8 +9,7 @@ import numpy as np
 from kschedx.explain.diagnosis import hardware_hint
 from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
-from kschedx.fixes.eviction import can_evict, deletion, is_terminating, stay_gone, victims_of
-from kschedx.fixes.new_node import one_more_node
+from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.quantity import Unit
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
@@ -80,15 +79,15 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield from offering(short, place)
     if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
-        yield s.RequestAtMost(amounts=amounts, is_most=all(f.free * 2 >= f.requested for f in short))
+        lowered = s.LowerRequests.of(place.pod, amounts, place.situation.ground.options)
+        if lowered is not None:
+            yield lowered
     going = [row for row in place.nodes.pods_on(place.row).tolist() if is_terminating(row, place.situation)]
     if going:
-        yield s.AwaitTermination(victims=victims_of(going, place.snapshot), node=place.node.name)
+        yield awaiting(going, place.snapshot, node=place.node.name)
     victims = _victims(short, crowded, place)
     if victims:
         yield deletion(victims, place.snapshot, node=place.node.name)
-    if not any(finding.never_fits for finding in short):
-        yield one_more_node(place)
 
 
 def larger_node(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> s.EnlargeNode:

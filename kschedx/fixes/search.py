@@ -12,15 +12,14 @@ from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes import steps as s
 from kschedx.fixes.dead_end import MOST_RULES, NOTHING_TO_FIX, conditions_of, gate_of_controller
-from kschedx.fixes.eviction import is_of_a_daemon_set, preemption, preemption_of_daemon_pod, taking_old_first
-from kschedx.fixes.new_node import fewer_devices, nodes_that_would_do
+from kschedx.fixes.eviction import is_of_a_daemon_set, moves, preemption, preemption_of_daemon_pod, taking_old_first
+from kschedx.fixes.new_node import fewer_devices, is_only_full, nodes_that_would_do, one_more_of_full
 from kschedx.fixes.node_remedies import without_contradiction
-from kschedx.fixes.proposal import Ground, Proposal, after_attempt, apply_step, apply_steps
+from kschedx.fixes.proposal import Ground, Proposal, apply_step, apply_steps
 from kschedx.fixes.ranking import Fix, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.resource_remedies import rows_with_hardware
-from kschedx.fixes.steps import Cost
-from kschedx.fixes.trial import Candidate, Situation, try_proposal
+from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.types import Pod
@@ -78,7 +77,7 @@ class _Search:
             if any(
                 isinstance(step, s.RemoveGates | s.NextAttempt) for step in start.proposal.steps
             ) and self._is_let_in(start):
-                yield from verified_fixes([start], self._cycle)
+                yield from verified_fixes([start], self._cycle, is_full=False)
             return
         situations = [start]
         for one in [start] if start.status.is_success else self._let_through(start):
@@ -94,9 +93,11 @@ class _Search:
         if not verified or all(map(_is_a_node_that_is_gone, verified)):
             verified += self._last_resorts(situations)
         verified = [one for one in verified if self._is_let_in(one)]
-        yield from (
-            verified_fixes(verified, self._cycle) if verified else partial_fixes(situations[1:], start, self._cycle)
-        )
+        if verified:
+            is_full = any(map(_lacks_room_alone, situations)) and any(one.proposal.added for one in verified)
+            yield from verified_fixes(verified, self._cycle, is_full=is_full)
+        else:
+            yield from partial_fixes(situations[1:], start, self._cycle)
 
     def _is_let_in(self, found: Situation) -> bool:
         """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not tell."""
@@ -145,9 +146,10 @@ class _Search:
     def _alternatives(self, start: Situation) -> Iterator[Situation]:
         """Every way to mend all that is wrong with one node, cheapest first; then single steps."""
         self._left = self._most
-        rollout = (apply_step(step, start.proposal, start.ground) for step in taking_old_first(start))
-        preempting = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout)
-        whole = [((one.cost, len(one.steps), -1), one) for one in preempting]
+        rollout = (apply_steps(steps, start.proposal, start.ground) for steps in taking_old_first(start))
+        room = (apply_step(step, start.proposal, start.ground) for step in (*one_more_of_full(start), *moves(start)))
+        first = (*preemption(self._cycle, start), *preemption_of_daemon_pod(self._cycle, start), *rollout, *room)
+        whole = [((-1, len(one.steps), -1), one) for one in first]
         single: list[Proposal] = []
         for number, (place, findings) in enumerate(_places(start)):
             groups = _ways(findings, place)
@@ -266,26 +268,8 @@ def _ungated(cycle: Cycle) -> Proposal:
 
 
 def _is_about_its_nodes(found: Situation) -> bool:
-    """Where steps name nodes, one of these is among those that the pod then fits on: the rest is by chance."""
-    named = set()
-    for step in found.proposal.steps:
-        match step:
-            case (
-                s.Uncordon(node=node)
-                | s.RemoveTaints(node=node)
-                | s.LabelNode(node=node)
-                | s.EnlargeNode(node=node)
-                | s.RepairNode(node=node)
-                | s.OfferResource(node=node)
-                | s.DeletePods(node=node)
-                | s.AwaitTermination(node=node)
-            ):
-                named.add(node)
-            case s.AddNode(node=added):
-                named.add(added.name)
-            case _:
-                pass
-    named.discard("")
+    """Where steps name nodes, the pod then fits on these: the rest is by chance."""
+    named = frozenset[str]().union(*(step.nodes for step in found.proposal.steps))
     return not found.feasible or named <= set(found.feasible)
 
 
@@ -331,14 +315,20 @@ def _whole(groups: Sequence[Sequence[s.Step]], situation: Situation) -> Iterator
             yield done
 
 
+def _lacks_room_alone(situation: Situation) -> bool:
+    """Some node meets every constraint of the pod and is only full, or too small."""
+    return any(is_only_full(group.exemplar.findings) for group in situation.groups)
+
+
 def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
     """Where nothing better is known, or where the nearest node has too little for the pod even when it is empty."""
     costs = [one.proposal.cost for one in verified]
-    if Cost.NEW_NODE in costs:
+    if s.Cost.NEW_NODE in costs:
         return False
     short = (finding for group in start.groups[:1] for finding in group.exemplar.findings)
     never = any(isinstance(one, InsufficientResource) and one.never_fits for one in short)
-    return never or min(costs, default=Cost.DATA) > Cost.NEW_NODE
+    cheapest = min(costs, default=s.Cost.DATA)
+    return never or cheapest is s.Cost.CONSTRAINT or cheapest > s.Cost.NEW_NODE
 
 
 def _for_added(situation: Situation) -> Iterator[Proposal]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kschedx.errors import InputError
+from kschedx.errors import InputError, is_a_letter_away
 from kschedx.findings import (
     ClaimBeingDeleted,
     ClaimLost,
@@ -24,14 +24,13 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
-from kschedx.fixes.new_node import one_more_node
+from kschedx.fixes.pod_edits import bound_claim
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
-    BIND_COMPLETED,
     WAIT_FOR_FIRST_CONSUMER,
     CSIPersistentVolumeSource,
     ObjectReference,
@@ -98,7 +97,7 @@ def _smaller_claim(
 
 
 def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s.Step]:
-    """Delete pods that hold volumes alone, the least important first; or let a new node take them."""
+    """Delete pods that hold volumes alone, the least important first."""
     pods = place.snapshot.pods
     alone = (holder.pods[0] for holder in finding.holders if len(holder.pods) == 1)
     rows = {row for key in alone if (row := pods.rows.get(key)) is not None}
@@ -106,7 +105,6 @@ def _fewer_volumes(finding: VolumeLimitExceeded, place: Candidate) -> Iterator[s
     surplus = finding.attached + finding.wanted - finding.limit
     if len(least) >= surplus and stay_gone(least[:surplus], place.situation):
         yield deletion(least[:surplus], place.snapshot, node=place.node.name)
-    yield one_more_node(place)
 
 
 # --- the volume that would do
@@ -340,7 +338,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
     found = named if usable else None if claim.spec.volume_name else free_volume(claim, snapshot)
     if found is not None:
-        yield s.BindClaim(claim=_bound(claim, found.name), volume=found.name)
+        yield s.BindClaim(claim=bound_claim(claim, found.name), volume=found.name)
     if finding.cause in ("class-missing", "no-class") and claim.spec.storage_class_name != "":
         yield from _with_classes(claim, storage, is_bindable=found is not None)
     if not claim.spec.volume_name and found is None:
@@ -351,7 +349,7 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,
-            claim=_bound(claim, name),
+            claim=bound_claim(claim, name),
             provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
         )
 
@@ -361,21 +359,35 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
     of which nobody knows who is to make its volumes."""
     classes = storage.classes
     close = meant_by(claim.storage_class, sorted(classes))
+    if not close:  # `gp33` for `gp3`: a digit too many is a slip where only one class is that near
+        near = [one for one in classes if is_a_letter_away(claim.storage_class, one)]
+        close = near[0] if len(near) == 1 else ""
     chosen = default_class(classes.values())
     if chosen is None and not claim.storage_class:
         chosen = next((one for one in classes.values() if one.can_provision), None)
     if close:
-        yield _of_class(claim, close)
+        yield _of_class(claim, classes[close], is_typo=True)
     elif chosen is not None:
-        yield _of_class(claim, chosen.name)
+        yield _of_class(claim, chosen)
     if claim.storage_class and not is_bindable:
         yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
 
 
-def _of_class(claim: PersistentVolumeClaim, name: str) -> s.Step:
-    spec = replace(claim.spec, storage_class_name=name, volume_name="")
+def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.Step:
+    """The claim with another class, and with its volume where the class makes that at once."""
+    spec = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)
-    return s.RecreateClaim(claim=PersistentVolumeClaim(metadata=metadata, spec=spec), storage_class=name)
+    made = PersistentVolumeClaim(metadata=metadata, spec=spec)
+    at_once = storage_class.can_provision and not storage_class.waits_for_first_consumer
+    name = f"{claim.metadata.namespace}-{claim.name}"
+    return s.RecreateClaim(
+        claim=made,
+        storage_class=storage_class.name,
+        wrong_class=claim.storage_class,
+        is_typo=is_typo,
+        volume=volume_for(made, name, storage_class, bound=True) if at_once else None,
+        provisioner=storage_class.provisioner if at_once else "",
+    )
 
 
 def _new_class(name: str) -> StorageClass:
@@ -383,9 +395,3 @@ def _new_class(name: str) -> StorageClass:
     return StorageClass(
         metadata=ObjectMeta(name=name), provisioner=PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
     )
-
-
-def _bound(claim: PersistentVolumeClaim, volume: str) -> PersistentVolumeClaim:
-    """The claim as the volume controller leaves it."""
-    metadata = replace(claim.metadata, annotations={**claim.metadata.annotations, BIND_COMPLETED: "yes"})
-    return replace(claim, metadata=metadata, spec=replace(claim.spec, volume_name=volume))

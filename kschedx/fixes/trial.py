@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from kschedx.explain.node_groups import NodeGroup, groups_of
 from kschedx.fixes import steps as s
-from kschedx.fixes.proposal import Ground, Proposal
+from kschedx.fixes.proposal import Ground, Proposal, apply_step
 from kschedx.framework.config import Profile
+from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Node, Pod
@@ -140,3 +141,12 @@ def try_proposal(
         refused=refused,
         daemons=daemons,
     )
+
+
+def after_attempt(cycle: Cycle) -> Proposal:
+    """The pod, and the cluster as kube-scheduler leaves it before the next attempt."""
+    base, found = Proposal(pod=cycle.pod), cycle.post_filter
+    if found is None or not found.released:
+        return base
+    step = s.NextAttempt(released=tuple(found.released.items()))
+    return apply_step(step, base, Ground(cycle.snapshot, cycle.all_nodes.options))

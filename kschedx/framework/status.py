@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.findings import Finding
-from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, TableRow
+from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, TableRow, distinct
 
 
 class Code(IntEnum):
@@ -176,6 +176,14 @@ class ByExtenders(Struct, frozen=True, kw_only=True):
     """Nodes that passed the plugins, are not left, and have no status."""
 
 
+class Rejected(Struct, frozen=True):
+    """Why the first plugin that rejects a node does so."""
+
+    plugin: str
+    code: Code
+    reasons: tuple[str, ...]
+
+
 class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     """What kube-scheduler itself arrives at on each node: the first plugin that rejects it, in order.
 
@@ -228,9 +236,27 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
         return SUCCESS if index < 0 else self.verdicts[index].status(row, self.plugins[index])
 
     @cached_property
-    def derived(self) -> dict[object, object]:
-        """What others worked out from this outcome and want to keep as long as it lasts."""
-        return {}
+    def rejections(self) -> tuple[IntArray, tuple[Rejected, ...]]:
+        """(node,) indices into what rejects nodes, -1 where one passes; and that, each once."""
+        numbers = np.full(len(self.codes), -1, dtype=np.int64)
+        number_of: dict[Rejected, int] = {}
+        by_plugins = np.ones(len(self.codes), dtype=np.bool_)
+        by_plugins[list(self.with_nominated)] = False
+        for index in distinct(self.plugin[(self.plugin >= 0) & by_plugins]).tolist():
+            verdicts, plugin = self.verdicts[index], self.plugins[index]
+            rows = np.flatnonzero(by_plugins & (self.plugin == index))
+            _, first, which = np.unique(
+                verdicts.reasons.codes[rows] << 8 | verdicts.codes[rows], return_index=True, return_inverse=True
+            )
+            found = (
+                Rejected(plugin, Code(int(verdicts.codes[row])), verdicts.reasons[row]) for row in rows[first].tolist()
+            )
+            known = [number_of.setdefault(one, len(number_of)) for one in found]
+            numbers[rows] = np.array(known, dtype=np.int64)[which]
+        for row, status in self.with_nominated.items():
+            one = Rejected(status.plugin, status.code, status.reasons)
+            numbers[row] = number_of.setdefault(one, len(number_of))
+        return numbers, tuple(number_of)
 
     def count_reasons(self, among: BoolArray | None = None) -> Counter[str]:
         """How many nodes each reason was given for, verdicts only; `among` (node,) leaves the other nodes out."""

@@ -9,12 +9,12 @@ import numpy as np
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.holding.kueue import held_by_kueue
-from kschedx.holding.model import Gate, Holding
+from kschedx.holding.model import Attempt, Gate, Holding, Kueue
 from kschedx.holding.pod_groups import pod_group_of
 from kschedx.holding.schedulers import other_scheduler
-from kschedx.kube import kueue
+from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.types import Pod
+from kschedx.snapshot.snapshot import Snapshot
 
 OWNERS: Mapping[str, tuple[str, str]] = {
     "kueue.x-k8s.io/": ("Kueue", "kubectl describe workloads.kueue.x-k8s.io"),
@@ -31,7 +31,7 @@ OWNERS: Mapping[str, tuple[str, str]] = {
 def gates_of_others(pod: Pod) -> Iterator[Gate]:
     """The pod's gates; Kueue's own two are told with its Workload."""
     for gate in pod.spec.scheduling_gates:
-        if gate.name in (kueue.ADMISSION_GATE, kueue.TOPOLOGY_GATE):
+        if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
         owner, look_at = next((told for prefix, told in OWNERS.items() if gate.name.startswith(prefix)), ("", ""))
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
@@ -59,11 +59,21 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
     pod, snapshot = cycle.pod, cycle.snapshot
     names = {profile.scheduler_name for profile in scheduler.config.profiles}
     return Holding(
-        kueue=held_by_kueue(snapshot, pod, attempt),
+        kueue=_held_by_kueue(snapshot, pod, attempt),
         gates=tuple(gates_of_others(pod)),
         scheduler=None if pod.spec.scheduler_name in names else other_scheduler(snapshot, pod),
         group=pod_group_of(scheduler, cycle, attempt),
     )
+
+
+def _held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | None:
+    """Load Kueue's rules only for a cluster that has Workloads, or a pod with a gate of Kueue."""
+    gates = {gate.name for gate in pod.spec.scheduling_gates}
+    if not snapshot.of(Workload) and not gates & {ADMISSION_GATE, TOPOLOGY_GATE}:
+        return None
+    from kschedx.holding.kueue import held_by_kueue
+
+    return held_by_kueue(snapshot, pod, attempt)
 
 
 # Who holds a pod before kube-scheduler sees it, or takes it in its place: what their objects say, as facts.

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kschedx.kube.types import Pod
-from kschedx.kueue.verdict import Verdict
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 
 class WorkloadState(StrEnum):

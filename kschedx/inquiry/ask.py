@@ -14,13 +14,14 @@ from kschedx.errors import NotAdmittedError, UndecidableError
 from kschedx.explain.admission import has_siblings
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
+from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import refused, waiting_member, workload_lifecycle
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.pod import explain, unscheduled
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import Pod
-from kschedx.render.words.states import Lifecycle
+from kschedx.render.states import Lifecycle
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -146,20 +147,25 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         from kschedx.controllers.workloads import has_new_template, has_replicas
         from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions  # a pod by itself needs no queue
 
-        if is_alone and workload is not None and not has_replicas(workload):
+        is_counted = not isinstance(found, Pod) and found.count is not None
+        if is_alone and workload is not None and not has_replicas(workload) and not is_counted:
             return explain(admit(clusters.applied), setup, self.autoscaling, self.provisioning)
         is_changed = False
         if not isinstance(found, Pod) and found.document is None and workload is not None:
             is_changed = has_new_template(clusters.read, workload)
         gathering = ManifestQuestions(clusters.read if is_changed else clusters.before, clusters.applied, setup)
-        own = gather_queue(gathering, setup, queue, found, admit, is_written=self.is_written or is_changed)
+        own = gather_queue(gathering, setup, queue, found, admit, is_tried=self.is_written)
         if isinstance(own, BoundPods):
             return own.explanation
-        if not is_alone or len(own.pods) > 1 or own.old or own.refused:
+        state = gathering.state(own)
+        if not is_alone or not state.is_only(own.subject.pod.key) or own.undecided:
             return gathering.place().explain(own, self.autoscaling, self.provisioning)
-        if own.pods[0] in clusters.applied.pods.rows:
-            return explain(stored(clusters.applied, own.pods[0]), setup, self.autoscaling, self.provisioning)
-        return explain(own.subject, setup, self.autoscaling, self.provisioning)
+        if state.pods and state.pods[0] in clusters.applied.pods.rows:
+            return explain(stored(clusters.applied, state.pods[0]), setup, self.autoscaling, self.provisioning)
+        made = explain(own.subject, setup, self.autoscaling, self.provisioning)
+        if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
+            return made
+        return replace(made, replicas=state.as_replicas(own.workload))
 
 
 def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
@@ -175,12 +181,12 @@ def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
 
 
 def gather(
-    gathering: ManifestQuestions, subject: Subject, one: Found, *, is_written: bool = False
+    gathering: ManifestQuestions, subject: Subject, one: Found, *, is_tried: bool = False
 ) -> ReplicaGroup | BoundPods:
-    """`is_written`: it is not what the cluster has, wherever it is from."""
+    """`is_tried`: pods like the subject take the place of those that wait."""
     if isinstance(one, Pod):
-        return gathering.take(subject, None, is_written=is_written)
-    return gathering.take(subject, one.workload, is_written=is_written or one.document is not None)
+        return gathering.take(subject, None)
+    return gathering.take(subject, one.workload, count=one.count, is_tried=is_tried)
 
 
 def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Found) -> None:
@@ -200,13 +206,13 @@ def gather_queue(
     found: Found,
     admit: Admit,
     *,
-    is_written: bool = False,
+    is_tried: bool = False,
 ) -> ReplicaGroup | BoundPods:
     """All of a queue, one of which is asked about; `admit` gives its pod in a cluster."""
     own: ReplicaGroup | BoundPods | None = None
     for one in queue:
         if one is found:
-            own = gather(gathering, admit(gathering.snapshot), one, is_written=is_written)
+            own = gather(gathering, admit(gathering.snapshot), one, is_tried=is_tried)
         else:
             gather_beside(gathering, setup, one)
     assert own is not None, "what is asked about is in the queue"

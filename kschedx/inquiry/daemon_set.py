@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.controllers.manager import Rollout
 from kschedx.explain.admission import Ledger
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import Blocker, NodeGroup
@@ -40,6 +41,8 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
     setup: Setup
     has_pod: frozenset[str] = frozenset()
     """The nodes that have its pod already, which quotas count."""
+    rollout: Rollout | None = None
+    """How far its pods of an older template are replaced."""
 
     @cached_property
     def _made(self) -> tuple[int, str]:
@@ -106,7 +109,8 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
         """Scheduled where every pod that is made fits."""
         outcome = self.explanation.outcome
         if outcome in (Outcome.SCHEDULED, Outcome.UNSCHEDULABLE):
-            is_whole = self.runs and not self.waits and not self.refused
+            stalls = self.rollout is not None and self.rollout.stalls
+            is_whole = self.runs and not self.waits and not self.refused and not stalls
             return Outcome.SCHEDULED if is_whole else Outcome.UNSCHEDULABLE
         return outcome
 
@@ -118,6 +122,7 @@ class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
             "waits": [list(self.names(group)) for group in self.waits],
             "leftOut": [list(self.names(group)) for group in self.left_out],
             **({"refused": self.refused, "refusal": self.refusal} if self.refused else {}),
+            **({"rollout": self.rollout.to_dict()} if self.rollout is not None else {}),
         }
         return {**self.explanation.to_dict(), "daemonSet": found}
 

@@ -15,8 +15,8 @@ from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 from kschedx.render.words.notes import note_facts, note_text
-from kschedx.render.words.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
@@ -83,6 +83,8 @@ class Replicas(Struct, frozen=True, kw_only=True):
     """Why, in the words of the event about the first of them."""
     kubelet: str = ""
     """The node that spec.nodeName names, whose kubelet takes or refuses them; empty where kube-scheduler decides."""
+    undecided: str = ""
+    """Why there may be more pods, or pods that need more, than these."""
     replaced: int = 0
     """How many pods of the template before run until a rollout takes them away."""
 
@@ -105,6 +107,7 @@ class Replicas(Struct, frozen=True, kw_only=True):
             "evicted": list(self.evicted),
             "replaced": self.replaced,
             **({"kubelet": self.kubelet} if self.kubelet else {}),
+            **({"undecided": self.undecided} if self.undecided else {}),
             **({"refused": list(self.refused), "refusal": self.refusal} if self.refused else {}),
         }
 
@@ -227,7 +230,7 @@ class Explanation(Struct, frozen=True, dict=True):
         if self.replicas is None:
             return self.becomes
         if self.replicas.fits:
-            return Outcome.SCHEDULED
+            return Outcome.UNDECIDED if self.replicas.undecided else Outcome.SCHEDULED
         return Outcome.UNSCHEDULABLE if self.becomes is Outcome.SCHEDULED else self.becomes
 
     @property
@@ -258,7 +261,9 @@ class Explanation(Struct, frozen=True, dict=True):
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
-        return tuple(Fix.of(one, owner, pod) for one in find_fixes(self.scheduler, self.cycle))
+        is_stored = pod.key in self.cycle.snapshot.pods.rows
+        found = find_fixes(self.scheduler, self.cycle)
+        return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
 
     def covered(self, fix: Fix) -> Covered | None:
         """For how many of the replicas that wait a fix does; None where nobody tried."""

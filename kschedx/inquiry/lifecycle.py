@@ -11,8 +11,12 @@ from msgspec import Struct
 
 from kschedx.controllers.workloads import Owners, Workload, first_ordinal, ordinal_of, wanted_replicas, workload_of
 from kschedx.errors import nearest
+from kschedx.explain.events import parse, recorded
+from kschedx.explain.notes import AfterChanges, Tried
 from kschedx.explain.setup import Setup
-from kschedx.kube.kueue import QUEUE_LABEL
+from kschedx.explain.subject import Subject
+from kschedx.framework.cycle import Cycle
+from kschedx.kube import kueue
 from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.types import (
     ContainerStatus,
@@ -25,8 +29,9 @@ from kschedx.kube.types import (
     ReplicasController,
 )
 from kschedx.kube.workloads import current_replica_set
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     BeingDeleted,
+    Contradicted,
     Finished,
     Lifecycle,
     NamespaceTerminating,
@@ -218,6 +223,30 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
+def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | None:
+    """What the cluster's own kube-scheduler says of a pod of a dump that fits here; None where it agrees, or where
+    time, a chosen profile or a change explains the difference."""
+    pod, snapshot = cycle.pod, subject.snapshot
+    changes = (*setup.notes, *subject.notes)
+    if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
+        return None
+    if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
+        return None
+    if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
+        return None  # the cluster as it is now, after the event
+    theirs = recorded(snapshot, pod)
+    if theirs is None or pod.status.nominated_node_name:
+        return None
+    there = parse(theirs.message).nodes
+    if there is not None and there != len(snapshot.cluster.nodes):
+        return None  # nodes came or went
+    since = theirs.last_seen
+    if since and any((node.metadata.creation_timestamp or "") > since for node in snapshot.cluster.nodes):
+        return None
+    nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
+    return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
+
+
 # --- workloads
 
 
@@ -236,7 +265,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
         case "StatefulSet":
             return _of_stateful_set(snapshot, workload, manifest)
         case "Job":
-            return _of_job(workload, manifest)
+            return _of_job(snapshot, workload, manifest)
         case "CronJob":
             is_suspended = _converted(manifest, CronJobController).spec.suspend
             return Suspended(subject=subject, kind="CronJob") if is_suspended else None
@@ -355,17 +384,31 @@ def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
 
 
-def _of_job(workload: Workload, manifest: Manifest) -> Lifecycle | None:
+def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
         if condition.type in ("Complete", "Failed") and condition.status == "True":
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
-        queue = str(_map(manifest, "metadata", "labels").get(QUEUE_LABEL) or "")
-        return Suspended(subject=subject, kind="Job", queue=queue)
+        queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
+        message = _quota_message(snapshot, workload) if queue else ""
+        return Suspended(subject=subject, kind="Job", queue=queue, message=message)
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
     return None
+
+
+def _quota_message(snapshot: Snapshot, workload: Workload) -> str:
+    """What Kueue says of the quota of a Job's Workload."""
+    for one in snapshot.of(kueue.Workload):
+        owners = one.metadata.owner_references
+        if one.metadata.namespace == workload.namespace and any(
+            (owner.kind, owner.name) == (workload.kind, workload.name) for owner in owners
+        ):
+            for condition in one.status.conditions:
+                if condition.type == "QuotaReserved" and condition.status != "True":
+                    return condition.message
+    return ""
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

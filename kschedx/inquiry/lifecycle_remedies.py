@@ -25,7 +25,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resource_quota import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     BeingDeleted,
     Lifecycle,
     NoScheduler,

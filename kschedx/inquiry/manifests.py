@@ -5,18 +5,20 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
-from kschedx.errors import InputError, NotAdmittedError, Place
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, Note, OldVersion
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted, stored
+from kschedx.kube.custom_resources import PodCount, custom_kind
 from kschedx.kube.decoding import no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.resource_quota import ChargedObject, New
@@ -163,6 +165,8 @@ class Written(Struct, frozen=True, kw_only=True):
     """Where in the document the pod's template is."""
     is_one_of_several: bool = False
     """The workload has other templates beside this one, and so pods that are not alike."""
+    count: PodCount | None = None
+    """How many pods of the template a custom resource makes; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
     beside: tuple[ManifestDocument, ...] = ()
     """Everything in the files."""
@@ -226,7 +230,11 @@ class Manifests:
     @classmethod
     def read(cls, paths: Sequence[str]) -> Manifests:
         """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
-        documents, left_out = read_manifest_documents(paths)
+        try:
+            documents, left_out = read_manifest_documents(paths)
+        except InputError as error:
+            error.hint = error.hint or _patch_hint(error.place.source)
+            raise
         _refuse_faults(documents)
         _give_names(documents)
         found = cls(_once(documents), paths, left_out)
@@ -318,7 +326,7 @@ class Manifests:
             if error.place.object.startswith("PersistentVolumeClaim"):
                 yield NotApplied(what=error.place.object, refusal=error.message)
 
-    def _nothing(self) -> InputError:
+    def _nothing(self) -> KschedxError:
         """No pod is in the files, and nothing that makes one."""
         counts = Counter(_named(document.value) for document in self._documents)
         listed = ", ".join(f"{count} × {name}" if count > 1 else name for name, count in sorted(counts.items()))
@@ -329,6 +337,9 @@ class Manifests:
         elif foreign is not None:
             controller = f"only the controller of {foreign.get('kind')} knows its pods"
             hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
+            if custom_kind(*kind_and_group(foreign)) is not None:
+                told = f"{title(foreign)}: its manifest does not say which pods it creates"
+                return UndecidableError(f"{told} (ask about the pods that its controller created)")
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
@@ -349,6 +360,15 @@ def named(target: str, written: Sequence[Written], namespace: str | None) -> lis
     return [one for one in written if is_meant(one)]
 
 
+def _patch_hint(source: str) -> str:
+    """What to run where a file is a patch of a kustomization, which is beside it or above it; else empty."""
+    for folder in (*Path(source).parents,)[:3] if source and Path(source).is_file() else ():
+        if any((folder / name).is_file() for name in _KUSTOMIZATIONS):
+            return f"it is a patch of a kustomization: kubectl kustomize {folder} | kschedx why -"
+    return ""
+
+
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _RENDERED = {
     ("Template", "template.openshift.io"): "make its objects first: oc process --local -f FILE -o yaml | kschedx why -",
     ("Kustomization", "kustomize.toolkit.fluxcd.io"): (
@@ -454,13 +474,21 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
         pods = foreign_pods(manifest)
         for pod in pods:
             own_kind, group = kind_and_group(manifest)
-            note = ForeignWorkload(kind=own_kind, group=group, api_version=manifest.get("apiVersion"), path=pod.path)
+            note = ForeignWorkload(
+                kind=own_kind,
+                group=group,
+                api_version=manifest.get("apiVersion"),
+                path=pod.path,
+                count=pod.count.number,
+                is_exact=not pod.count.undecided,
+            )
             yield Written(
                 manifest=pod.manifest,
                 title=named,
                 workload=manifest,
                 document=document,
                 template=pod.path,
+                count=pod.count,
                 is_one_of_several=len(pods) > 1,
                 notes=(note,),
             )
@@ -471,7 +499,9 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
     try:
         made = workload_as_applied(applied, manifest)
     except InputError as error:
-        raise document.fault(error.at(Place(object=named))) from None
+        fault = document.fault(error.at(Place(object=named)))
+        fault.hint = fault.hint or _patch_hint(document.place.source)
+        raise fault from None
     is_known = kind.name != "StatefulSet" or key_of(manifest) not in cluster.workloads or knows_claims(cluster)
     yield Written(
         manifest=made.pod,

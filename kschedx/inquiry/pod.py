@@ -17,11 +17,11 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import no_scheduler, pod_lifecycle
+from kschedx.inquiry.lifecycle import contradiction, no_scheduler, pod_lifecycle
 from kschedx.inquiry.manifests import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
-from kschedx.render.words.states import ExitCode, Lifecycle, row_of
+from kschedx.render.states import ExitCode, Lifecycle, row_of
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def explain(
         if lifecycle is None:
             raise
         return unscheduled(subject, setup, lifecycle, _remedies(subject, setup, lifecycle))
+    if lifecycle is None and found.outcome is Outcome.SCHEDULED:
+        lifecycle = contradiction(found.cycle, subject, setup)
     if lifecycle is None:
         return found
     return replace(found, lifecycle=lifecycle, remedies=_remedies(subject, setup, lifecycle))

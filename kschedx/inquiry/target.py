@@ -27,8 +27,16 @@ _ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
 
 
 def is_file(target: str) -> bool:
-    """Whether manifests are meant: what exists, what looks like a file, and standard input."""
-    return target == "-" or Path(target).exists() or target.endswith((".yaml", ".yml", ".json"))
+    """Whether manifests are meant: standard input, what looks like a file, and what exists. `deploy/web` is an object,
+    whatever the folder holds; `./deploy/web` is a file."""
+    if target == "-" or target.endswith((".yaml", ".yml", ".json")):
+        return True
+    return not is_object(target) and Path(target).exists()
+
+
+def is_object(target: str) -> bool:
+    """Whether it has the form of `deploy/NAME`, `node/NAME` or `NAMESPACE/deploy/NAME`."""
+    return bool(named_node(target)) or _referred(target, "") is not None
 
 
 def named_node(target: str) -> str:
@@ -52,8 +60,7 @@ def find_target(
 
 
 def referred_kind(target: str) -> str | None:
-    """The kind in `pod/NAME`, `deploy/NAME` or `NAMESPACE/deploy/NAME`; None for anything else, and for a file of that
-    name."""
+    """The kind in `pod/NAME`, `deploy/NAME` or `NAMESPACE/deploy/NAME`; None for anything else."""
     referred = _referred(target, "")
     return None if referred is None else referred[0]
 
@@ -62,7 +69,7 @@ def _referred(target: str, namespace: str) -> tuple[str, str, str] | None:
     """The kind, the namespace and the name in the same."""
     *space, kind, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     known = SHORT_NAMES.get(kind.lower().partition(".")[0])
-    if known is None or Path(target).exists():
+    if known is None or target.startswith(("/", ".", "~")):
         return None
     return known, space[0] if space else namespace, name
 

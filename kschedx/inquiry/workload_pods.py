@@ -6,24 +6,26 @@ pkg/kubelet/kubelet.go.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-import numpy as np
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import workloads
-from kschedx.controllers.daemon_sets import home_node, pinned_for
-from kschedx.controllers.replicas import AdmittedPods, admit_pods
-from kschedx.controllers.update_strategy import NEXT, RollingUpdate, StatefulSetUpdate, strategy_of
+from kschedx.controllers.daemon_sets import home_node
+from kschedx.controllers.manager import Rollout, wanted_at_a_time
+from kschedx.controllers.replicas import admit_pods
+from kschedx.controllers.update_strategy import NoRollout, StatefulSetUpdate
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
 from kschedx.explain.admission import Ledger
 from kschedx.explain.causes import Taken
-from kschedx.explain.notes import ClaimNotMade, Note
+from kschedx.explain.notes import ClaimNotMade
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
 from kschedx.fixes.pending_pods import SharedFix, SharedFixes
@@ -33,14 +35,15 @@ from kschedx.inquiry.daemon_set import DaemonSetAnswer, explain_daemon_set
 from kschedx.inquiry.explanation import Covered, Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain
+from kschedx.kube.custom_resources import PodCount
+from kschedx.kube.resource_quota import ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import kind_and_group
 from kschedx.simulate.changes import Manifest
-from kschedx.simulate.rollout import roll, update_stateful_set
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.simulate.what_if import simulate
-from kschedx.snapshot.edits import with_only_pods, with_pods
+from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -171,57 +174,147 @@ class QueueOutcome:
 
 
 class ReplicaGroup(Struct, frozen=True, kw_only=True):
-    """Pods that wait, alike, and whose they are."""
+    """Equal pods that are asked about, and whose they are."""
 
     subject: Subject
     """One of them, in the cluster without the others."""
-    pods: tuple[str, ...]
-    """`namespace/name`."""
     workload: Workload | None = None
+    manifest: Manifest | None = None
+    """Of a workload with a number of replicas."""
+    waited: frozenset[int] = frozenset()
+    """Rows of its pods that waited before."""
+    own: tuple[int, ...] = ()
+    """Rows of pods that no controller creates here: a pod by itself, or those of a custom resource."""
+    refused: tuple[str, ...] = ()
+    """Pods of a custom resource that the API server does not take."""
+    refusal: str = ""
+    undecided: str = ""
+    """Why the number of its pods is not known, or not all that they need."""
+
+
+class GroupState(Struct, frozen=True, kw_only=True):
+    """A group as it stands. Pods are `namespace/name`."""
+
+    pods: tuple[str, ...]
+    """Those that wait or waited, and those that their controller does not create before others are ready."""
     wanted: int = 1
     running: int = 0
-    old: tuple[str, ...] = ()
-    """Pods of the template before, which a rollout replaces."""
-    strategy: RollingUpdate | StatefulSetUpdate | None = None
-    """How it replaces them."""
-    new: tuple[str, ...] = ()
-    """The pods that take the place of a StatefulSet's, under the names that they have until then."""
+    replaced: int = 0
+    """Pods of older templates that a rollout replaces."""
+    has_ordinals: bool = False
+    rest: int = 0
+    """How many of `pods` their controller has not created."""
     kept: Mapping[str, str] = {}
     """A DaemonSet's pods that stay on their nodes, and those."""
     refused: tuple[str, ...] = ()
-    """Pods beside `pods` that the API server does not take."""
     refusal: str = ""
-    """Its words about the first of them, or its controller's."""
+
+    def is_only(self, pod: str) -> bool:
+        """Whether it is at most one pod by itself, of a StatefulSet this one."""
+        is_alone = len(self.pods) <= 1 and not self.replaced and not self.refused
+        return is_alone and (not self.has_ordinals or self.pods in ((), (pod,)))
+
+    def as_replicas(self, workload: Workload) -> Replicas:
+        """Of a workload that needs no more pods."""
+        return Replicas(workload=workload.reference, wanted=self.wanted, running=self.running, placed={}, pending=())
+
+
+def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
+    """What is there of a group, and what is still to come."""
+    pods, manager, deleted = simulator.pods, simulator.manager, simulator.deleted
+    workload, manifest = group.workload, group.manifest
+    if workload is None or manifest is None:
+        own = tuple(pods.key(row) for row in group.own if row not in deleted)
+        count = len(own) + len(group.refused)
+        return GroupState(pods=own, wanted=count, refused=group.refused, refusal=group.refusal)
+    manifest = workloads.manifest_of(simulator.snapshot, workload) or manifest
+    outdated = {*manager.outdated(workload)}
+    current = [row for row in manager.members(workload) if row not in outdated]
+    asked = [row for row in current if row in group.waited or row >= simulator.first_row]
+    running = [row for row in current if row not in {*asked}]
+    rollout = manager.rollout_of(workload)
+    refused = manager.refused.get(workload)
+    refusal = "" if rollout is None else rollout.refusal
+    refusal = refusal if refused is None else refused.refusal
+    missing: list[str] = []
+    kept: dict[str, str] = {}
+    if workload.kind == "DaemonSet":
+        is_rolling = rollout is not None and not isinstance(rollout.strategy, NoRollout)
+        missing = [pods.key(row) for row in outdated if is_rolling]
+        kept = {pods.key(row): pods.node_names[row] for row in running}
+        wanted = len(current) + len(missing)
+    else:
+        wanted = wanted_at_a_time(manifest)
+        stays = len(outdated) if rollout is None or isinstance(rollout.strategy, NoRollout) else 0
+        if workload.kind == "StatefulSet" and rollout is not None and isinstance(rollout.strategy, StatefulSetUpdate):
+            first = workloads.first_ordinal(manifest) + rollout.strategy.partition
+            stays = sum(workloads.ordinal_of(pods.names[row]) < first for row in outdated)
+        lacks = max(wanted - len(current) - stays - (0 if refused is None else refused.number), 0)
+        missing = _names_to_come(workload, manifest, {pods.names[row] for row in current}, lacks)
+        running += [-1] * stays
+    names = () if refused is None else refused.pods or (f"{workload.key}-new",) * refused.number
+    if rollout is not None and rollout.refusal and refused is None:
+        names, missing = tuple(missing), []
+    return GroupState(
+        pods=(*(pods.key(row) for row in asked), *missing),
+        wanted=wanted + (refused.number if refused is not None and workload.kind == "DaemonSet" else 0),
+        running=len(running),
+        replaced=0 if rollout is None else rollout.old,
+        has_ordinals=workload.kind == "StatefulSet",
+        rest=0 if workload.kind == "DaemonSet" else len(missing),
+        kept=kept,
+        refused=names,
+        refusal=refusal,
+    )
+
+
+def _names_to_come(workload: Workload, manifest: Manifest, known: Collection[str], count: int) -> list[str]:
+    """Names of pods that their controller has not created yet."""
+    if not count:
+        return []
+    if workload.kind == "StatefulSet":
+        every = (f"{workload.name}-{number}" for number in itertools.count(workloads.first_ordinal(manifest)))
+    else:
+        every = (f"{workload.name}-new{number}" for number in itertools.count(1))
+    return [
+        f"{workload.namespace}/{name}" for name in itertools.islice((one for one in every if one not in known), count)
+    ]
 
 
 class Together:
     """Groups of pods after the queue."""
 
-    def __init__(
-        self, simulation: Simulation, setup: Setup, refusals: Mapping[Workload, str], notes: Mapping[str, Note]
-    ) -> None:
-        """`refusals` are why a rollout stops that makes no more pods; empty for what goes on. `notes` are about pods by
-        themselves."""
+    def __init__(self, simulation: Simulation, setup: Setup) -> None:
         self._setup = setup
-        self._notes = notes
-        self._refusals = refusals
         self._simulation = simulation
         self._in_turn = QueueOutcome(simulation)
+        self._states: dict[int, GroupState] = {}
+
+    def state(self, group: ReplicaGroup) -> GroupState:
+        if id(group) not in self._states:
+            self._states[id(group)] = state_of(group, self._simulation.simulator)
+        return self._states[id(group)]
 
     def is_queued(self, group: ReplicaGroup) -> bool:
         """kube-scheduler takes its pods; of others the story is that of one by itself."""
-        return any(map(self._in_turn.is_queued, group.pods))
+        return any(map(self._in_turn.is_queued, self.state(group).pods))
 
     def nodes(self, group: ReplicaGroup) -> Mapping[str, str]:
-        """Each of its pods that is there to its node; empty where it has none."""
-        refused = self.refused(group)
-        return {**group.kept, **{key: self._in_turn.node(key) for key in group.pods if key not in refused}}
+        """Each of its pods that the API server takes to its node; empty where it has none."""
+        state = self.state(group)
+        return {**state.kept, **{key: self._in_turn.node(key) for key in state.pods}}
 
     def daemon_set(self, group: ReplicaGroup) -> DaemonSetAnswer:
         """A DaemonSet's nodes, after the queue."""
         assert group.workload is not None, "a DaemonSet is one"
         subject = replace(group.subject, snapshot=self._simulation.run.cluster.frozen(), first=None)
         return explain_daemon_set(group.workload.key, subject, self._setup)
+
+    def rollout(self, group: ReplicaGroup) -> Rollout | None:
+        """How far the pods of its older templates are replaced; None where there are none."""
+        if group.workload is None:
+            return None
+        return self._simulation.simulator.manager.rollout_of(group.workload)
 
     def waiting(self, group: ReplicaGroup) -> Sequence[tuple[str, ...]]:
         """A DaemonSet's pods that found no room on their nodes, by what keeps them out."""
@@ -239,14 +332,11 @@ class Together:
 
     def refusal(self, group: ReplicaGroup) -> str:
         """Why the API server does not take all of its pods; empty where it does."""
-        of_rollout = "" if group.workload is None else self._refusals.get(group.workload, "")
-        return group.refusal or of_rollout
+        return self.state(group).refusal
 
     def refused(self, group: ReplicaGroup) -> tuple[str, ...]:
         """The pods of which `refusal` is told."""
-        if not self.refusal(group):
-            return ()
-        return group.refused or tuple(key for key in group.pods if not self._in_turn.is_queued(key))
+        return self.state(group).refused
 
     def taken(self, pod: str) -> Taken | None:
         return self._in_turn.taken(pod)
@@ -260,21 +350,24 @@ class Together:
 
     def replicas(self, group: ReplicaGroup) -> Replicas | None:
         """None for a pod by itself."""
-        refused = self.refused(group)
-        if group.workload is None or len({*group.pods, *refused}) == 1:
-            return None
+        state = self.state(group)
         nodes = self.nodes(group)
-        its = {*group.pods}
+        is_open = bool(group.undecided) and all(nodes.values())
+        is_one = len({*state.pods, *state.refused}) == 1 and not is_open
+        if group.workload is None or is_one:
+            return None
+        its = {*state.pods}
         return Replicas(
             workload=group.workload.reference,
-            wanted=group.wanted,
-            running=group.running,
+            wanted=state.wanted,
+            running=state.running,
             placed={key: node for key, node in nodes.items() if node},
             pending=tuple(key for key, node in nodes.items() if not node),
             evicted=tuple(victim for victim, pod in self._simulation.evictions.items() if pod in its),
-            replaced=len(group.old),
-            refused=refused,
-            refusal=self.refusal(group),
+            replaced=state.replaced,
+            refused=state.refused,
+            refusal=state.refusal,
+            undecided=group.undecided,
         )
 
     def explain(
@@ -282,8 +375,11 @@ class Together:
     ) -> Explanation:
         """The story of the pod that says most about its group, as of when it was decided about. Raises
         `UndecidableError`, and `NotAdmittedError` where the API server takes none of its pods."""
-        if not self.nodes(group) and group.workload is not None:
-            hint = "the rollout stops, and the pods of the template before stay" if group.old else ""
+        is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
+        if is_refused and group.workload is not None:
+            hint = (
+                "the rollout stalls, and the pods of the previous template stay" if self.state(group).replaced else ""
+            )
             raise NotAdmittedError(self.refusal(group), place=Place(object=group.workload.title), hint=hint)
         if not self.is_queued(group):
             return explain(group.subject, self._setup, autoscaling, provisioning)
@@ -299,11 +395,13 @@ class Together:
             last = max(number for number, step in enumerate(self._simulation.steps) if step.key == key)
             snapshot = self._simulation.cluster_before(last)
         pod = snapshot.pods[snapshot.pods.rows[key]]
-        own = (self._notes[key],) if key in self._notes else ()
+        claims = self._simulation.simulator.manager.refused_claims
+        own = (ClaimNotMade(claim=claims[key][0], refusal=claims[key][1]),) if key in claims else ()
         notes = (*group.subject.notes, *own)
         subject = replace(group.subject, snapshot=snapshot, pod=pod, first=None, notes=notes)
         made = explain(subject, self._setup, autoscaling, provisioning)
-        covering = partial(self._covered, tuple(pending)) if len(pending) > 1 else None
+        lacking = tuple(key for key, node in nodes.items() if not node)
+        covering = partial(self._covered, lacking) if len(lacking) > 1 else None
         return replace(made, replicas=self.replicas(group), covering=covering)
 
     def _covered(self, pods: tuple[str, ...], explanation: Explanation, fix: Fix) -> Covered | None:
@@ -311,7 +409,7 @@ class Together:
 
     def _evicting(self, group: ReplicaGroup) -> list[int]:
         """Numbers of the group's decisions that evict somebody."""
-        its = {*group.pods}
+        its = {*self.state(group).pods}
         steps = enumerate(self._simulation.steps)
         return [number for number, step in steps if step.victims and step.key in its]
 
@@ -328,192 +426,110 @@ class BoundPods(Struct, frozen=True, kw_only=True):
 
 
 class ManifestQuestions:
-    """A cluster to which pods are added that are asked about together."""
+    """A cluster in which manifests are applied one after the other, to ask about their pods then."""
 
     def __init__(self, before: Snapshot, snapshot: Snapshot, setup: Setup) -> None:
         """`before` is the cluster as it is, `snapshot` with manifests applied."""
-        self._before = before
         self._setup = setup
-        self._quotas = Ledger(snapshot, setup.release)
-        self.snapshot = self._quotas.on(snapshot)
-        """With the pods that were added so far, which its quotas count."""
+        changed = (key for key, raw in snapshot.workloads.items() if before.workloads.get(key, raw) != raw)
+        known = {Workload(*key): msgspec.json.decode(before.workloads[key]) for key in changed}
+        self._simulator = Simulator(snapshot, setup, SimulationOptions(), known=known)
+        self._simulator.first_row = len(snapshot.pods)
+        if snapshot.of(ResourceQuota):
+            self._simulator.put(Ledger(snapshot, setup.release).on(snapshot))
         self.groups: list[ReplicaGroup] = []
-        self._notes: dict[str, Note] = {}
-        """About pods that wait for what nobody makes."""
-        self._new: list[str] = []
 
-    def take(self, subject: Subject, manifest: Manifest | None, *, is_written: bool) -> ReplicaGroup | BoundPods:
+    @property
+    def snapshot(self) -> Snapshot:
+        """With the pods that were added so far, which its quotas count."""
+        return self._simulator.snapshot
+
+    def state(self, group: ReplicaGroup) -> GroupState:
+        """Of a group before anything is scheduled."""
+        return state_of(group, self._simulator)
+
+    def take(
+        self, subject: Subject, manifest: Manifest | None, *, count: PodCount | None = None, is_tried: bool = False
+    ) -> ReplicaGroup | BoundPods:
         """As `add`, for whatever may name its node: what the kubelet takes of it is there from then on."""
         if not subject.pod.spec.node_name:
-            return self.add(subject, manifest, is_written=is_written)
+            return self.add(subject, manifest, count=count, is_tried=is_tried)
         if manifest is not None and workloads.has_replicas(manifest):
             taken = admit_by_kubelet(subject, manifest, partial(explain, setup=self._setup))
-            self.bind(taken.pods)
+            self._create(self.snapshot, taken.pods)
             return BoundPods(subject=subject, explanation=taken.explanation)
         explanation = explain(subject, self._setup)
         if explanation.becomes is Outcome.SCHEDULED:
-            self.add(subject, None, is_written=is_written)
+            self.add(subject, None)
         return BoundPods(subject=subject, explanation=explanation)
 
-    def add(self, subject: Subject, manifest: Manifest | None, *, is_written: bool) -> ReplicaGroup:
-        """Pods for one thing that is asked about: a pod, or a workload with a `manifest`. `is_written`: by somebody who
-        has not applied it yet. The subject's cluster is `snapshot`, with what is made for it."""
-        if manifest is not None and workloads.has_replicas(manifest):
-            group = self._replicas(subject, manifest, is_written=is_written)
-        elif manifest is not None and kind_and_group(manifest) == ("DaemonSet", "apps"):
-            group = self._daemons(subject, manifest, is_written=is_written)
+    def add(
+        self, subject: Subject, manifest: Manifest | None, *, count: PodCount | None = None, is_tried: bool = False
+    ) -> ReplicaGroup:
+        """Pods for one thing that is asked about: a pod, a workload with a `manifest`, or a custom resource with a
+        `count`. The subject's cluster is `snapshot`, with what is made for it. `is_tried`: pods like the subject take
+        the place of those that wait."""
+        simulator = self._simulator
+        if subject.is_new:
+            simulator.edit(subject.snapshot)
+        is_daemon_set = manifest is not None and kind_and_group(manifest) == ("DaemonSet", "apps")
+        if manifest is not None and (workloads.has_replicas(manifest) or is_daemon_set):
+            group = self._workload(subject, manifest, is_tried=is_tried)
+        elif manifest is not None and count is not None:
+            group = self._custom(subject, manifest, count)
         else:
             group = self._alone(subject)
-        self.snapshot = self._quotas.on(self.snapshot)
         self.groups.append(group)
         return group
 
-    def bind(self, pods: Sequence[Pod]) -> None:
-        """Pods that are on their nodes without a scheduler."""
-        for pod in pods:
-            self._quotas.take(pod)
-        self.snapshot = self._quotas.on(with_pods(self.snapshot, pods))
+    def _workload(self, subject: Subject, manifest: Manifest, *, is_tried: bool) -> ReplicaGroup:
+        manager, pods = self._simulator.manager, self._simulator.pods
+        workload = workloads.workload_of(manifest)
+        waited = frozenset(row for row in manager.members(workload) if pods.node[row] < 0)
+        for row in waited if is_tried else ():
+            self._simulator.delete(row)
+        manager.apply(manifest, like=None if kind_and_group(manifest)[0] == "DaemonSet" else subject.pod)
+        manager.sync()
+        return ReplicaGroup(subject=subject, workload=workload, manifest=manifest, waited=waited)
+
+    def _custom(self, subject: Subject, manifest: Manifest, count: PodCount) -> ReplicaGroup:
+        """Pods of one template of a custom resource."""
+        snapshot = self.snapshot
+        cluster, made = workloads.one_or_copies(snapshot, subject.pod, 1 if count.number is None else count.number)
+        quotas = Ledger(cluster, self._setup.release)
+        found = admit_pods(cluster, quotas, made, snapshot.storage.claims)
+        rows = self._simulator.create(quotas.on(found.snapshot), found.made)
+        return ReplicaGroup(
+            subject=subject,
+            workload=workloads.workload_of(manifest),
+            own=tuple(rows),
+            refused=tuple(pod.key for pod in found.refused),
+            refusal=found.refusal,
+            undecided=count.undecided,
+        )
 
     def _alone(self, subject: Subject) -> ReplicaGroup:
-        key = subject.pod.key
-        self.snapshot = subject.snapshot
+        row = self._simulator.row(subject.pod.key)
         if subject.is_new:
-            self._without([self.snapshot.pods.rows[key]] if key in self.snapshot.pods.rows else [])
-            self._quotas.take(subject.pod)  # what refuses it did so when it was admitted
-            self.snapshot = with_pods(self.snapshot, [subject.pod])
-            self._new.append(key)
-        return ReplicaGroup(subject=subject, pods=(key,))
+            if row is not None:
+                self._simulator.delete(row)
+            [row] = self._create(self.snapshot, [subject.pod])
+        return ReplicaGroup(subject=subject, own=() if row is None else (row,))
 
-    def _replicas(self, subject: Subject, manifest: Manifest, *, is_written: bool) -> ReplicaGroup:
-        claims = self.snapshot.storage.claims
-        self.snapshot = subject.snapshot
-        workload = workloads.workload_of(manifest)
-        known = workloads.manifest_of(self._before, workload)
-        pods = self.snapshot.pods
-        members = [] if workload.kind == "CronJob" else Owners(self.snapshot).members(pods, workload)
-        is_new = is_written and workloads.has_new_template(self._before, manifest)
-        wanted = workloads.wanted_replicas(manifest, known)
-        if members and not (workloads.says_replicas(manifest) or (known and workloads.says_replicas(known))):
-            wanted = len(members)
-        running = [row for row in members if pods.node[row] >= 0]
-        waiting = [pods.key(row) for row in members if pods.node[row] < 0]
-        strategy = strategy_of(manifest, wanted, known) if is_new and running else None
-        if isinstance(strategy, StatefulSetUpdate):
-            return self._by_ordinal(subject, manifest, strategy, members, wanted)
-        old: list[str] = []
-        if is_new and workload.kind == "Deployment":
-            old, running = [pods.key(row) for row in running], []
-        if is_written:  # what it makes is asked about, in place of what waits
-            gone = members if is_new and workload.kind == "StatefulSet" else [pods.rows[key] for key in waiting]
-            running = [] if len(gone) == len(members) else running
-            self._without(gone)
-            waiting = []
-        lacks = count = max(wanted - len(running) - len(waiting), 0)
-        if not waiting:
-            count = max(count, 1)
-        names = [key.partition("/")[2] for key in waiting] + [pods.names[row] for row in running]
-        if workload.kind == "StatefulSet":
-            self.snapshot, made = workloads.new_pods(self.snapshot, self._setup, manifest, count, names)
-        elif count == 1 and subject.pod.key not in self.snapshot.pods.rows:
-            made = [subject.pod]
-        else:
-            self.snapshot, made = workloads.copy_pod(self.snapshot, subject.pod, count)
-        found = AdmittedPods(snapshot=self.snapshot, made=tuple(made))
-        if lacks and not old:  # one more than it lacks is no pod that anybody makes; a rollout makes them one by one
-            found = admit_pods(self.snapshot, self._quotas, made, claims)
-            for key, (claim, words) in found.claims.items():
-                self._notes[key] = ClaimNotMade(claim=claim, refusal=words)
-        self.snapshot = with_pods(found.snapshot, found.made)
-        new = [pod.key for pod in found.made]
-        self._new += new
-        return ReplicaGroup(
-            subject=subject,
-            pods=(*waiting, *new),
-            workload=workload,
-            wanted=wanted,
-            running=len(running),
-            old=tuple(old),
-            strategy=RollingUpdate.of(manifest, wanted) if old else None,
-            refused=tuple(pod.key for pod in found.refused),
-            refusal=found.refusal,
-        )
-
-    def _daemons(self, subject: Subject, manifest: Manifest, *, is_written: bool) -> ReplicaGroup:
-        """Those of a new template take the place of the others at once: each has its node to itself among them."""
-        claims = self.snapshot.storage.claims
-        self.snapshot = subject.snapshot
-        workload = workloads.workload_of(manifest)
-        pods = self.snapshot.pods
-        members = Owners(self.snapshot).members(pods, workload)
-        is_new = is_written and workloads.has_new_template(self._before, manifest)
-        kept = {} if is_new else {pods.key(row): pods.node_names[row] for row in members if pods.node[row] >= 0}
-        self._without([row for row in members if pods.key(row) not in kept])
-        self.snapshot, made = pinned_for(self.snapshot, self._setup, subject.pod, {*kept.values()})
-        found = admit_pods(self.snapshot, self._quotas, made, claims)
-        self.snapshot = with_pods(found.snapshot, found.made)
-        new = tuple(pod.key for pod in found.made)
-        self._new += new
-        return ReplicaGroup(
-            subject=subject,
-            pods=new,
-            workload=workload,
-            wanted=len(kept) + len(made),
-            running=len(kept),
-            kept=kept,
-            refused=tuple(pod.key for pod in found.refused),
-            refusal=found.refusal,
-        )
-
-    def _by_ordinal(
-        self, subject: Subject, manifest: Manifest, strategy: StatefulSetUpdate, members: Sequence[int], wanted: int
-    ) -> ReplicaGroup:
-        """A StatefulSet's pods, which give way to others of the same names; who waits has been deleted by hand."""
-        pods = self.snapshot.pods
-        workload = workloads.workload_of(manifest)
-        last = workloads.first_ordinal(manifest) + wanted
-        ordinals = {row: workloads.ordinal_of(pods.names[row]) for row in members}
-        kept = [pods.names[row] for row in members if pods.node[row] >= 0 and ordinals[row] < strategy.partition]
-        stays = [row for row in members if pods.node[row] >= 0 and ordinals[row] < last]
-        old = tuple(pods.key(row) for row in stays if ordinals[row] >= strategy.partition)
-        self._without([row for row in members if row not in stays])
-        count = max(wanted - len(kept), 0)
-        self.snapshot, made = workloads.new_pods(self.snapshot, self._setup, manifest, count, kept)
-        new = [workloads.rename_pod(one, f"{one.metadata.name}{NEXT}") if one.key in old else one for one in made]
-        self.snapshot = with_pods(self.snapshot, new)
-        self._new += [one.key for one in new]
-        return ReplicaGroup(
-            subject=subject,
-            pods=tuple(one.key for one in made),
-            workload=workload,
-            wanted=wanted,
-            running=len(kept),
-            old=old,
-            strategy=strategy,
-            new=tuple(one.key for one in new),
-        )
-
-    def _without(self, rows: Sequence[int]) -> None:
-        if rows:
-            for row in rows:
-                self._quotas.give(self.snapshot.pods[row])
-            left = np.setdiff1d(np.arange(len(self.snapshot.pods)), rows)
-            self.snapshot = with_only_pods(self.snapshot, left)
+    def _create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
+        """Pods that nobody refuses any more; quotas count them."""
+        quotas = Ledger(cluster, self._setup.release)
+        for pod in pods:
+            quotas.take(pod)
+        return self._simulator.create(quotas.on(cluster), pods)
 
     def place(self) -> Together:
-        """Let all of them be scheduled: in the order of the queue, and rollouts after that."""
-        unmade = [key for group in self.groups for key in group.new]
-        simulator = Simulator(self.snapshot, self._setup, SimulationOptions(), self._new, unmade=unmade)
-        rows = simulator.run.cluster.pods.rows
-        simulator.place(key for group in self.groups if not group.old for key in group.pods)
-        refusals: dict[Workload, str] = {}
+        """Let all of them be scheduled: in the order of the queue, with their controllers."""
+        pods = self._simulator.pods
+        rows = (row for group in self.groups for row in (*group.waited, *group.own))
+        self._simulator.settle([pods.key(row) for row in rows])
         for group in self.groups:
-            if group.strategy is None or group.workload is None:
-                continue
-            old, new = ([rows[key] for key in keys] for keys in (group.old, group.new or group.pods))
-            if isinstance(group.strategy, RollingUpdate):
-                refusal = roll(simulator, group.workload, group.strategy, old, new, self._quotas)
-            else:
-                refusal = update_stateful_set(simulator, group.strategy, old, new, self._quotas)
-            refusals[group.workload] = refusal
-        simulation = Simulation(stages=(simulator,), setup=self._setup, before=self.snapshot)
-        return Together(simulation, self._setup, refusals, self._notes)
+            rest = self.state(group).rest
+            if rest and group.workload is not None:
+                self._simulator.manager.create_rest(group.workload, rest)
+        return Together(Simulation(self._simulator), self._setup)

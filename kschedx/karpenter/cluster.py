@@ -27,7 +27,7 @@ from kschedx.karpenter.pods import (
     pod_requirements,
 )
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
-from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, Rejection
+from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, ZONE, Requirements
 from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeOverlay, NodePool, NodeSelectorRequirementWithMinValues
@@ -323,7 +323,9 @@ class Karpenter:
     def _text_is_known(self, failure: SchedulingFailure) -> bool:
         """What an instance type would need depends on all of them."""
         return all(
-            self.known[one.pool].types.are_all or not isinstance(one.rejection, NoInstanceType | CheapestAreTooFew)
+            self.known[one.pool].types.are_all
+            or not isinstance(one.rejection, NoInstanceType | CheapestAreTooFew | LimitReached)
+            or (isinstance(one.rejection, LimitReached) and one.rejection.is_exhausted)
             for one in failure.pools
         ) and not any(one.why == "no-types" and not self.types_are_known for one in self.skipped)
 
@@ -345,7 +347,10 @@ class Karpenter:
         if isinstance(rejection, NoInstanceType) and not known.types.are_all:
             is_sure = self._is_out_of_zone(name, rejection) or self._lacks_a_reservation(name, rejection)
             certainty = LaunchCertainty.REJECTS if is_sure else LaunchCertainty.UNKNOWN
-        elif isinstance(rejection, CheapestAreTooFew) and not known.types.are_all:
+        elif (
+            isinstance(rejection, CheapestAreTooFew)
+            or (isinstance(rejection, LimitReached) and not rejection.is_exhausted)
+        ) and not known.types.are_all:
             certainty = LaunchCertainty.UNKNOWN
         return PoolVerdict(
             pool=self._pool(name),

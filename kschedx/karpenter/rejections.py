@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kschedx.karpenter.amounts import Amount
+from kschedx.karpenter.amounts import PODS, Amount
 from kschedx.karpenter.instance_types import NoInstanceType, too_few_text
 from kschedx.karpenter.nodes import UsedPort
 from kschedx.karpenter.requirements import RequirementConflict
@@ -53,6 +53,9 @@ class Incompatible(Struct, frozen=True, kw_only=True):
         return self.prefix == OF_VOLUMES
 
 
+ON_EVERY_NODE = ("cpu", "memory", PODS)
+"""Resources of which every node has some."""
+
 OF_VOLUMES = "incompatible volume requirements, "
 
 
@@ -62,6 +65,13 @@ class LimitReached(Struct, frozen=True, kw_only=True):
     pool: str
     remaining: dict[str, Amount]
     limits: dict[str, Amount]
+
+    @property
+    def is_exhausted(self) -> bool:
+        """No type fits, however small it is."""
+        return any(
+            amount.nano < 0 or (amount.nano == 0 and name in ON_EVERY_NODE) for name, amount in self.remaining.items()
+        )
 
     @property
     def text(self) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from kschedx.errors import ConfigError, InputError, nearest
-from kschedx.karpenter.amounts import NODES, PODS, ZERO, Amount, Amounts, subtracted
+from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, subtracted
 from kschedx.karpenter.existing_nodes import ExistingNodes
-from kschedx.karpenter.instance_types import InstanceType
+from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.node_claims import Accepted, HostNames, NewNodeClaim, PoolTemplate
 from kschedx.karpenter.pods import PodData, relaxed
 from kschedx.karpenter.rejections import CheapestAreTooFew, LimitReached, NodeLimitReached, Rejection
@@ -207,6 +207,8 @@ class Round:
             if isinstance(types, tuple):
                 node = NewNodeClaim(template, types, self._host_names.next())
                 answer = node.accept(data, self._topologies, relaxes_min_values=self._settings.relaxes_min_values)
+                if isinstance(answer, NoInstanceType) and template.types and not types:
+                    answer = self._limit_of(template)
                 if isinstance(answer, Accepted):
                     node.add(data, answer, self._topologies)
                     self._new.append(node)
@@ -218,24 +220,19 @@ class Round:
         return SchedulingFailure(pools=tuple(rejections))
 
     def _within_limits(self, template: PoolTemplate) -> tuple[InstanceType, ...] | LimitReached | NodeLimitReached:
-        """Of types that are not all known those that would fit may be missing: then a limit is told of only where it
-        leaves nothing at all."""
+        """Where not all types are known, one that fits may be missing: then a limit decides before all else only where
+        it leaves nothing at all."""
         left = self._left[template.name]
         if NODES in left and not left[NODES].nano:
             return NodeLimitReached(pool=template.name, limit=template.limits[NODES].nano // 10**9)
         types = tuple(
             one for one in template.types if all(one.capacity.get(name, ZERO).nano <= left[name].nano for name in left)
         )
-        is_over = any(left[name].nano <= 0 for name in _ALWAYS if name in left) or any(
-            amount.nano < 0 for amount in left.values()
-        )
-        if types or not (template.types_are_known or is_over):
-            return types
-        return LimitReached(pool=template.name, remaining=dict(left), limits=template.limits)
+        limit = self._limit_of(template)
+        return types if types or not (template.types_are_known or limit.is_exhausted) else limit
 
-
-_ALWAYS = ("cpu", "memory", PODS)
-"""Resources of which every node has some."""
+    def _limit_of(self, template: PoolTemplate) -> LimitReached:
+        return LimitReached(pool=template.name, remaining=dict(self._left[template.name]), limits=template.limits)
 
 
 def _in_order(pods: Sequence[Pod], data: Mapping[str, PodData]) -> list[Pod]:

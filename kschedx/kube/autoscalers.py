@@ -12,6 +12,8 @@ from kschedx.kube.types import Labels, NodeCondition, ObjectMeta, Taint
 
 MIRROR = "kubernetes.io/config.mirror"
 """The kubelet's copy of a static pod has it."""
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+"""A ReplicaSet that scales down deletes the pods with the lowest number first."""
 AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
 DAEMON_SET_POD = f"{AUTOSCALER}daemonset-pod"
 """`true`: the cluster-autoscaler takes the pod for one of a DaemonSet."""
@@ -45,14 +47,14 @@ TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apach
 OTHER_SCHEDULERS = (*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS)
 
 ANNOTATION_MARKS = (
-    *(AUTOSCALER.encode(), MIRROR.encode(), KARPENTER.encode()),
+    *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode()),
     *(name.encode() for name in OTHER_SCHEDULERS),
 )
 """Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
 
 
 def is_read(key: str) -> bool:
-    return key == MIRROR or key in OTHER_SCHEDULERS or key.startswith((AUTOSCALER, KARPENTER))
+    return key in (MIRROR, DELETION_COST) or key in OTHER_SCHEDULERS or key.startswith((AUTOSCALER, KARPENTER))
 
 
 # Machines of Cluster API and OpenShift: what cluster-autoscaler reads of the objects that it resizes.

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.custom_resources import PodCount, custom_kind
 from kschedx.kube.kinds import KINDS, kind_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
@@ -172,6 +173,11 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
     )
 
 
+def says(stored: object, written: object) -> bool:
+    """Whether applying what is written to what is stored changes nothing."""
+    return _says(stored, written, is_cut=False)
+
+
 def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bool:
     """What is written is in what is stored, as far as that was kept; amounts may be written in another way."""
     if isinstance(written, dict):
@@ -294,8 +300,6 @@ MAX_DEPTH = 8
 
 _KNATIVE = "serving.knative.dev"
 """Its controller names containers that have no name."""
-_PARTIAL = frozenset({"sparkoperator.k8s.io"})
-"""API groups whose templates do not tell what their pods request."""
 _OF_THE_POD = ("podTemplate", "jobTemplate")
 """Keys of templates that say nothing of what the pod is for, as `workerTemplate` does."""
 _NO_IMAGE = "image-of-its-controller"
@@ -319,6 +323,8 @@ class ForeignPod(Struct, frozen=True, kw_only=True):
     """Where in the object the template is: `spec.template`."""
     part: str
     """What this template is for, where there are several: `worker`."""
+    count: PodCount
+    """How many such pods there are at a time."""
 
 
 def kind_and_group(manifest: Mapping[str, object]) -> tuple[str, str]:
@@ -333,16 +339,18 @@ def is_foreign(manifest: Mapping[str, object]) -> bool:
 
 
 def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
-    """A pod for each template of a custom resource; none where it has no standard template."""
+    """A pod for each template of a custom resource, or for each kind of pod that its operator builds; none where it has
+    neither."""
     kind, group = kind_and_group(manifest)
     metadata = manifest.get("metadata")
     own = metadata if isinstance(metadata, dict) else {}
     spec = manifest.get("spec")
-    is_whole = isinstance(spec, dict) and group not in _PARTIAL
-    found = list(_templates(spec, "spec", "", MAX_DEPTH)) if is_whole else []
+    found, counts = _templates_and_counts(manifest, kind, group)
     scheduler = (spec.get("schedulerName") if isinstance(spec, dict) else None) or _SCHEDULERS.get(group)
     pods = []
     for template, path, part in found:
+        if (count := counts[path]).number == 0 and any(one.number != 0 for one in counts.values()):
+            continue
         pod = _pod(template, own, kind, str(manifest.get("apiVersion")), part if len(found) > 1 else "")
         pod_spec = cast("ForeignWorkloadsManifest", pod["spec"])
         containers = cast("list[ForeignWorkloadsManifest]", pod_spec["containers"])
@@ -353,8 +361,30 @@ def foreign_pods(manifest: Mapping[str, object]) -> list[ForeignPod]:
         _drop_mounts(pod_spec)
         if isinstance(scheduler, str):
             pod_spec.setdefault("schedulerName", scheduler)
-        pods.append(ForeignPod(manifest=pod, path=path, part=part))
+        pods.append(ForeignPod(manifest=pod, path=path, part=part, count=count))
     return pods
+
+
+def _templates_and_counts(
+    manifest: Mapping[str, object], kind: str, group: str
+) -> tuple[list[tuple[Mapping[str, object], str, str]], dict[str, PodCount]]:
+    """Templates with their paths and parts, and the number of pods of each path."""
+    known = custom_kind(kind, group)
+    if known is not None and known.build is not None:
+        built = list(known.build(manifest))
+        more = f"the operator of {kind} adds to its pods, which may need more than the manifest says"
+        found: list[tuple[Mapping[str, object], str, str]] = [
+            ({"metadata": {"labels": dict(one.labels)}, "spec": one.spec}, one.path, one.part) for one in built
+        ]
+        return found, {one.path: PodCount(number=one.count, undecided=more) for one in built}
+    spec = manifest.get("spec")
+    found = list(_templates(spec, "spec", "", MAX_DEPTH)) if isinstance(spec, dict) else []
+    numbers = {} if known is None or known.counts is None else dict(known.counts(manifest))
+    unknown = PodCount(number=None, undecided=f"only the controller of {kind} knows how many pods it creates")
+    counts = {path: unknown for _, path, _ in found}
+    return found, counts | {
+        path: PodCount(number=number) for path, number in numbers.items() if path in counts and number is not None
+    }
 
 
 def _drop_mounts(spec: ForeignWorkloadsManifest) -> None:

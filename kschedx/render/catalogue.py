@@ -100,11 +100,15 @@ def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
     out = terminal.console()
     told = count(len(found), "warning") if found else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
-    built = f" if it is built with {listed(needed, len(needed), conjunction='and')}" if needed else ""
-    lines = paragraph(f"{name}: kube-scheduler {version} accepts it{built}, {told}", out.width)
+    if needed:
+        lacks = listed(needed, len(needed), conjunction="and")
+        verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
+    else:
+        verdict = f"kube-scheduler {version} accepts it"
+    lines = paragraph(f"{name}: {verdict}, {told}", out.width)
     for advice in found:
         lines += paragraph(f"{advice.path}: {advice.text}", out.width, first="  ", indent=4)
-    if found:
+    if any(not advice.needs for advice in found):
         lines.append(text("  kube-scheduler does not report these", DIM))
     terminal.write(lines, out)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import assert_never
-
-from rich.text import Text
+from typing import TYPE_CHECKING, assert_never
 
 from kschedx.framework.cycle import Cycle
 from kschedx.holding.model import (
@@ -22,10 +20,10 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.kueue.amounts import displayed
-from kschedx.kueue.verdict import Verdict
-from kschedx.render.terminal import fact_lines
 from kschedx.render.wording import Fact, count, listed
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 SHOWN = 3
 MOST_QUOTAS = 4
@@ -48,17 +46,15 @@ def gang_text(group: GangStatus) -> str:
     )
 
 
-def holding_block(holding: Holding, cycle: Cycle, width: int, *, wide: bool = False) -> list[Text]:
+def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
     """The facts below the sentence; of quotas those that are short, unless `wide`."""
-    lines: list[Text] = []
     if holding.kueue is not None:
-        lines += [row for fact in _kueue(holding.kueue, wide=wide) for row in fact_lines(fact, width)]
-    lines += [row for gate in holding.gates if gate.owner for row in fact_lines(_gate(gate), width)]
+        yield from _kueue(holding.kueue, wide=wide)
+    yield from (_gate(gate) for gate in holding.gates if gate.owner)
     if holding.scheduler is not None:
-        lines += [row for fact in _scheduler(holding.scheduler, cycle) for row in fact_lines(fact, width)]
+        yield from _scheduler(holding.scheduler, cycle)
     if holding.group is not None:
-        lines += [row for fact in _group(holding.group) for row in fact_lines(fact, width)]
-    return lines
+        yield from _group(holding.group)
 
 
 # --- Kueue
@@ -173,6 +169,8 @@ def _decision(kueue: Kueue) -> Iterator[Fact]:
 
 def decision_facts(verdict: Verdict, known: Collection[str] = ()) -> Iterator[Fact]:
     """`known`: messages that are on the screen already."""
+    from kschedx.kueue.amounts import displayed  # only a cluster with Kueue needs it
+
     message = verdict.head.message if verdict.head is not None else verdict.blocked
     is_known = any(message == one or {message[:15], one[:15]} == {_NO_FLAVOR[:15]} for one in known)
     if verdict.has_quota_now:

@@ -12,12 +12,11 @@ from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.fixes import fixes_block
-from kschedx.render.holding import holding_block
+from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
-from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, paragraph
-from kschedx.render.wording import count, listed
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     BeingDeleted,
+    Contradicted,
     ExitCode,
     Finished,
     Lifecycle,
@@ -32,6 +31,8 @@ from kschedx.render.words.states import (
     headline,
     row_of,
 )
+from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, fact_lines, paragraph
+from kschedx.render.wording import count, listed
 
 MOST_FIXES = 9
 """Lines."""
@@ -46,13 +47,16 @@ _MARKS = {
 
 def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    lifecycle, then = explanation.lifecycle, ""
+    lifecycle, then, lead = explanation.lifecycle, "", "; without that "
     assert lifecycle is not None, "requested by its state"
+    if isinstance(lifecycle, Contradicted):
+        lead = "; by what is in the dump "
     if lifecycle.is_open and explanation.is_run:
         then = then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))
-    lines = lifecycle_headline(lifecycle, width, then)
+    lines = lifecycle_headline(lifecycle, width, f"{lead}{then}" if then else "")
     if isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run:
-        lines += holding_block(explanation.holding, explanation.cycle, width)
+        facts = holding_facts(explanation.holding, explanation.cycle)
+        lines += [row for fact in facts for row in fact_lines(fact, width)]
     lines += fixes_block(explanation, width, MOST_FIXES)
     lines += event_lines(lifecycle, width)
     told = [*(note.text for note in explanation.notes if note.id not in UNTOLD), *lifecycle_notes(lifecycle)]
@@ -63,11 +67,11 @@ def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
 
 
 def lifecycle_headline(lifecycle: Lifecycle, width: int, then: str = "") -> list[Text]:
-    """`then`: what would become of the pod without that."""
+    """`then`: what would become of the pod otherwise."""
     mark, style = _MARKS[row_of(lifecycle).exit_code]
     if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
         mark, style = "‖ ", OPEN
-    sentence = f"{headline(lifecycle)}; without that {then}" if then else headline(lifecycle)
+    sentence = f"{headline(lifecycle)}{then}"
     lines = paragraph(sentence, width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     for number, cause in enumerate(causes(lifecycle)):
         label = "because" if not number else ""
@@ -102,7 +106,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield message
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
-        case Suspended(kind=kind, queue=queue):
+        case Suspended(kind=kind, queue=queue, message=message):
+            if message:
+                yield message
             if queue:
                 yield "Kueue sets spec.suspend to false when it admits the Workload"
             else:
@@ -129,6 +135,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
             if hint:
                 yield f'did you mean "{hint}"?'
+        case Contradicted(message=message):
+            yield f"event: {message}"
+            yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
 
@@ -139,4 +148,6 @@ def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, WaitingForKubelet):
         return ("kube-scheduler has no part in this; -o wide shows where it would put the pod now",)
+    if isinstance(lifecycle, Contradicted):
+        return ("`kschedx snapshot -o cluster.json` keeps everything that scheduling reads",)
     return ()

@@ -10,23 +10,30 @@ from rich.text import Text
 from kschedx.explain.cycle_notes import bound_by_hand
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import Ranking
+from kschedx.explain.root_causes import root_causes
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Replicas
 from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.scores import decision
-from kschedx.render.terminal import BAD, BOLD, DIM, GOOD, OPEN, SEPARATOR, fact_lines, labelled, line, paragraph
+from kschedx.render.terminal import BAD, BOLD, GOOD, OPEN, fact_lines, paragraph, text
+from kschedx.render.view import Tone, View
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
 from kschedx.render.words.pod import could_prefer, could_reject, how_to_complete, not_in_the_dump
+from kschedx.render.words.root_causes import root_cause_text
 
 SHOWN_REASONS = 6
+
+MOST_ROOT_CAUSES = 3
 
 
 def replicas_block(replicas: Replicas, width: int) -> list[Text]:
     """How many of them can be placed, and where."""
     mark, style = ("✓ ", GOOD) if replicas.fits else ("✗ ", BAD)
+    if replicas.fits and replicas.undecided:
+        mark, style = "? ", BOLD
     lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
     nodes = Counter(replicas.placed.values()).most_common()
     if len(nodes) > 2:
@@ -49,9 +56,13 @@ def replicas_sentence(replicas: Replicas) -> str:
     if replicas.kubelet:
         return f"{replicas.workload}: {_of_kubelet(replicas)}"
     asked, placed = replicas.asked, len(replicas.placed)
+    if not asked:
+        return f"{replicas.workload}: it needs no more pods, {replicas.running:,} of {replicas.wanted:,} exist"
     which = f"{asked:,} missing replicas" if replicas.running else f"{asked:,} replicas"
     if replicas.fits:
-        told = f"{'both' if asked == 2 else f'all {asked:,}'} {which.partition(f'{asked:,} ')[2]} can be scheduled"
+        every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
+        told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
+        told += f"; {replicas.undecided}" if replicas.undecided else ""
     elif not placed:
         told = f"none of {which} can be scheduled"
     elif replicas.pending:
@@ -88,59 +99,77 @@ def _again(replicas: Replicas) -> str:
 SHOWN_NODES = 4
 
 
-def outcome_block(
-    diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
-) -> list[Text]:
-    """The answer, its causes, and the event's text."""
-    return [
-        *headline_block(diagnosis, ranking, width, holding),
-        *because_block(diagnosis, width),
-        *message_block(diagnosis, width, holding),
-    ]
+_LOOKS = {
+    Tone.GOOD: ("✓ ", GOOD),
+    Tone.BAD: ("✗ ", BAD),
+    Tone.HELD: ("‖ ", OPEN),
+    Tone.OPEN: ("? ", OPEN),
+    Tone.PLAIN: ("", ""),
+}
+"""A headline's mark and color."""
 
 
-def headline_block(
-    diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
-) -> list[Text]:
-    """The answer."""
-    cycle = diagnosis.cycle
-    mark, style = ("✓ ", GOOD) if cycle.outcome is Outcome.SCHEDULED else ("✗ ", BAD)
-    if cycle.outcome is Outcome.GATED:
-        mark, style = "‖ ", OPEN
-    if cycle.outcome is Outcome.UNDECIDED:
-        mark, style = "? ", OPEN
-    if (bound := bound_by_hand(cycle)) is not None:
-        mark, style = ("✓ ", GOOD) if bound.is_taken else ("✗ ", BAD)
-    elif _lacks_room(cycle, holding):
-        mark, style = "✗ ", BAD
-    lines = paragraph(
-        outcome_sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}"
-    )
-    if ranking and ranking.margin is not None and cycle.nominated is None:
-        lines += paragraph(_margin(ranking), width, first="  ")
-    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
-        lines += paragraph(could_prefer(cycle.unheard), width, first="  ")
-    if commands := how_to_complete(cycle.unheard):
-        whatever = "to decide, add to the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle)
-        lines += paragraph(whatever, width, first="  ")
-        lines += [line(f"    {command}") for command in commands]
+def headline_lines(view: View, width: int) -> list[Text]:
+    """The headline with its mark in color, then its details."""
+    mark, style = _LOOKS[view.tone]
+    lines = paragraph(view.headline, width, first=mark, style=f"{BOLD} {style.split()[-1]}" if style else BOLD)
+    for detail in view.details:
+        if detail.startswith(COMMAND):
+            lines.append(text(f"    {detail.removeprefix(COMMAND)}", exact=True))
+        else:
+            lines += paragraph(detail, width, first="  ")
     return lines
 
 
-def because_block(diagnosis: Diagnosis, width: int) -> list[Text]:
+def outcome_tone(cycle: Cycle, holding: Holding | None = None) -> Tone:
+    if (bound := bound_by_hand(cycle)) is not None:
+        return Tone.GOOD if bound.is_taken else Tone.BAD
+    if _lacks_room(cycle, holding):
+        return Tone.BAD
+    match cycle.outcome:
+        case Outcome.SCHEDULED:
+            return Tone.GOOD
+        case Outcome.GATED:
+            return Tone.HELD
+        case Outcome.UNDECIDED:
+            return Tone.OPEN
+        case Outcome.UNSCHEDULABLE | Outcome.ERROR:
+            return Tone.BAD
+        case _:
+            assert_never(cycle.outcome)
+
+
+def outcome_details(cycle: Cycle, ranking: Ranking | None) -> tuple[str, ...]:
+    """Sentences below the headline: by how much the node leads, what is missing to decide."""
+    details = [_margin(ranking)] if ranking and ranking.margin is not None and cycle.nominated is None else []
+    if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
+        details.append(could_prefer(cycle.unheard))
+    if commands := how_to_complete(cycle.unheard):
+        details.append("to decide, add to the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle))
+        details += [f"{COMMAND}{command}" for command in commands]
+    return tuple(details)
+
+
+COMMAND = "$ "
+"""How a detail begins that is a command to be copied."""
+
+
+def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Why no node fits; nothing where one does."""
-    causes = () if diagnosis.feasible else because(diagnosis)
-    return labelled("because", SEPARATOR.join(causes), width) if causes else []
+    return () if diagnosis.feasible else because(diagnosis)
 
 
-def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> list[Text]:
+def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What lies behind the causes: a driver that does not run, a controller that fails."""
+    return tuple(root_cause_text(root) for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
+
+
+def event_text(cycle: Cycle, holding: Holding | None) -> str:
     """The event's text as kube-scheduler writes it, whole, so that a search finds it; none for a pod that does not come
     to the queue, about which it writes nothing."""
-    cycle = diagnosis.cycle
-    message = "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
     if _lacks_room(cycle, holding) and holding is not None and holding.group is not None:
-        message = holding.group.message
-    return labelled("event", message, width, style=DIM, exact=True) if message else []
+        return holding.group.message
+    return "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
 
 
 def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | None = None) -> str:

@@ -8,6 +8,7 @@ from typing import assert_never
 from msgspec import Struct
 from rich.text import Text
 
+from kschedx.controllers.manager import Rollout
 from kschedx.controllers.update_strategy import (
     DaemonSetUpdate,
     NoRollout,
@@ -31,7 +32,6 @@ from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.fit import Fit
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.rollout import RolloutResult
 from kschedx.simulate.simulation import PODS, NodeUse, Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
 
@@ -46,8 +46,7 @@ def change_lines(simulation: Simulation, width: int, most: int) -> list[Text]:
     for text in told[:most]:
         lines += paragraph(text, width, first="  ", indent=4, style=DIM)
     for one in sorted(simulation.rolled_out, key=lambda one: one.is_done)[:most]:
-        stops = not one.is_done and not isinstance(one.strategy, NoRollout)
-        lines += paragraph(rollout_text(one), width, first="  ", indent=4, style=BAD if stops else DIM)
+        lines += paragraph(rollout_text(one), width, first="  ", indent=4, style=BAD if one.stalls else DIM)
     left = max(len(told) - most, 0) + max(len(simulation.rolled_out) - most, 0)
     return lines + (paragraph(f"{count(left, 'more effect')}: -o json has all", width, first="  ") if left else [])
 
@@ -70,33 +69,34 @@ def _effects(simulation: Simulation) -> Iterator[str]:
         yield f"{which}{'; '.join(parts)}"
 
 
-def rollout_text(found: RolloutResult) -> str:
+def rollout_text(found: Rollout) -> str:
     """How far it came, and in what bounds."""
     name = found.workload.reference
     if isinstance(found.strategy, NoRollout):
         return f"{name}: {_kept(found.strategy)}"
     if found.is_done:
-        every = "its pod is" if found.old == 1 else f"all {found.old:,} pods are"
-        return f"rollout of {name}: {every} replaced, {strategy_text(found.strategy)}"
+        return f"rollout of {name} completes: {count(found.old, 'pod')} replaced ({strategy_text(found.strategy)})"
     waits = f"{count(found.waiting, 'new pod')} {'stays' if found.waiting == 1 else 'stay'} pending"
     if found.refusal:
-        waits = f"the API server refuses the next: {found.refusal}"
+        waits = f"the API server refuses the next pod: {found.refusal}"
     elif not found.waiting:
-        waits = "a pending pod has to be deleted by hand first"
+        waits = "a pod is not ready; delete it first"
     replaced = f"{found.replaced:,} of {count(found.old, 'pod')} replaced"
-    return f"rollout of {name} stalls: {replaced}, {waits}; {strategy_text(found.strategy)}"
+    return f"rollout of {name} stalls: {replaced}, {waits} ({strategy_text(found.strategy)})"
 
 
 def strategy_text(strategy: UpdateStrategy) -> str:
     """What is assumed of how pods are replaced."""
     match strategy:
+        case RollingUpdate(is_recreate=True):
+            return "strategy Recreate"
         case RollingUpdate(surge=surge, unavailable=unavailable):
             return f"maxSurge {surge:,}, maxUnavailable {unavailable:,}"
         case StatefulSetUpdate(partition=partition, unavailable=unavailable):
             kept = f", partition {partition:,}" if partition else ""
-            return f"{unavailable:,} at a time from the highest ordinal{kept}"
+            return f"from the highest ordinal, {unavailable:,} at a time{kept}"
         case DaemonSetUpdate(surge=surge, unavailable=unavailable):
-            return f"maxSurge {surge:,}" if surge else f"on {count(unavailable, 'node')} at a time"
+            return f"maxSurge {surge:,}" if surge else f"maxUnavailable {unavailable:,}"
         case NoRollout():
             return _kept(strategy)
         case _:
@@ -106,11 +106,11 @@ def strategy_text(strategy: UpdateStrategy) -> str:
 def _kept(strategy: NoRollout) -> str:
     match strategy.why:
         case NoRolloutReason.ON_DELETE:
-            return "OnDelete: its pods keep the previous template until they are deleted"
+            return "updateStrategy OnDelete: its pods keep the previous template until you delete them"
         case NoRolloutReason.PAUSED:
             return "its rollout is paused: its pods keep the previous template"
         case NoRolloutReason.NO_CONTROLLER:
-            return "its pods keep the previous template: its controller replaces none"
+            return "its pods keep the previous template until you delete them"
         case _:
             assert_never(strategy.why)
 
@@ -462,7 +462,7 @@ def _nodes_of(found: Fit) -> Sequence[str]:
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, what would be enough, where they go, and what stops the next one."""
     mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
-    lines = paragraph(_headline(found), width, first=mark, style=style)
+    lines = paragraph(fit_headline(found), width, first=mark, style=style)
     lines += _after_changes(found, width)
     if found.missing:
         lines += paragraph(f"needs {_enough(found)}", width, first="  ")
@@ -498,7 +498,7 @@ def _enough(found: Fit) -> str:
     return ", or ".join(every)
 
 
-def _headline(found: Fit) -> str:
+def fit_headline(found: Fit) -> str:
     name, number = found.title, found.count
     if found.could_reject and not found.is_enough:
         return f"{name}: undecided whether {'more fit' if number else 'any fits'}"

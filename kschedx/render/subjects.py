@@ -19,6 +19,7 @@ from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityF
 from kschedx.kube.escaping import shell_command
 from kschedx.render import terminal
 from kschedx.render.fixes import command_lines, fixes_block
+from kschedx.render.simulation import rollout_text
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -64,10 +65,13 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         parts = [f"fits {share}{count(meant, 'eligible node')}"]
         parts += [f"is pending for {waiting:,}"] if waiting else []
         parts += [f"{aside:,} not eligible"] if aside else []
+        parts += ["and its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     else:
         parts = [f"selects none of {total:,} nodes" if total > 1 else "does not select the only node"]
     mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
     lines = paragraph(f"DaemonSet {answer.name} {', '.join(parts)}", width, first=mark, style=style or BOLD)
+    if answer.rollout is not None:
+        lines += paragraph(rollout_text(answer.rollout), width, first="  ", indent=4)
     if answer.diagnosis.stops:
         return [*lines, *_stopped(answer, width)]
     if not meant:

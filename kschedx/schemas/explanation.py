@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.render.words.states import STATES
+from kschedx.render.states import STATES
 from kschedx.schemas.parts import (
     CODES,
     COUNTS,
@@ -219,7 +219,14 @@ HOLDING = _object(
 
 DAEMON_SET = _object(
     {"name": STRING, "runs": STRINGS, "waits": array(STRINGS), "leftOut": array(STRINGS)},
-    {"refused": INTEGER, "refusal": STRING},
+    {
+        "refused": INTEGER,
+        "refusal": STRING,
+        "rollout": _object(
+            {"workload": STRING, "old": INTEGER, "replaced": INTEGER, "waiting": INTEGER, "done": {"type": "boolean"}},
+            {"refusal": STRING},
+        ),
+    },
 )
 
 _FAILED: Mapping[str, Json] = {"error": STRING, "ignored": {"const": True}}
@@ -293,7 +300,12 @@ _REPLICAS: Json = json_object(
         "evicted": STRINGS,
         "replaced": {"type": "integer", "minimum": 0},
     },
-    optional={"refused": STRINGS, "refusal": {"type": "string"}, "kubelet": {"type": "string"}},
+    optional={
+        "refused": STRINGS,
+        "refusal": {"type": "string"},
+        "kubelet": {"type": "string"},
+        "undecided": {"type": "string"},
+    },
 )
 """Of a workload that lacks several: what becomes of each. The explanation is that of the first without a node."""
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Never, assert_never, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import workloads
-from kschedx.controllers.daemon_sets import compares_taints, react_to_nodes
-from kschedx.controllers.replicas import WorkloadChanges
-from kschedx.controllers.update_strategy import Rollout
-from kschedx.controllers.workloads import Owners, Workload, is_controlled, stays_with_node
+from kschedx.controllers.daemon_sets import compares_taints, daemons_on, react_to_nodes
+from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, Place, nearest
-from kschedx.explain.setup import Setup
+from kschedx.explain.admission import Ledger, counted
+from kschedx.explain.subject import admitted
+from kschedx.kube.resource_quota import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
-from kschedx.kube.types import Node
+from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.simulate import object_changes as other_objects
-from kschedx.simulate.changes import Change, ChangeVerb, Manifest, divided, parse_count
+from kschedx.simulate.changes import MOST_NODES, Change, ChangeVerb, Manifest, divided, parse_count
 from kschedx.simulate.node_changes import (
     bare_name,
     cordoned,
@@ -39,7 +39,9 @@ from kschedx.simulate.object_changes import (
     with_field,
     with_value,
 )
-from kschedx.snapshot.edits import with_changed_nodes, without_nodes
+from kschedx.simulate.simulator import Simulator
+from kschedx.snapshot.edits import with_changed_nodes
+from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -54,7 +56,6 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
     """Pods that lost their nodes, and come back under their names."""
     gone: tuple[str, ...] = ()
     """Pods that are gone for good."""
-    rollouts: tuple[Rollout, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -63,6 +64,16 @@ class ChangeEffect(Struct, frozen=True, kw_only=True):
             "evicted": list(self.evicted),
             "gone": list(self.gone),
         }
+
+
+class _Made(Struct, frozen=True, kw_only=True):
+    """A change that was made."""
+
+    change: Change
+    first_row: int
+    """The first row of the pods that were created since."""
+    evicted: tuple[str, ...]
+    gone: tuple[str, ...]
 
 
 class Displaced(Struct, frozen=True, kw_only=True):
@@ -109,60 +120,65 @@ def _has_to_go(pods: PodTable, row: int, node: Node, *, comparison: bool) -> boo
 # A drain is none of them: it takes decisions, which `what_if` lets be taken between two changes.
 
 
-class ChangedSnapshot(Struct, frozen=True, kw_only=True):
-    """A cluster after some changes."""
+class ClusterChanges:
+    """Changes that somebody makes by hand, and what controllers do about nodes that change."""
 
-    snapshot: Snapshot
-    new: tuple[str, ...] = ()
-    """`namespace/name` of pods that a change made or made wait."""
-    added_nodes: tuple[str, ...] = ()
-
-
-class ClusterChanges(WorkloadChanges):
-    """A cluster that is changed by hand."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        setup: Setup,
-        namespace: str,
-        *,
-        recreate: bool = True,
-        asked: Collection[Workload] = (),
-    ) -> None:
-        """As of the bench; `namespace` is that of what names none."""
-        super().__init__(snapshot, setup, recreate=recreate, asked=asked)
+    def __init__(self, simulator: Simulator, namespace: str) -> None:
+        """`namespace` is that of what names none."""
+        self._simulator = simulator
+        self._manager = simulator.manager
+        self._setup = simulator.setup
         self._namespace = namespace
-        self.effects: list[ChangeEffect] = []
-        """Of every change that was made."""
-        self._added_nodes: list[str] = []
+        self.added_nodes: list[str] = []
         self._removed: dict[str, Node] = {}
         """Nodes that a change took away, as they were."""
+        self._made: list[_Made] = []
+        self._evicted: list[str] = []
+        """Pods that lost their nodes, and wait."""
+        self._gone: list[str] = []
+        """Pods that went though nobody named them."""
+        self._count_what_is_there()
 
     @property
-    def changed(self) -> ChangedSnapshot:
-        new = tuple(key for key in self.new if key in self.snapshot.pods.rows)
-        return ChangedSnapshot(snapshot=self.snapshot, new=new, added_nodes=tuple(self._added_nodes))
+    def snapshot(self) -> Snapshot:
+        return self._simulator.snapshot
+
+    @snapshot.setter
+    def snapshot(self, value: Snapshot) -> None:
+        self._simulator.edit(value)
+
+    @property
+    def effects(self) -> tuple[ChangeEffect, ...]:
+        """Of every change that was made, with the pods that controllers created for it until the next one."""
+        ends = [*(one.first_row for one in self._made), len(self._simulator.pods)][1:]
+        return tuple(self._effect(one, end) for one, end in zip(self._made, ends, strict=True))
+
+    def _effect(self, made: _Made, end: int) -> ChangeEffect:
+        simulator = self._simulator
+        pods, deleted = simulator.pods, simulator.deleted
+        replacing = {row for rollout in self._manager.rollout_rows() for row in rollout}
+        rows = (row for row in range(made.first_row, end) if row not in deleted and row not in replacing)
+        keys = (pods.key(row) for row in rows)
+        return ChangeEffect(
+            change=made.change,
+            made=tuple(key for key in keys if key not in made.evicted),
+            evicted=made.evicted,
+            gone=made.gone,
+        )
 
     def apply(self, change: Change) -> None:
         """Raises `InputError` with the change."""
-        known, begun = {*self.new}, len(self.rollouts)
+        first_row = len(self._simulator.pods)
         self._evicted, self._gone = [], []
+        self._manager.left_nodes.clear()
         try:
             self._apply(change)
-            self._try_again()
+            self._manager.sync()
         except InputError as error:
             raise error.at(Place(object=str(change))) from None
-        rollouts = tuple(self.rollouts[begun:])
-        known |= {*self._evicted, *(key for rollout in rollouts for key in rollout.new)}
-        self.effects.append(
-            ChangeEffect(
-                change=change,
-                made=tuple(key for key in self.new if key not in known),
-                evicted=tuple(self._evicted),
-                gone=tuple(self._gone),
-                rollouts=rollouts,
-            )
+        self._gone += map(self._simulator.pods.key, self._manager.left_nodes)
+        self._made.append(
+            _Made(change=change, first_row=first_row, evicted=tuple(self._evicted), gone=tuple(self._gone))
         )
 
     def node(self, change: Change) -> Node:
@@ -231,21 +247,19 @@ class ClusterChanges(WorkloadChanges):
         owners = self.snapshot.pods.owners
         self._recreate([row for row in leaving if is_controlled(owners[row])])
         self._lose([row for row in leaving if not is_controlled(owners[row])])
-        known = self.snapshot.storage.claims
         found = react_to_nodes(self.snapshot, self._setup, changed)
-        self.snapshot = found.snapshot
-        self._add(self._allowed_daemons(found.made, known))
+        self._add_daemons(found.snapshot, found.made)
         self._lose(found.gone)
 
     def _add_nodes(self, change: Change) -> None:
         number, like = divided(change.text, "=", "NUMBER=NODE, or NUMBER=FILE with a Node")
-        count = parse_count(number)
+        count = parse_count(number, MOST_NODES)
         if not count:
             raise InputError(f'found "{number}", expected a number from 1 on')
         template = node_of_file(change.objects, like) if change.objects else self._template(like)
         added = list(nodes_like(self.snapshot, template, count))
         self.snapshot = with_changed_nodes(self.snapshot, added)
-        self._added_nodes += [node.name for node in added]
+        self.added_nodes += [node.name for node in added]
         self._add_daemons_on(added)
 
     def _template(self, name: str) -> Node:
@@ -260,8 +274,10 @@ class ClusterChanges(WorkloadChanges):
         pods = self.snapshot.pods
         its = pods.on_node(row).tolist()
         self._recreate([pod for pod in its if is_controlled(pods.owners[pod]) and not stays_with_node(pods, pod)])
-        self._gone += map(self.snapshot.pods.key, self.snapshot.pods.on_node(row).tolist())
-        self.snapshot = without_nodes(self.snapshot, {row})
+        self._lose(self.snapshot.pods.on_node(row).tolist())
+        moving = MovingCluster(self.snapshot)
+        moving.remove_node(row)
+        self.snapshot = moving.frozen()
 
     # --- pods and what makes them
 
@@ -286,12 +302,12 @@ class ClusterChanges(WorkloadChanges):
     def _require(self, workload: Workload) -> None:
         snapshot, (kind, namespace, name) = self.snapshot, (workload.kind, workload.namespace, workload.name)
         if kind == "Pod":
-            if workload.key not in snapshot.pods.rows:
+            if self._simulator.row(workload.key) is None:
                 here = snapshot.pods.namespaces
                 known = [other for row, other in enumerate(snapshot.pods.names) if here[row] == namespace]
                 raise InputError(f'no pod "{name}" in namespace "{namespace}"', hint=nearest(name, known))
             return
-        if (kind, namespace, name) in snapshot.workloads or Owners(snapshot).members(snapshot.pods, workload):
+        if (kind, namespace, name) in snapshot.workloads or self._manager.members(workload):
             return
         elsewhere = sorted(ns for k, ns, n in snapshot.workloads if (k, n) == (kind, name))
         known = [n for k, ns, n in snapshot.workloads if (k, ns) == (kind, namespace)]
@@ -300,13 +316,10 @@ class ClusterChanges(WorkloadChanges):
 
     def _scale(self, workload: Workload, replicas: int) -> None:
         workloads.require_scalable(workload.kind)
-        self._set_replicas(workload, Owners(self.snapshot).members(self.snapshot.pods, workload), replicas)
-        manifest = workloads.manifest_of(self.snapshot, workload)
-        if manifest is not None:
-            self._keep(workload, workloads.with_replicas(manifest, replicas))
+        self._manager.scale(workload, replicas)
 
     def _delete(self, target: str) -> None:
-        """A pod with a controller comes back; a workload goes with its pods; a node as with --remove-node."""
+        """A pod with a controller is created again; a workload goes with its pods; a node as with --remove-node."""
         if names_node(target):
             self._remove_node(target)
             return
@@ -316,18 +329,104 @@ class ClusterChanges(WorkloadChanges):
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
-            row = self.snapshot.pods.rows[workload.key]
-            if is_controlled(self.snapshot.pods.owners[row]) and self.snapshot.pods.node[row] >= 0:
+            row = self._row(workload)
+            if is_controlled(self.snapshot.pods.owners[row]):
                 self._recreate([row])
             else:
                 self._drop([row])
             return
-        self.refused.pop(workload, None)
-        self._drop(Owners(self.snapshot).members(self.snapshot.pods, workload))
+        self._manager.forget(workload)
+        self._drop(self._manager.members(workload))
         left = dict(self.snapshot.workloads)
         if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
             self._discount(workload)
-        self.snapshot = replace(self.snapshot, workloads=left)
+        self._simulator.put(replace(self.snapshot, workloads=left))
+
+    def _apply_maker(self, manifest: dict[str, object]) -> None:
+        if manifest.get("kind") == "Pod":
+            self._apply_pod(manifest)
+        else:
+            self._manager.apply(manifest)
+
+    def _row(self, workload: Workload) -> int:
+        row = self._simulator.row(workload.key)
+        assert row is not None, "`_workload` has looked for it"
+        return row
+
+    # --- pods that come and go
+
+    def _add_daemons_on(self, nodes: Sequence[Node]) -> None:
+        """DaemonSets' pods run on nodes that have been added."""
+        self._add_daemons(*daemons_on(self.snapshot, self._setup, nodes))
+
+    def _add_daemons(self, cluster: Snapshot, made: Iterable[Pod]) -> None:
+        """New pods of several DaemonSets, of which what is refused to one does not concern the others; `cluster` has
+        what is made for them."""
+        of_owner: dict[tuple[str, str], list[Pod]] = {}
+        for pod in made:
+            owner = pod.metadata.controller
+            name = pod.metadata.name if owner is None else owner.name
+            of_owner.setdefault((pod.metadata.namespace, name), []).append(pod)
+        for of, pods in of_owner.items():
+            self._manager.add(Workload("DaemonSet", *of), cluster, pods)
+            cluster = self.snapshot
+
+    def _apply_pod(self, manifest: Manifest) -> None:
+        workload = workloads.workload_of(manifest)
+        row = self._simulator.row(workload.key)
+        if row is not None:
+            self._drop([row])
+        subject = admitted(self.snapshot, manifest, self._setup)
+        self._simulator.create(subject.snapshot, [subject.pod])
+        self._count([subject.pod], came=True)
+
+    def _drop(self, rows: Iterable[int]) -> None:
+        """Pods go for good."""
+        rows = [*rows]
+        self._count([self.snapshot.pods[row] for row in rows], came=False)
+        for row in rows:
+            self._simulator.delete(row)
+
+    def _lose(self, rows: Sequence[int]) -> None:
+        """Pods go that somebody might have counted on."""
+        self._gone += map(self.snapshot.pods.key, rows)
+        self._drop(rows)
+
+    def _recreate(self, rows: Sequence[int]) -> None:
+        """Controllers create these pods again: they wait, under their old names."""
+        if not self._simulator.options.recreate:
+            self._lose(rows)
+            return
+        pods = self.snapshot.pods
+        self._evicted += [pods.key(row) for row in rows if pods.node[row] >= 0]
+        self._simulator.evict([row for row in rows if pods.node[row] >= 0])
+        self._simulator.queue.is_last(row for row in rows if pods.node[row] < 0)
+
+    # --- quotas
+
+    def _count_what_is_there(self) -> None:
+        """In quotas that nobody has looked at yet: before there are pods that nobody has made, and claims that may be
+        refused."""
+        if self.snapshot.of(ResourceQuota):
+            self._simulator.put(Ledger(self.snapshot, self._setup.release).on(self.snapshot))
+
+    def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
+        """Quotas count pods that nobody refuses, or count them no more."""
+        if pods and bool(self.snapshot.of(ResourceQuota)):
+            quotas = Ledger(self.snapshot, self._setup.release)
+            for pod in pods:
+                if came:
+                    quotas.take(pod)
+                else:
+                    quotas.give(pod)
+            self._simulator.put(quotas.on(self.snapshot))
+
+    def _discount(self, workload: Workload) -> None:
+        """Quotas count a workload no more."""
+        if self.snapshot.of(ResourceQuota):
+            quotas = Ledger(self.snapshot, self._setup.release)
+            quotas.give(counted(workload.kind, workload.namespace, workload.name))
+            self._simulator.put(quotas.on(self.snapshot))
 
     # --- manifests
 
@@ -353,7 +452,7 @@ class ClusterChanges(WorkloadChanges):
         nodes = [cluster.nodes[cluster.index[name]] for name in sorted(written)]
         added = [node for node in nodes if node.name not in before.index]
         if added:
-            self._added_nodes += [node.name for node in added]
+            self.added_nodes += [node.name for node in added]
             self._add_daemons_on(added)
         self._follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
 
@@ -381,11 +480,11 @@ class ClusterChanges(WorkloadChanges):
             return
         workload = self._workload(target)
         if workload.kind == "Pod":
-            row = self.snapshot.pods.rows[workload.key]
+            row = self._row(workload)
             pod = with_field(self.snapshot.pods[row], path, value)
             require_pod(self.snapshot.pods[row], pod)
             self._drop([row])
-            self._add([replace(pod, spec=replace(pod.spec, node_name=""))])
+            self._simulator.create(self.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
             return
         manifest = workloads.manifest_of(self.snapshot, workload)
         if manifest is None:

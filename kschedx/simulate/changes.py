@@ -16,7 +16,8 @@ Read = Callable[[str], list[tuple[dict[str, object], Place]]]
 """The objects of a file or folder with their places."""
 
 
-MOST_COUNT = 10_000
+MOST_COUNT = 1_000_000
+MOST_NODES = 10_000
 """Nodes, and replicas, that one change may ask for."""
 
 
@@ -101,12 +102,12 @@ def divided(text: str, sign: str, allowed: str) -> tuple[str, str]:
     return before, after
 
 
-def parse_count(text: str) -> int:
-    """How many nodes or replicas. Raises `InputError`."""
+def parse_count(text: str, most: int = MOST_COUNT) -> int:
+    """How many nodes or replicas. Raises `InputError` for more than `most`."""
     if not re.fullmatch(r"[0-9]+", text):
         raise InputError(f'found "{text}", expected a number')
-    if len(text) > 9 or int(text) > MOST_COUNT:
-        raise InputError(f"found {int(text[:99]):,}, at most {MOST_COUNT:,} are simulated")
+    if len(text) > 9 or int(text) > most:
+        raise InputError(f"found {int(text[:99]):,}, at most {most:,} are simulated")
     return int(text)
 
 

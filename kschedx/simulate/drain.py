@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -18,6 +19,24 @@ from kschedx.framework.moving import Run
 from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Queue
 from kschedx.snapshot.snapshot import Snapshot
+
+
+class DrainedCluster(Protocol):
+    """A cluster that moves, as a drain sees it."""
+
+    @property
+    def run(self) -> Run: ...
+
+    @property
+    def queue(self) -> Queue: ...
+
+    def evict(self, rows: Iterable[int]) -> list[int]:
+        """Evict pods that have controllers. Returns the rows of those that wait at once."""
+        ...
+
+    def react(self, rows: Iterable[int]) -> None:
+        """Schedule pods that wait since an eviction, and those that controllers create because of it."""
+        ...
 
 
 class DrainOutcome(StrEnum):
@@ -112,8 +131,7 @@ class Evictor:
 
     def __init__(
         self,
-        run: Run,
-        queue: Queue,
+        cluster: DrainedCluster,
         base: Snapshot,
         *,
         force: bool,
@@ -122,13 +140,14 @@ class Evictor:
         scenes: dict[str, Snapshot],
     ) -> None:
         """`base` is the cluster of which the status of its budgets was made. `scenes` takes the first nodes whose pods
-        find no other, with the cluster as it is then."""
-        self._run = run
-        self._queue = queue
+        fit no other, with the cluster as it is then."""
+        self._simulator = cluster
+        self._run = cluster.run
+        self._queue = cluster.queue
         self._force = force
         self._delete_emptydir_data = delete_emptydir_data
         self._recreate = recreate
-        self._budgets = list(budgets_of(run.snapshot, base))
+        self._budgets = list(budgets_of(cluster.run.snapshot, base))
         self._scenes = scenes
 
     def drain(self, names: Iterable[str], *, comes_back: bool) -> list[DrainResult]:
@@ -216,14 +235,10 @@ class Evictor:
             if not wave:
                 break
             waves += 1
-            again = []
-            for row in wave:
-                comes_back = self._fate(row) is DrainOutcome.EVICTED
-                self._queue.depart(row, waits=comes_back)
-                if comes_back:
-                    again.append(row)
-            self._queue.is_last(again)
-            self._queue.run(again)
+            back = [row for row in wave if self._fate(row) is DrainOutcome.EVICTED]
+            for row in wave.difference(back):
+                self._queue.delete(row)
+            self._simulator.react(self._simulator.evict(back))
             left = {row: budgets for row, budgets in left.items() if row not in wave and cluster.pods.node[row] >= 0}
         return waves, {row: tuple(budgets) for row, budgets in left.items()}
 
@@ -254,12 +269,11 @@ class Evictor:
         pods = self._run.cluster.pods
         if stopped:
             fate = DrainOutcome.BUDGET if len(stopped) == 1 else DrainOutcome.BUDGETS
-        node, message = "", ""
-        if fate is DrainOutcome.EVICTED and pods.node[row] >= 0:
-            node = pods.node_names[row]
+        node, message, key = "", "", pods.key(row)
+        now = pods.rows[key]
+        if fate is DrainOutcome.EVICTED and pods.node[now] >= 0:
+            node = pods.node_names[now]
         elif fate is DrainOutcome.EVICTED:
-            last = next((step for step in reversed(self._queue.steps) if step.pod == row), None)
+            last = next((step for step in reversed(self._queue.steps) if step.pod == now), None)
             message = "" if last is None else last.message
-        return DrainedPod(
-            pod=pods.key(row), fate=fate, budget=", ".join(one.name for one in stopped), node=node, message=message
-        )
+        return DrainedPod(pod=key, fate=fate, budget=", ".join(one.name for one in stopped), node=node, message=message)

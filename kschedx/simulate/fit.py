@@ -17,6 +17,8 @@ from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome, Stake, Unevaluated
 from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.names import PODS
+from kschedx.kube.quantity import value
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node, Pod
 from kschedx.simulate import changes
@@ -120,7 +122,7 @@ def fit(
     """
     if wanted is not None and wanted > changes.MOST_COUNT:
         raise InputError(f"found {wanted:,}, at most {changes.MOST_COUNT:,} are tried", place=Place(object="replicas"))
-    most = MOST_COPIES if wanted is None else wanted
+    most = MOST_COPIES if wanted is None else min(wanted, _most_pods(snapshot))
     known, quotas = snapshot.storage.claims, Ledger(snapshot, setup.release)
     if manifest is not None and manifest.get("kind") == "StatefulSet":
         taken = [name.partition("/")[2] for name in snapshot.pods.rows]
@@ -148,7 +150,8 @@ def fit(
         stopped = _explained(simulator, setup, rows[len(placed)])
     missing: tuple[MissingNodes, ...] = ()
     if wanted is not None and len(placed) < wanted and not let_in.refusal:  # no node makes a quota larger
-        missing = tuple(sorted(_missing(simulator, rows[len(placed) :]), key=lambda one: (one.nodes, one.like)))
+        found = _missing(simulator, rows[len(placed) :], wanted - len(placed))
+        missing = tuple(sorted(found, key=lambda one: (one.nodes, one.like)))
     return Fit(
         pod=pod,
         title=title or pod.key,
@@ -186,25 +189,44 @@ def _explained(simulator: Simulator, setup: Setup, row: int) -> Explanation:
     return Explanation(scheduler.schedule(pod, setup.profile_of(pod)), scheduler, setup.notes)
 
 
-def _missing(simulator: Simulator, rows: Sequence[int]) -> Iterator[MissingNodes]:
-    """For each kind of node on which such a pod fits, how many more are needed."""
+def _most_pods(snapshot: Snapshot) -> int:
+    """More pods than all nodes and one more can take by the number of pods that they allow."""
+    allowed = [node.status.allocatable.get(PODS) for node in snapshot.cluster.nodes]
+    numbers = [value(one) for one in allowed if one is not None]
+    if len(numbers) < len(allowed):
+        return changes.MOST_COUNT
+    return sum(numbers) + max(numbers, default=0) + 1
+
+
+def _is_independent(pod: Pod) -> bool:
+    """Whether the pods on one node say nothing about how many more go on another."""
+    affinity, spec = pod.spec.affinity, pod.spec
+    beside = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    return not (beside or spec.topology_spread_constraints or spec.volumes or spec.resource_claims)
+
+
+def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[MissingNodes]:
+    """For each kind of node on which such a pod fits, how many more are needed for `count` pods; `rows` are the first
+    of them, more than one node takes."""
     cluster = simulator.run.cluster
     mark = cluster.mark()
     options = simulator.run.scheduler.nodes.options
     daemons = daemon_pods(cluster.snapshot, options, but=cluster.pods[rows[0]])
     comparison = compares_taints(simulator.setup)
     for template in _shapes(cluster.snapshot.cluster.nodes, cluster.pods[rows[0]])[:SHAPES]:
-        left = list(rows)
-        added = 0
-        while left:
+        left, added, needed = list(rows), 0, count
+        while left and needed > 0:
             added += 1
             node = another_like(template, f"{template.name}-missing{added}")
             cluster.add_node(less(node, overhead(daemons, node, comparison=comparison)))
             placed = list(_placed(simulator, left))
             if not placed:
                 break
-            left = left[len(placed) :]
-        if not left:
+            left, needed = left[len(placed) :], needed - len(placed)
+            if left and _is_independent(cluster.pods[rows[0]]):  # the next one takes as many
+                added += -(-needed // len(placed))
+                needed = 0
+        if needed <= 0:
             yield MissingNodes(like=template.name, nodes=added)
         cluster.revert(mark)
 

@@ -13,12 +13,13 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
+from typing import TypeAlias, assert_never
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import evict, is_controlled
+from kschedx.controllers.workloads import delete, evict, is_controlled
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.framework.cycle import Outcome, Stake
@@ -33,7 +34,8 @@ from kschedx.kube.types import Pod
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.pods import PodTable, members_of
-from kschedx.snapshot.snapshot import Missing
+from kschedx.snapshot.snapshot import Missing, Snapshot
+from kschedx.snapshot.storage import StorageChange
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
@@ -117,6 +119,8 @@ class QueueStep(Struct, frozen=True, kw_only=True):
 
     run: Run
     pod: int
+    key: str
+    """The pod's `namespace/name`."""
     decision: Decision | None
     """None where kschedx cannot decide."""
     undecided: str = ""
@@ -128,17 +132,9 @@ class QueueStep(Struct, frozen=True, kw_only=True):
     tied: tuple[ClusterRow, ...] = ()
     """The nodes among which kube-scheduler would pick one to preempt on."""
     victims: tuple[int, ...] = ()
+    victim_keys: tuple[str, ...] = ()
     released: Mapping[str, ResourceClaim | None] = {}
     """Device claims that were taken back from the pod, as they are left."""
-
-    @property
-    def key(self) -> str:
-        """The pod's `namespace/name`."""
-        return self.run.cluster.pods.key(self.pod)
-
-    @property
-    def victim_keys(self) -> tuple[str, ...]:
-        return tuple(map(self.run.cluster.pods.key, self.victims))
 
     @property
     def message(self) -> str:
@@ -171,7 +167,7 @@ class QueueStep(Struct, frozen=True, kw_only=True):
 
 
 class Departure(Struct, frozen=True, kw_only=True):
-    """A pod that went after so many steps, for no other pod's sake."""
+    """A pod that lost its node after so many steps, for no other pod's sake."""
 
     steps: int
     pod: int
@@ -179,12 +175,49 @@ class Departure(Struct, frozen=True, kw_only=True):
     """Another one waits in its place."""
 
 
-class Renaming(Struct, frozen=True, kw_only=True):
-    """A pod that goes by another name after so many steps."""
+class Deletion(Struct, frozen=True, kw_only=True):
+    """A pod that a controller deleted after so many steps."""
 
     steps: int
     pod: int
-    name: str
+
+
+class Creation(Struct, frozen=True, kw_only=True):
+    """Pods that a controller created after so many steps, with what it created for them."""
+
+    steps: int
+    claims: StorageChange
+    contents: Mapping[str, object]
+    pods: tuple[Pod, ...]
+
+
+QueueEvent: TypeAlias = Departure | Deletion | Creation
+
+
+def replay(run: Run, event: QueueEvent) -> None:
+    """Let an event happen to a cluster that stands where it did."""
+    match event:
+        case Departure():
+            evict(run, event.pod, waits=event.waits)
+        case Deletion():
+            delete(run, event.pod)
+        case Creation():
+            run.cluster.set_storage(event.claims)
+            run.cluster.set_contents(event.contents)
+            if event.pods:
+                create(run, event.pods)
+        case _:
+            assert_never(event)
+
+
+def create(run: Run, pods: Sequence[Pod]) -> list[int]:
+    """Add pods; those that name their node are there."""
+    cluster = run.cluster
+    rows = cluster.add_pods(pods)
+    for row, pod in zip(rows, pods, strict=True):
+        if pod.spec.node_name in cluster.snapshot.cluster.index:
+            cluster.place(row, cluster.snapshot.cluster.index[pod.spec.node_name])
+    return rows
 
 
 class Queue:
@@ -200,8 +233,8 @@ class Queue:
         missing = run.snapshot.source.missing
         self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
         self.steps: list[QueueStep] = []
-        self.between: list[Departure | Renaming] = []
-        """What drains and rollouts did between the steps."""
+        self.between: list[QueueEvent] = []
+        """What drains and controllers did between the steps."""
         self.evicted: dict[int, int] = {}
         """Pods that had to go for others and were not made anew, to the step that it was for."""
         self.recreated: dict[int, int] = {}
@@ -247,15 +280,49 @@ class Queue:
     def _sort_key(self) -> Callable[[Pod, str], tuple[object, ...]]:
         return queue_order(self._run.scheduler)
 
+    @property
+    def scheduler_run(self) -> Run:
+        return self._run
+
+    def begin_again(self) -> None:
+        """Somebody has changed the cluster by hand: `between` begins anew."""
+        self.between = []
+
+    def move_to(self, run: Run) -> None:
+        """Go on with the cluster that somebody has changed by hand; the rows of its pods are the same."""
+        self._run = run
+        self.__dict__.pop("_sort_key", None)
+
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""
         self.between.append(Departure(steps=len(self.steps), pod=row, waits=waits))
         evict(self._run, row, waits=waits)
 
-    def rename(self, row: int, name: str) -> None:
-        """A pod that waits takes the name of one that is gone."""
-        self.between.append(Renaming(steps=len(self.steps), pod=row, name=name))
-        self._run.cluster.rename(row, name)
+    def delete(self, row: int) -> None:
+        """A controller deletes a pod, whether it runs or waits."""
+        self.between.append(Deletion(steps=len(self.steps), pod=row))
+        delete(self._run, row)
+
+    def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
+        """A controller creates pods; `cluster` is the cluster as it stands with what it creates for them."""
+        known = self._run.snapshot.storage.claims
+        claims = {key: claim for key, claim in cluster.storage.claims.items() if known.get(key) is not claim}
+        event = Creation(
+            steps=len(self.steps),
+            claims=StorageChange(claims=claims),
+            contents=self._run.cluster.other_contents(cluster),
+            pods=tuple(pods),
+        )
+        self.between.append(event)
+        before = len(self._run.cluster.pods)
+        replay(self._run, event)
+        rows = [*range(before, before + len(pods))]
+        self.is_last(rows)
+        return rows
+
+    def change_contents(self, cluster: Snapshot) -> None:
+        """Take over objects other than pods, nodes, and storage."""
+        self.create(cluster, ())
 
     def run(self, rows: Iterable[int]) -> None:
         """Let these pods be scheduled, in queue order, with those that are evicted for them and come back.
@@ -340,17 +407,23 @@ class Queue:
             try:
                 decision = self._decision(row)
             except UndecidableError as error:
-                self.steps.append(QueueStep(run=self._run, pod=row, decision=None, undecided=str(error)))
+                self.steps.append(
+                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=str(error))
+                )
                 return False, again
             if decision.outcome is Outcome.UNDECIDED:
                 self.steps.append(
-                    QueueStep(run=self._run, pod=row, decision=None, undecided=self._who_could_reject(row))
+                    QueueStep(
+                        run=self._run, pod=row, key=self._key(row), decision=None, undecided=self._who_could_reject(row)
+                    )
                 )
                 return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 node = self._pick(decision.choice)
                 self._run.bind(row, node)
-                self.steps.append(QueueStep(run=self._run, pod=row, decision=self._short(decision), node=node))
+                self.steps.append(
+                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
+                )
                 return True, again
             found = decision.post_filter
             released = found.released if found is not None else {}
@@ -358,9 +431,16 @@ class Queue:
                 again = again or []
             if found is None or not found.status.is_success or not found.best:
                 self._run.cluster.nominate(row, None)
-                self.steps.append(QueueStep(run=self._run, pod=row, decision=self._short(decision), released=released))
+                self.steps.append(
+                    QueueStep(
+                        run=self._run, pod=row, key=self._key(row), decision=self._short(decision), released=released
+                    )
+                )
                 return False, again
             again = [*(again or ()), *self._preempt(row, decision, found)]
+
+    def _key(self, row: int) -> str:
+        return self._run.cluster.pods.key(row)
 
     def _who_could_reject(self, row: int) -> str:
         unheard = self._run.cycle(row).unheard
@@ -398,10 +478,12 @@ class Queue:
             QueueStep(
                 run=self._run,
                 pod=row,
+                key=self._key(row),
                 decision=short,
                 nominated=node,
                 tied=found.best,
                 victims=victims,
+                victim_keys=tuple(map(self._key, victims)),
                 released=found.released,
             )
         )

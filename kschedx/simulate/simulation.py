@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.replicas import RefusedReplicas
+from kschedx.controllers.manager import Rollout
 from kschedx.controllers.workloads import Owners, Workload, evict
 from kschedx.explain.missing_kinds import require_for_decision
-from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
@@ -21,11 +20,9 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import DrainOutcome, DrainResult
-from kschedx.simulate.queue import Departure, QueueStep
-from kschedx.simulate.rollout import RolloutResult
+from kschedx.simulate.queue import QueueStep, replay
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.nodes import NodeTable
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 PODS = "pods"
@@ -136,49 +133,39 @@ class Simulation:
     """Queues that have ended, one after the other. Pods are told by `namespace/name`."""
 
     def __init__(
-        self,
-        *,
-        stages: Sequence[Simulator],
-        setup: Setup,
-        before: Snapshot,
-        changes: Sequence[Change] = (),
-        effects: Sequence[ChangeEffect] = (),
-        rolled_out: Sequence[RolloutResult] = (),
-        refused: Iterable[RefusedReplicas] = (),
+        self, simulator: Simulator, *, changes: Sequence[Change] = (), effects: Sequence[ChangeEffect] = ()
     ) -> None:
-        """`stages` are what happened between changes made by hand; what is told is told as of the end of the last
-        one."""
-        self.setup = setup
-        self.before = before
+        simulator.manager.measure()
+        self.setup = simulator.setup
+        self.before = simulator.base
         """The cluster as it was loaded."""
         self.changes = tuple(changes)
         self.effects = tuple(effects)
         """Of every change but drains."""
-        self.rolled_out = tuple(rolled_out)
-        self.refused = {one.workload: one for one in refused}
+        self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
+        self.refused = dict(simulator.manager.refused)
         """Replicas that the API server does not take."""
-        self.steps: tuple[QueueStep, ...] = tuple(step for stage in stages for step in stage.queue.steps)
-        self.drained: tuple[DrainResult, ...] = tuple(drained for stage in stages for drained in stage.drained)
-        self.scenes = {node: scene for stage in stages for node, scene in stage.scenes.items()}
+        self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
+        self.drained: tuple[DrainResult, ...] = tuple(simulator.drained)
+        self.scenes = simulator.scenes
         """Drained nodes whose pods found no other, to the cluster as it was then."""
-        self._stages = tuple(stages)
-        self._last = stages[-1]
-        self.run = self._last.run
+        self.simulator = simulator
+        self.run = simulator.run
 
     # --- pods
 
     @cached_property
     def queue(self) -> tuple[str, ...]:
         """Every pod that was ever in the queue, in its order, and is still in the cluster."""
-        keys = {stage.run.cluster.pods.key(row): None for stage in self._stages for row in stage.queue.queued}
-        rows = self.run.cluster.pods.rows
-        left = self._last.left - self._last.queue.evicted.keys()
-        return tuple(key for key in keys if key in rows and rows[key] not in left)
+        simulator, pods = self.simulator, self.run.cluster.pods
+        left = simulator.deleted - simulator.queue.evicted.keys()
+        keys = (pods.key(row) for row in simulator.queue.queued if row < len(pods) and row not in left)
+        return tuple(dict.fromkeys(keys))
 
     @cached_property
     def evicted(self) -> frozenset[str]:
         """Pods that had to go for others and that nobody made anew."""
-        return frozenset(stage.run.cluster.pods.key(row) for stage in self._stages for row in stage.queue.evicted)
+        return frozenset(map(self.run.cluster.pods.key, self.simulator.queue.evicted))
 
     @cached_property
     def placed(self) -> Mapping[str, str]:
@@ -194,12 +181,12 @@ class Simulation:
     @property
     def gated(self) -> tuple[str, ...]:
         """Pods that a scheduling gate holds back."""
-        return tuple(map(self.run.cluster.pods.key, self._last.queue.gated))
+        return tuple(map(self.run.cluster.pods.key, self.simulator.queue.gated))
 
     @property
     def of_others(self) -> tuple[str, ...]:
         """Pods that wait for a scheduler which the configuration does not have."""
-        return tuple(map(self.run.cluster.pods.key, self._last.queue.of_others))
+        return tuple(map(self.run.cluster.pods.key, self.simulator.queue.of_others))
 
     @property
     def undecided(self) -> Mapping[str, str]:
@@ -229,10 +216,8 @@ class Simulation:
 
     def is_recreated(self, key: str) -> bool:
         """Whether a pod that was evicted came back to the queue under its old name."""
-        return any(
-            key in stage.run.cluster.pods.rows and stage.run.cluster.pods.rows[key] in stage.queue.recreated
-            for stage in self._stages
-        )
+        row = self.simulator.row(key)
+        return row is not None and row in self.simulator.queue.recreated
 
     @property
     def displaced(self) -> Displaced:
@@ -256,17 +241,17 @@ class Simulation:
             keys.setdefault(self._workload_of(key), []).append(key)
         for workload in self.refused:
             keys.setdefault(workload, [])
-        pods, owners = self.run.cluster.pods, self._owners[-1][1]
+        pods, owners = self.run.cluster.pods, self._owners
         running = Counter(owners.of(pods, row) for row in np.flatnonzero(pods.node >= 0).tolist())
         return tuple(self._result(workload, its, running[workload]) for workload, its in keys.items())
 
     @cached_property
-    def _owners(self) -> list[tuple[PodTable, Owners]]:
-        return [(stage.run.cluster.pods, Owners(stage.run.snapshot)) for stage in self._stages]
+    def _owners(self) -> Owners:
+        return Owners(self.run.snapshot)
 
     def _workload_of(self, key: str) -> Workload:
-        """As of the last stage that has the pod."""
-        return next(owners.of(pods, pods.rows[key]) for pods, owners in reversed(self._owners) if key in pods.rows)
+        pods = self.run.cluster.pods
+        return self._owners.of(pods, pods.rows[key])
 
     def _result(self, workload: Workload, keys: Sequence[str], running: int) -> WorkloadResult:
         placed = [key for key in keys if key in self.placed]
@@ -295,12 +280,12 @@ class Simulation:
     @property
     def start(self) -> Snapshot:
         """The cluster before the last queue, changes made."""
-        return self._last.start
+        return self.simulator.start
 
     @property
     def after(self) -> Snapshot:
         """The cluster in the end."""
-        return self._last.after
+        return self.simulator.after
 
     # --- the story of one decision
 
@@ -315,30 +300,24 @@ class Simulation:
 
     def cluster_before(self, step: int) -> Snapshot:
         """The cluster as a decision found it, for the same steps."""
-        steps, queue = self._last.queue.steps, self._last.queue
-        number = step - (len(self.steps) - len(steps))
-        assert number >= 0, "a step of a drain"
-        assert not self._last.drained, "a step of a drain"
+        queue, first = self.simulator.queue, self.simulator.first_step
+        assert step >= first, "a step before the last change"
         run, done, seen = self._replay
-        if done > number:
-            run, done, seen = self._last.begun(), 0, 0
-        for at in range(done, number + 1):
+        if done > step:
+            run, done, seen = self.simulator.begun(), first, 0
+        for at in range(done, step + 1):
             while seen < len(queue.between) and queue.between[seen].steps <= at:
-                event = queue.between[seen]
-                if isinstance(event, Departure):
-                    evict(run, event.pod, waits=event.waits)
-                else:
-                    run.cluster.rename(event.pod, event.name)
+                replay(run, queue.between[seen])
                 seen += 1
-            if at < number:
-                self._again(run, steps[at])
-        self._replay = run, number, seen
+            if at < step:
+                self._again(run, queue.steps[at])
+        self._replay = run, step, seen
         return run.cluster.frozen()
 
     def _again(self, run: Run, step: QueueStep) -> None:
         """Do what a decision did."""
         for victim in step.victims:
-            evict(run, victim, waits=victim in self._last.queue.recreated)
+            evict(run, victim, waits=victim in self.simulator.queue.recreated)
         run.release(step.released)
         if step.node is not None:
             run.bind(step.pod, step.node)
@@ -372,12 +351,12 @@ class Simulation:
 
     @cached_property
     def _start(self) -> Scheduler:
-        return self.setup.scheduler_on(self._last.start)
+        return self.setup.scheduler_on(self.simulator.start)
 
     @cached_property
     def _replay(self) -> tuple[Run, int, int]:
         """A cluster that moves along with `cluster_before`, the steps that it has seen, and what was between them."""
-        return self._last.begun(), 0, 0
+        return self.simulator.begun(), self.simulator.first_step, 0
 
     def to_dict(self) -> Json:
         """The Simulation document. Keys are a contract: they are added, never changed. Numbers are integers."""

@@ -1,107 +1,250 @@
-"""A cluster that is moved: a run, its queue, and drains."""
+"""A cluster that moves: its scheduler, its queue, and its controllers, from the first change to the last."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 from msgspec import Struct
 
+from kschedx.controllers.disruption_budgets import is_ready
+from kschedx.controllers.manager import Manager, State
+from kschedx.controllers.workloads import Manifest, Workload, ordinal_of
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
+from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
 from kschedx.simulate.queue import Pick, Queue
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
-from kschedx.snapshot.edits import with_only_pods
+from kschedx.snapshot.edits import with_only_pods, with_pods
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+MOST_SYNCS = 100_000
+"""Of controllers, each followed by the queue; rollouts end long before this."""
 
 
 class SimulationOptions(Struct, frozen=True, kw_only=True):
     """How a queue is run."""
 
     recreate: bool = True
-    """Controllers make anew what is evicted."""
+    """Controllers recreate what is evicted."""
     seed: int | None = None
     """Ties are settled by lot, from this number; by name where it is None."""
     pick: Pick | None = None
     """Settles them in place of either."""
     force: bool = False
-    """A drain deletes pods that no controller makes anew."""
+    """A drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
     """A drain evicts pods that keep data in an emptyDir."""
 
 
+class Mark(Struct, frozen=True, kw_only=True):
+    """A moment to which a simulator can go back."""
+
+    moves: int
+    made: frozenset[int]
+    controllers: State
+
+
 class Simulator:
-    """One stretch of time in which pods come and go, and nobody changes the cluster by hand."""
+    """A cluster that moves. Rows of pods stay the same from the beginning to the end, whatever comes and goes."""
 
     def __init__(
         self,
-        start: Snapshot,
+        snapshot: Snapshot,
         setup: Setup,
         options: SimulationOptions,
-        new: Iterable[str] = (),
         *,
-        base: Snapshot | None = None,
-        unmade: Iterable[str] = (),
+        known: Mapping[Workload, Manifest] = {},
+        held: Collection[Workload] = (),
     ) -> None:
-        """`new` are pods that were made only now, by `namespace/name`; `base` is the cluster as it was read, which is
-        the start where nobody changed it; `unmade` are pods that a rollout has still to make."""
-        self.start = start
-        self._base = base or start
+        """`known` are manifests of workloads before the ones that the snapshot has; the controllers of those that are
+        `held` do nothing."""
+        self.base = snapshot
+        """The cluster as it was read."""
+        self.start = snapshot
+        """The cluster after the last change by hand."""
         self.setup = setup
         self.options = options
-        self.run = self.begun()
-        known, is_forced = setup.scheduler_names, setup.forced_profile is not None
-        self.pick = options.pick or (pick_by_name(self.run) if options.seed is None else pick_by_lot(options.seed))
-        self.queue = Queue(
-            self.run,
+        self._before_start: set[int] = set()
+        self._value: tuple[tuple[int, int], Snapshot] | None = None
+        self._run: Run | None = None
+        known_names, is_forced = setup.scheduler_names, setup.forced_profile is not None
+        self._queue = Queue(
+            self.begun(),
             self.pick,
             recreate=options.recreate,
-            known=lambda name: is_forced or name in known,
+            known=lambda name: is_forced or name in known_names,
         )
-        self.queue.is_last(start.pods.rows[key] for key in new)
+        self._run = self._queue.scheduler_run
+        self._by_name: tuple[Run, Pick] | None = None
+        self._lots = None if options.seed is None else pick_by_lot(options.seed)
+        self.manager = Manager(self, setup, known=known, held=held)
         self.drained: list[DrainResult] = []
         self.scenes: dict[str, Snapshot] = {}
         """The first nodes whose drain left pods without another, to the cluster as it was then."""
-        self.unmade = frozenset(start.pods.rows[key] for key in unmade)
-        """Rows of pods that nobody has made, or that went while they waited."""
+        self.first_row = 0
+        """The first row of pods that a question created."""
+        self.first_step = 0
+        """The steps before it were taken before the last change by hand."""
 
     def begun(self) -> Run:
-        """The cluster as it was in the beginning, to be moved."""
+        """The cluster after the last change by hand, to be moved."""
         setup = self.setup
         profile = None if setup.forced_profile is None else setup.scheduler.config.profile_for(setup.forced_profile)
         return Run(setup.scheduler_on(self.start), profile)
 
-    def waiting(self) -> list[int]:
-        """Rows of the pods that wait, in the order of the queue."""
-        pods = self.run.cluster.pods
-        return self.queue.order(
-            row for row in pods.pending if row not in self.unmade and not pods.deletion_timestamps[row]
-        )
+    @property
+    def run(self) -> Run:
+        if self._run is None:
+            self._run = self.begun()
+            self.queue.move_to(self._run)
+        return self._run
 
-    def make(self, rows: Iterable[int]) -> None:
-        """A controller makes pods, which wait from now on."""
-        self.unmade -= {*rows}
+    @property
+    def queue(self) -> Queue:
+        return self._queue
 
-    def take(self, row: int) -> None:
-        """A controller deletes a pod for good, whether it runs or waits."""
-        if self.run.cluster.pods.node[row] >= 0:
-            self.queue.depart(row, waits=False)
+    def pick(self, rows: ClusterRows) -> ClusterRow:
+        if self.options.pick is not None:
+            return self.options.pick(rows)
+        if self._lots is not None:
+            return self._lots(rows)
+        if self._by_name is None or self._by_name[0] is not self.run:
+            self._by_name = self.run, pick_by_name(self.run)
+        return self._by_name[1](rows)
+
+    # --- the cluster as it stands
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """As a value; pods that are gone for good keep their rows and count for nothing."""
+        if self._run is None:
+            return self.start
+        now = id(self._run), self._run.cluster.version
+        if self._value is None or self._value[0] != now:
+            self._value = now, self._run.cluster.frozen()
+        return self._value[1]
+
+    @property
+    def pods(self) -> PodTable:
+        return self.start.pods if self._run is None else self._run.cluster.pods
+
+    @property
+    def deleted(self) -> AbstractSet[int]:
+        """Rows of pods that are gone for good."""
+        return self._before_start if self._run is None else self._before_start | self._run.cluster.deleted
+
+    @property
+    def after(self) -> Snapshot:
+        """As a value, without the pods that are gone for good."""
+        value, gone = self.snapshot, self.deleted
+        if not gone:
+            return value
+        return with_only_pods(value, np.setdiff1d(np.arange(len(value.pods)), sorted(gone)))
+
+    def row(self, key: str) -> int | None:
+        """The row of a pod, `namespace/name`, that is there."""
+        row = self.pods.rows.get(key)
+        return None if row is None or row in self.deleted else row
+
+    def is_available(self, row: int) -> bool:
+        """Whether a pod runs and is ready; pods that got their node here are."""
+        pods = self.pods
+        if pods.node[row] < 0 or pods.deletion_timestamps[row]:
+            return False
+        return row in self.queue.queued or row in self.queue.made or is_ready(pods, row)
+
+    # --- moves
+
+    def edit(self, snapshot: Snapshot) -> None:
+        """Somebody changes nodes or objects by hand: `snapshot` with others, and the same rows of pods."""
+        if self._run is None and snapshot is self.start:
+            return
+        self._before_start = {*self.deleted}
+        self.start, self._run = snapshot, None
+        self.queue.begin_again()
+        self.first_step = len(self.queue.steps)
+
+    def put(self, snapshot: Snapshot) -> None:
+        if self._run is None:
+            self.start = snapshot
         else:
-            self.unmade |= {row}
+            self.queue.change_contents(snapshot)
 
-    def place(self, pods: Iterable[str]) -> None:
-        """Let these pods be scheduled, in the order of the queue."""
-        rows = self.run.cluster.pods.rows
-        self.queue.run(self.queue.order(rows[key] for key in pods))
+    def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
+        if self._run is None:
+            first = len(self.start.pods)
+            self.start = with_pods(cluster, pods)
+            rows = [*range(first, first + len(pods))]
+            self.queue.is_last(rows)
+            return rows
+        return self.queue.create(cluster, pods)
+
+    def delete(self, row: int) -> None:
+        _ = self.run
+        self.queue.delete(row)
+
+    def evict(self, rows: Iterable[int]) -> list[int]:
+        """Pods lose their nodes and their controllers create others. Returns the rows of those that wait at once."""
+        pods = self.pods
+        waiting: list[int] = []
+        for row in sorted(rows, key=lambda row: (ordinal_of(pods.names[row]), row)):
+            _ = self.run
+            if self.manager.recreate(row):
+                self.queue.delete(row)
+            else:
+                self.queue.depart(row, waits=True)
+                waiting.append(row)
+        self.queue.is_last(waiting)
+        return waiting
+
+    # --- time goes on
+
+    def waiting(self, excluded: Collection[int] = ()) -> list[int]:
+        """Rows of the pods that wait, but for those that are gone or excluded."""
+        pods = self.run.cluster.pods
+        return [row for row in pods.pending if row not in excluded and not pods.deletion_timestamps[row]]
+
+    def settle(self, only: Collection[str] | None = None, *, excluded: Collection[int] = ()) -> None:
+        """Schedule pods and sync controllers until nothing changes. `only` are the pods of a question,
+        `namespace/name`; by default all that wait."""
+        self.manager.sync()
+        rows = None if only is None else {row for key in only if (row := self.row(key)) is not None}
+        self._settle(rows, excluded)
+
+    def settle_made(self, excluded: Collection[int] = ()) -> None:
+        """The same for pods that were created or evicted here, and for no other that waits."""
+        self.manager.sync()
+        self._settle(set(), excluded)
+
+    def _settle(self, rows: set[int] | None, excluded: Collection[int]) -> None:
+        for _ in range(MOST_SYNCS):
+            made = self.queue.made
+            waiting = [row for row in self.waiting(excluded) if rows is None or row in rows or row in made]
+            self.queue.run(self.queue.order(waiting))
+            if not self.manager.sync():
+                break
+        self.manager.measure()
+
+    def react(self, rows: Iterable[int]) -> None:
+        """Schedule pods that wait since an eviction, and those that controllers create because of it."""
+        waiting = [*rows]
+        while True:
+            known = {*self.queue.made}
+            self.queue.run(self.queue.order(row for row in waiting if self.pods.node[row] < 0))
+            if not self.manager.sync():
+                return
+            waiting += [row for row in self.queue.made if row not in known]
 
     def drain(self, nodes: Iterable[str], *, comes_back: bool) -> None:
-        """Drain nodes one after another, each followed by the queue of what it left without a node."""
+        """Drain nodes one after another; each is back before the next one, or all are cordoned first."""
         evictor = Evictor(
-            self.run,
-            self.queue,
-            self._base,
+            self,
+            self.base,
             force=self.options.force,
             delete_emptydir_data=self.options.delete_emptydir_data,
             recreate=self.options.recreate,
@@ -109,19 +252,14 @@ class Simulator:
         )
         self.drained += evictor.drain(nodes, comes_back=comes_back)
 
-    @property
-    def left(self) -> frozenset[int]:
-        """Rows of pods that are gone for good, or that nobody has made."""
-        return self.unmade.union(self.run.cluster.pods.gone)
+    def mark(self) -> Mark:
+        return Mark(moves=self.run.cluster.mark(), made=frozenset(self.queue.made), controllers=self.manager.saved())
 
-    @property
-    def after(self) -> Snapshot:
-        """The cluster as it stands, without the pods that are gone for good."""
-        frozen = self.run.cluster.frozen()
-        left = self.left
-        if not left:
-            return frozen
-        return with_only_pods(frozen, np.setdiff1d(np.arange(len(frozen.pods)), sorted(left)))
+    def revert(self, mark: Mark) -> None:
+        """Go back to a moment after the last change by hand. Steps and drains stay as a record."""
+        self.run.cluster.revert(mark.moves)
+        self.queue.forget(mark.made)
+        self.manager.restore(mark.controllers)
 
 
 def pick_by_name(run: Run) -> Pick:

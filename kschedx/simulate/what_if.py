@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from kschedx.controllers.replicas import RefusedReplicas
-from kschedx.controllers.update_strategy import Rollout
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
-from kschedx.explain.admission import Ledger
 from kschedx.explain.setup import Setup
-from kschedx.simulate.apply import ChangeEffect, ClusterChanges
+from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
-from kschedx.simulate.rollout import RolloutResult, roll_out
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
@@ -26,51 +22,26 @@ AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 
 
 class ChangedCluster(Struct, frozen=True, kw_only=True):
-    """A cluster after some changes, drains among them."""
+    """A cluster after changes, which goes on moving."""
 
-    snapshot: Snapshot
-    new: tuple[str, ...] = ()
-    """`namespace/name` of pods that a change made, or evicted and that wait."""
-    added_nodes: tuple[str, ...] = ()
-    stages: tuple[Simulator, ...] = ()
-    """Where drains and rollouts took decisions, between the other changes."""
-    rollouts: tuple[Rollout, ...] = ()
-    """Those of the last change, which are about to begin."""
-    rolled_out: tuple[RolloutResult, ...] = ()
-    """Those of the changes before."""
-    effects: tuple[ChangeEffect, ...] = ()
-    """Of every change but drains, in their order."""
-    refused: tuple[RefusedReplicas, ...] = ()
-    """Replicas that the API server does not take."""
+    simulator: Simulator
+    by_hand: ClusterChanges
+    changes: tuple[Change, ...]
 
     @property
-    def unmade(self) -> frozenset[str]:
-        """The pods that rollouts have still to make."""
-        return _unmade(self.rollouts)
+    def snapshot(self) -> Snapshot:
+        """The cluster as it stands."""
+        return self.simulator.after
 
+    def simulation(self) -> Simulation:
+        """What has become of it so far."""
+        return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects)
 
-class Settled(Struct, frozen=True, kw_only=True):
-    """A cluster after changes, in which everything has its place that they made or evicted."""
-
-    stages: tuple[Simulator, ...]
-    effects: tuple[ChangeEffect, ...] = ()
-    rolled_out: tuple[RolloutResult, ...] = ()
-    refused: tuple[RefusedReplicas, ...] = ()
-
-    @property
-    def last(self) -> Simulator:
-        return self.stages[-1]
-
-    def simulation(self, setup: Setup, before: Snapshot, changes: Sequence[Change]) -> Simulation:
-        return Simulation(
-            stages=self.stages,
-            setup=setup,
-            before=before,
-            changes=changes,
-            effects=self.effects,
-            rolled_out=self.rolled_out,
-            refused=self.refused,
-        )
+    def asked(self, pods: AskedPods | None) -> frozenset[int]:
+        """Rows of the pods that a question is about."""
+        simulator = self.simulator
+        keys = () if pods is None else pods(simulator.after)
+        return frozenset(row for key in keys if (row := simulator.row(key)) is not None)
 
 
 def change_cluster(
@@ -81,61 +52,29 @@ def change_cluster(
     namespace: str,
     *,
     asked: AskedPods | None = None,
-    theirs: Collection[Workload] = (),
+    held: Collection[Workload] = (),
 ) -> ChangedCluster:
-    """The cluster with all changes, in their order. Before a drain, what the changes made is scheduled, but for what is
-    `asked` about; after it, what it evicts. A rollout is over before the next change, unless it is of `theirs`: whoever
-    asks about those workloads rolls them out.
+    """The cluster with all changes, in their order. Before a drain, what the changes created is scheduled, but for what
+    is `asked` about; after it, what it evicts. A rollout is over before the next change. The controllers of workloads
+    that are `held` do nothing.
 
     Raises `InputError` for the first change that cannot be made.
     """
-
-    workbench = ClusterChanges(snapshot, setup, namespace, recreate=options.recreate, asked=theirs)
-    stages: list[Simulator] = []
-    rolled_out: list[RolloutResult] = []
-
-    def decide(drained: Sequence[str] = ()) -> None:
-        unmade = _unmade(workbench.rollouts)
-        new = workbench.changed.new
-        stage = Simulator(workbench.snapshot, setup, options, new, base=snapshot, unmade=unmade)
-        stage.place(_others(workbench.snapshot, new, asked, unmade))
-        quotas = Ledger(workbench.snapshot, setup.release)
-        rolled_out.extend(roll_out(stage, rollout, quotas) for rollout in workbench.rollouts)
-        stage.drain(dict.fromkeys(drained), comes_back=False)
-        stages.append(stage)
-        workbench.rollouts.clear()
-        workbench.snapshot = quotas.on(stage.after)
-        workbench.new |= dict.fromkeys(map(stage.run.cluster.pods.key, stage.queue.queued))
-
-    for is_drain, some in groupby(wanted, key=lambda change: change.verb is ChangeVerb.DRAIN):
+    simulator = Simulator(snapshot, setup, options, held=held)
+    by_hand = ClusterChanges(simulator, namespace)
+    changed = ChangedCluster(simulator=simulator, by_hand=by_hand, changes=tuple(wanted))
+    for is_drain, some in groupby(changed.changes, key=lambda change: change.verb is ChangeVerb.DRAIN):
         if is_drain:
-            decide([workbench.node(change).name for change in some])
+            simulator.settle_made(changed.asked(asked))
+            simulator.drain(dict.fromkeys(by_hand.node(change).name for change in some), comes_back=False)
+            simulator.edit(simulator.snapshot)
             continue
         for change in some:
-            if workbench.rollouts:
-                decide()
-            workbench.apply(change)
-    changed = workbench.changed
-    waiting = changed.snapshot.pods
-    return ChangedCluster(
-        snapshot=changed.snapshot,
-        new=tuple(key for key in changed.new if not waiting.node_names[waiting.rows[key]]),
-        added_nodes=changed.added_nodes,
-        stages=tuple(stages),
-        rollouts=tuple(workbench.rollouts),
-        rolled_out=tuple(rolled_out),
-        effects=tuple(workbench.effects),
-        refused=tuple(workbench.refused.values()),
-    )
-
-
-def _unmade(rollouts: Iterable[Rollout]) -> frozenset[str]:
-    return frozenset(key for rollout in rollouts for key in rollout.new)
-
-
-def _others(snapshot: Snapshot, pods: Iterable[str], asked: AskedPods | None, unmade: Container[str]) -> list[str]:
-    its = {*asked(snapshot)} if asked is not None else set()
-    return [key for key in pods if key not in its and key not in unmade]
+            if simulator.manager.is_rolling_out:
+                simulator.settle_made(changed.asked(asked))
+            simulator.manager.end_rollouts()
+            by_hand.apply(change)
+    return changed
 
 
 def settled(
@@ -146,24 +85,16 @@ def settled(
     namespace: str,
     *,
     asked: AskedPods | None = None,
-    theirs: Collection[Workload] = (),
-) -> Settled:
-    """The cluster after changes, with what they made and evicted scheduled, but for what is `asked` about, and with
-    rollouts but those of `theirs`; the last of these stages ends there.
+    held: Collection[Workload] = (),
+) -> ChangedCluster:
+    """The cluster after changes, with everything scheduled that they created and evicted, but for what is `asked`
+    about.
 
     Raises `InputError` for the first change that cannot be made.
     """
-    world = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, theirs=theirs)
-    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
-    last.place(_others(world.snapshot, world.new, asked, world.unmade))
-    quotas = Ledger(world.snapshot, setup.release)
-    rolled_out = tuple(roll_out(last, rollout, quotas) for rollout in world.rollouts)
-    return Settled(
-        stages=(*world.stages, last),
-        effects=world.effects,
-        rolled_out=world.rolled_out + rolled_out,
-        refused=world.refused,
-    )
+    changed = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, held=held)
+    changed.simulator.settle_made(changed.asked(asked))
+    return changed
 
 
 def simulate(
@@ -180,26 +111,9 @@ def simulate(
     `only` are the pods to schedule, by `namespace/name`, by default all that wait. Raises `InputError` for a change
     that cannot be applied.
     """
-    options = options or SimulationOptions()
-    world = change_cluster(snapshot, setup, wanted, options, namespace)
-    last = Simulator(world.snapshot, setup, options, world.new, base=snapshot, unmade=world.unmade)
-    if only is None:
-        last.queue.run(last.waiting())
-    else:
-        last.place(only)
-    quotas = Ledger(world.snapshot, setup.release)
-    rolled_out = tuple(roll_out(last, rollout, quotas) for rollout in world.rollouts)
-    if rolled_out and only is None:
-        last.queue.run(last.waiting())  # there may be room now that there was not before
-    return Simulation(
-        stages=(*world.stages, last),
-        setup=setup,
-        before=snapshot,
-        changes=wanted,
-        effects=world.effects,
-        rolled_out=world.rolled_out + rolled_out,
-        refused=world.refused,
-    )
+    changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
+    changed.simulator.settle(None if only is None else [*only])
+    return changed.simulation()
 
 
 def drain_in_turn(
@@ -212,11 +126,11 @@ def drain_in_turn(
     namespace: str = "default",
     comes_back: bool,
 ) -> Simulation:
-    """Drain nodes one after another; each is back before the next one where `comes_back`. Only what they evict is
-    scheduled. Raises `InputError`."""
-    done = settled(snapshot, setup, wanted, options, namespace)
-    done.last.drain(_there(done.last, nodes, snapshot), comes_back=comes_back)
-    return done.simulation(setup, snapshot, wanted)
+    """Drain nodes one after another; each is back before the next one where `comes_back`, else all are cordoned first.
+    Only what they evict is scheduled. Raises `InputError`."""
+    changed = settled(snapshot, setup, wanted, options, namespace)
+    changed.simulator.drain(_there(changed.simulator, nodes, snapshot), comes_back=comes_back)
+    return changed.simulation()
 
 
 def drain_each(
@@ -230,19 +144,18 @@ def drain_each(
 ) -> Simulation:
     """Drain every node by itself, in the cluster as it is after the changes, or those that are named. Raises
     `InputError`."""
-    done = settled(snapshot, setup, wanted, options, namespace)
-    last = done.last
-    mark, made = last.run.cluster.mark(), frozenset(last.queue.made)
-    for name in last.run.cluster.node_names if nodes is None else _there(last, nodes, snapshot):
-        last.drain([name], comes_back=True)
-        last.run.cluster.revert(mark)
-        last.queue.forget(made)
-    return done.simulation(setup, snapshot, wanted)
+    changed = settled(snapshot, setup, wanted, options, namespace)
+    simulator = changed.simulator
+    mark = simulator.mark()
+    for name in simulator.run.cluster.node_names if nodes is None else _there(simulator, nodes, snapshot):
+        simulator.drain([name], comes_back=True)
+        simulator.revert(mark)
+    return changed.simulation()
 
 
-def _there(last: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[str]:
+def _there(simulator: Simulator, nodes: Sequence[str], before: Snapshot) -> Sequence[str]:
     """Raises `InputError` for a node that is not there, or not any more."""
-    known = last.run.snapshot.cluster.index
+    known = simulator.run.snapshot.cluster.index
     for name in nodes:
         if name not in known:
             hint = "a change removes it" if name in before.cluster.index else nearest(name, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Generic, NewType, TypeVar
+from typing import Generic, NewType, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,23 @@ def paired(first: IntArray, second: IntArray) -> IntArray:
     joined = first * (int(second.max(initial=0)) + 1) + second
     codes: IntArray = np.searchsorted(distinct(joined), joined)
     return codes
+
+
+Derived: TypeAlias = dict[object, object]
+"""What was worked out from something that stays as it is, by the `Memo` that it belongs to."""
+
+
+class Memo(Generic[T]):
+    """What is worked out once, and kept by what it is worked out from."""
+
+    __slots__ = ()
+
+    def of(self, derived: Derived, make: Callable[[], T], *apart: Hashable) -> T:
+        """What was made before, or is made now; there is one for each of what sets them `apart`."""
+        key: object = (self, apart) if apart else self
+        if key not in derived:
+            derived[key] = make()
+        return cast(T, derived[key])
 
 
 class Column(Generic[T]):

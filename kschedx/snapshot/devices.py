@@ -23,6 +23,7 @@ from kschedx.kube.devices import (
     ResourceSlice,
 )
 from kschedx.kube.scalars import nanoseconds
+from kschedx.snapshot.columns import Derived
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 """With a DeviceClass's name it makes the resource that every class offers."""
@@ -38,7 +39,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     """By `namespace/name` of the template, what it makes."""
     slices: Sequence[ResourceSlice] = ()
     taint_rules: Sequence[DeviceTaintRule] = ()
-    derived_from_slices: dict[object, object] = field(default_factory=dict)
+    derived_from_slices: Derived = field(default_factory=dict)
     """What others worked out from the slices alone, shared with devices that differ in their claims."""
 
     @classmethod
@@ -53,7 +54,7 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def derived(self) -> dict[object, object]:
+    def derived(self) -> Derived:
         """What others worked out from claims and want to keep as long as they last."""
         return {}
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.kube.resources import RequestOptions
+from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
-from kschedx.kube.types import Node
+from kschedx.kube.types import Node, Pod
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray, rows_by_group
 from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable, Tally
-from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
 
 
@@ -41,6 +42,9 @@ class Steps(Struct):
 
     def __len__(self) -> int:
         return len(self.pods)
+
+    def copy(self) -> Steps:
+        return Steps(pods=[*self.pods], nodes=[*self.nodes], signs=[*self.signs])
 
     def since(self, seen: int) -> tuple[IntArray, IntArray, IntArray]:
         """(move,) pods, nodes and signs of what happened after the first `seen` of them."""
@@ -98,6 +102,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             "node": pods.node.copy(),
             "node_names": node_names,
             "nominated_node_names": nominated,
+            "phases": pods.phases.copy(),
             "grouped": None,
             "start_times": list(pods.start_times),
             "derived": dict(pods.derived),
@@ -125,12 +130,6 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     def pending(self) -> tuple[int, ...]:
         unfinished = ~self.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return tuple(int(row) for row in np.flatnonzero(~self.node_names.where(bool) & unfinished))
-
-    @property
-    def gone(self) -> list[int]:
-        """Rows of pods that have left their node and wait for no other."""
-        left = {row for row, sign in zip(self.steps.pods, self.steps.signs, strict=True) if sign == MoveKind.REMOVE}
-        return sorted(row for row in left if self.node[row] < 0 and self.node_names[row])
 
     def tally(self, tally: Tally) -> IntArray:
         """As of a table that stands still, for the price of what has moved since it was asked for last."""
@@ -227,6 +226,14 @@ class _Nominated(Struct, frozen=True):
     node: str
 
 
+class _Deleted(Struct, frozen=True):
+    """A pod as it was before it was deleted."""
+
+    pod: int
+    phase: str
+    node_name_code: int
+
+
 class MovingCluster:
     """A cluster that moves. Rows of pods and nodes are those of `snapshot`, which always shows the present."""
 
@@ -244,7 +251,15 @@ class MovingCluster:
         self.snapshot: Snapshot = replace(
             snapshot, pods=self.pods, cluster=snapshot.cluster.moving(), storage=storage, _tables={}
         )
-        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored] = []
+        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored | _Deleted] = []
+        self._undone = 0
+        self.deleted: set[int] = set()
+        """Rows of pods that are gone for good."""
+
+    @property
+    def version(self) -> int:
+        """A number that every move and every revert changes."""
+        return len(self._undo) + 2 * self._undone
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -271,17 +286,61 @@ class MovingCluster:
 
     def nominate(self, pod: int, node: ClusterRow | None) -> None:
         """A pod without a node is nominated for one, or for none any more."""
-        self._undo.append(_Nominated(pod, self.pods.nominated_node_names[pod]))
-        self._set_nominated(pod, "" if node is None else self.node_names[node])
+        self._set_nominated_with_undo(pod, "" if node is None else self.node_names[node])
 
-    def rename(self, pod: int, name: str) -> None:
-        """A pod takes the name of one of its namespace that is gone. `snapshot` is another object then."""
-        pods = self.pods
-        names = [*pods.names]
-        names[pod] = name
-        rows = {key: row for key, row in pods.rows.items() if row != pod}
-        renamed = replace(pods, names=names, rows=rows | {f"{pods.namespaces[pod]}/{name}": pod})
-        self._set_nodes(self.snapshot.cluster, renamed)
+    def _set_nominated_with_undo(self, pod: int, name: str) -> None:
+        self._undo.append(_Nominated(pod, self.pods.nominated_node_names[pod]))
+        self._set_nominated(pod, name)
+
+    def add_pods(self, pods: Sequence[Pod]) -> list[int]:
+        """More pods, which wait whatever node they name. Returns their rows, the last ones. A pod that has the name of
+        one that was deleted takes its place in `rows`. `snapshot` is another object then."""
+        before, first = self.pods, len(self.pods)
+        waiting = [replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod for pod in pods]
+        grown = with_pods(self.snapshot, waiting).pods
+        assert isinstance(grown, MovingPods), "pods that are added to moving pods move"
+        codes = np.concatenate([before.node_names.codes, np.full(len(pods), self._code_of_name[""], dtype=np.int64)])
+        on = before.on_nodes
+        table = replace(
+            grown,
+            node_names=Column(codes, self._node_name_values),
+            phases=grown.phases.copy(),
+            on_nodes=_OnNodes(order=on.order, start=on.start, touched=dict(on.touched)),
+            steps=before.steps.copy(),
+            nominations=dict(before.nominations),
+            tallied={},
+            _requests={options: _more_requests(before, waiting, options) for options in before._requests},
+        )
+        table.own_starts()
+        self._undo.append(_Nodes(self.snapshot, before))
+        tables = self.snapshot._tables.items()
+        self._swap(self.snapshot.cluster, table, {options: known.with_pods(table) for options, known in tables})
+        return [*range(first, len(table))]
+
+    def delete(self, pod: int) -> None:
+        """A pod that runs or waits is gone for good. Its row stays, and counts for nothing."""
+        if self.pods.node[pod] >= 0:
+            self.remove(pod)
+        self._set_nominated_with_undo(pod, "")
+        names = self.pods.node_names
+        self._undo.append(_Deleted(pod, self.pods.phases[pod], int(names.codes[pod])))
+        self.pods.phases.put(pod, "Succeeded")
+        names.codes[pod] = self._code_of_name[""]
+        self.deleted.add(pod)
+
+    def other_contents(self, snapshot: Snapshot) -> dict[str, object]:
+        """The fields of a snapshot beside nodes, pods, and storage that are other objects than here."""
+        fixed = ("cluster", "pods", "storage", "source")
+        fields = (name for name in Contents.__struct_fields__ if name not in fixed)
+        return {
+            name: value for name in fields if (value := getattr(snapshot, name)) is not getattr(self.snapshot, name)
+        }
+
+    def set_contents(self, fields: Mapping[str, object]) -> None:
+        """Take over `other_contents`. `snapshot` is another object then."""
+        if fields:
+            self._undo.append(_Nodes(self.snapshot, self.pods))
+            self.snapshot = replace(self.snapshot, **fields)
 
     def add_node(self, node: Node) -> ClusterRow:
         """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
@@ -358,6 +417,7 @@ class MovingCluster:
         """Undo every move since `mark`, the last one first."""
         while len(self._undo) > mark:
             move = self._undo.pop()
+            self._undone += 1
             if isinstance(move, _Nodes):
                 self.snapshot, self.pods = move.snapshot, move.pods
                 continue
@@ -366,6 +426,11 @@ class MovingCluster:
                 continue
             if isinstance(move, _Stored):
                 self._put_storage(move.before)
+                continue
+            if isinstance(move, _Deleted):
+                self.pods.phases.put(move.pod, move.phase)
+                self.pods.node_names.codes[move.pod] = move.node_name_code
+                self.deleted.discard(move.pod)
                 continue
             if isinstance(move, _Nominated):
                 self._set_nominated(move.pod, move.node)
@@ -431,6 +496,7 @@ class MovingCluster:
             "node_names": Column(moving.node_names.codes.copy(), moving.node_names.values),
             "nominated_node_names": list(moving.nominated_node_names),
             "start_times": list(moving.start_times),
+            "phases": moving.phases.copy(),
             "derived": {},
         }
         cluster = self.snapshot.cluster.moving()
@@ -438,3 +504,17 @@ class MovingCluster:
         assert isinstance(storage, MovingStorage), "the snapshot of a cluster that moves has storage of its own"
         pods = PodTable(**(kept | own))
         return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage.frozen(), _tables={})
+
+
+def _more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:
+    """The requests of these pods, and behind them those of others, counted once for each spec object."""
+    known = pods.requests(options)
+    codes: list[int] = []
+    values = list(known.values)
+    code_of: dict[int, int] = {}
+    for pod in more:
+        code = code_of.setdefault(id(pod.spec), len(values))
+        if code == len(values):
+            values.append(pod_request(pod.spec, pod.status, options))
+        codes.append(code)
+    return Column(np.concatenate([known.codes, np.array(codes, dtype=np.int64)]), values)

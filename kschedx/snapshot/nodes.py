@@ -309,6 +309,17 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             pod_count=grown(self.pod_count),
         )
 
+    def with_pods(self, pods: PodTable) -> NodeTable:
+        """The table of the whole cluster with more pods, which wait. Its sums are its own."""
+        return replace(
+            self,
+            pods=pods,
+            requests=RequestTable.of(pods.requests(self.options), self.cluster.resources),
+            requested=self.requested.copy(),
+            nonzero_requested=self.nonzero_requested.copy(),
+            pod_count=self.pod_count.copy(),
+        )
+
     def forget(self) -> None:
         """Read what is fixed about the nodes anew: one of them was replaced in place."""
         self.__dict__.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, Protocol, Self, TypeVar, overload
+from typing import Protocol, Self, TypeVar, overload
 
 import msgspec
 import numpy as np
@@ -16,7 +16,16 @@ from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST, nanoseconds
 from kschedx.kube.storage import claim_name
 from kschedx.kube.types import ContainerPort, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, Column, IntArray, rows_by_group
+from kschedx.snapshot.columns import (
+    BoolArray,
+    ClusterRow,
+    ClusterRows,
+    Column,
+    Derived,
+    IntArray,
+    Memo,
+    rows_by_group,
+)
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 """Columns that every resource matrix begins with. cpu is in milli-units, everything else in units."""
@@ -53,7 +62,7 @@ _ENCODER = msgspec.json.Encoder()
 T = TypeVar("T")
 
 
-class _wherever_they_run(Generic[T]):  # noqa: N801 - used like cached_property
+class _wherever_they_run(Memo[T]):  # noqa: N801 - used like cached_property
     """A property of pods that has nothing to do with their nodes: worked out once for all tables of the same pods."""
 
     def __init__(self, compute: Callable[[PodTable], T]) -> None:
@@ -66,10 +75,7 @@ class _wherever_they_run(Generic[T]):  # noqa: N801 - used like cached_property
     def __get__(self, table: PodTable | None, owner: type) -> Self | T:
         if table is None:
             return self
-        if self not in table.derived:
-            table.derived[self] = self._compute(table)
-        value: T = table.derived[self]
-        return value
+        return self.of(table.derived, lambda: self._compute(table))
 
 
 class Tally(Protocol):
@@ -133,7 +139,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     """`rows_by_group` of a table in which these and perhaps more pods run; None where there is none yet."""
     counts_finished: bool = False
     """Pods that have finished, and that no API server has stored, are on their nodes like others."""
-    derived: dict[object, Any] = field(default_factory=dict)
+    derived: Derived = field(default_factory=dict)
     """What was worked out from the pods alone, wherever they run; tables that differ only in that share it."""
     _requests: dict[RequestOptions, Column[PodRequest]] = field(default_factory=dict)
 

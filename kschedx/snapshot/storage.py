@@ -21,7 +21,7 @@ from kschedx.kube.storage import (
     default_class,
     with_default_class,
 )
-from kschedx.snapshot.columns import BoolArray, IntArray
+from kschedx.snapshot.columns import BoolArray, Derived, IntArray
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
         return self.claims.get(f"{namespace}/{name}")
 
     @cached_property
-    def derived(self) -> dict[object, object]:
+    def derived(self) -> Derived:
         """What others worked out from this storage and want to keep as long as it lasts."""
         return {}
 
@@ -98,7 +98,7 @@ class VolumeCandidates:
         self._free_count: Counter[str] = Counter()
         self._prebound: dict[str, dict[str, PersistentVolume]] = {}
         self._versions: dict[str, int] = {}
-        self.derived: dict[object, object] = {}
+        self.derived: Derived = {}
         """What others worked out from the volumes `unclaimed`, and want to keep as long as they are the same."""
         for volume in volumes.values():
             self._come(volume)

@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.cel import Features
 from kschedx.errors import InputError
 from kschedx.explain.admission import admitted_pod
+from kschedx.kube.device_expressions import Features
 from kschedx.kube.devices import DeviceClass
 from kschedx.kube.types import Pod
-from kschedx.plugins.dynamic_resources.selectors import class_refusals
+from kschedx.plugins.dynamic_resources.claims import class_refusals
 from kschedx.releases import resolve
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -72,7 +72,7 @@ def test_a_fix_is_tried_and_taken_back() -> None:
     async def walk(app: Why, pilot: Pilot[None]) -> None:
         await pilot.press("f")
         await pilot.pause()
-        assert "kubectl" in shown(app, "#fix-told")
+        assert "kind: Node" in shown(app, "#fix-told")
         await pilot.press("enter")
         await pilot.pause()
         assert "Scheduled" in shown(app, "#tried")

@@ -205,13 +205,16 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
     [
         (
             {"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka", "metadata": {"name": "k"}, "spec": {}},
-            "Kafka (kafka.strimzi.io) (which pods come of Kafka is known to its controller alone",
+            "Kafka (kafka.strimzi.io) (only the controller of Kafka knows its pods",
         ),
         (
             {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "r"}},
             "(render its chart with its values first: helm template | kschedx why -)",
         ),
-        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, "nothing that makes one: ConfigMap"),
+        (
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}},
+            "no pods or workloads in this file: ConfigMap",
+        ),
         (
             {"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "web"}},
             'there is no "Deployment" in apiVersion v1 (Deployment is of the group apps)',

@@ -59,8 +59,8 @@ def test_only_the_pod_whose_devices_go_with_those_that_are_free() -> None:
 
 def test_fewer_devices_where_some_are_free() -> None:
     wanted = claim("mine", request(count=3))
-    assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="ask") == [
-        "ask for 2 devices with request r of claim default/mine"
+    assert titles(wanted, *held("one", "gpu-0", "gpu-1", priority=5), of="request") == [
+        "request 2 devices in request r of claim default/mine"
     ]
 
 
@@ -78,9 +78,9 @@ def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
     """They are on a node that the pod may not use; the next attempt gives it others."""
     apart = kschedx.Snapshot.from_objects(
         [
-            *(node("a"), node("b", labels={"disk": "ssd"}), device_class()),
+            *(node("a"), node("b", labels={"team": "a"}), device_class()),
             *(GPUS, resource_slice("b", device("gpu-0"))),
-            *(allocated("mine", "a", "gpu-0", reserved_for=["me"]), claiming("mine", nodeSelector={"disk": "ssd"})),
+            *(allocated("mine", "a", "gpu-0", reserved_for=["me"]), claiming("mine", nodeSelector={"team": "a"})),
         ]
     )
     (fix,) = kschedx.explain(apart, "default/me").fixes
@@ -93,11 +93,11 @@ def test_devices_that_kube_scheduler_takes_back_need_no_other_fix() -> None:
 
 def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
     """A device without an attribute that a selector reads without asking."""
-    nodes = [node("a", labels={"disk": "hdd"}), node("b", labels={"disk": "hdd"})]
+    nodes = [node("a", labels={"team": "b"}), node("b", labels={"team": "b"})]
     slices = [resource_slice("a", device("gpu-0", root=1)), resource_slice("b", device("gpu-0"))]
     mine = claim("mine", request(select=[f'device.attributes["{DRIVER}"].root == 1']))
-    wanting = claiming("mine", nodeSelector={"disk": "ssd"})
+    wanting = claiming("mine", nodeSelector={"team": "a"})
     snapshot = kschedx.Snapshot.from_objects([*nodes, device_class(), *slices, mine, wanting])
     told = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
-    assert told["label a disk=ssd"] is FixCertainty.VERIFIED
-    assert told.get("stop requiring disk=ssd") is not FixCertainty.VERIFIED
+    assert told["label a team=a"] is FixCertainty.VERIFIED
+    assert told.get("stop requiring team=a") is not FixCertainty.VERIFIED

@@ -24,13 +24,13 @@ IN_USE = pod("holder", on="n", priority=2_000_000_000, volumes=DATA[:1])
         (
             pod("me", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]),
             [],
-            "Kueue lifts the gate kueue.x-k8s.io/admission when the pod's turn has come",
+            "Kueue removes the gate kueue.x-k8s.io/admission once it admits the pod",
         ),
         (pod("me", volumes=DATA), [*APART, *USERS], f"no node can have both {ZONE}=a and {ZONE}=b"),
         (
             pod("me", volumes=DATA[:1]),
             [*SINGLE, IN_USE],
-            "one pod at a time may have the claim default/a, and default/holder has it",
+            "one pod at a time may use the claim default/a, and default/holder uses it",
         ),
     ],
     ids=["gate", "volumes", "claim"],

@@ -24,7 +24,7 @@ OTHERS = [node("a-full", allocatable=FULL), node("z-full", allocatable=FULL)]
             RemoveTaints,
             "remove taint team=a:NoSchedule from m",
         ),
-        ([node("m")], pod("me", nodeSelector={"disk": "ssd"}), LabelNode, "label m disk=ssd"),
+        ([node("m")], pod("me", nodeSelector={"team": "a"}), LabelNode, "label m team=a"),
     ],
     ids=["uncordon", "taint", "label"],
 )

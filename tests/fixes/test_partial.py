@@ -42,4 +42,4 @@ def test_what_changes_nothing_is_not_told() -> None:
     spread = {"maxSkew": 1, "topologyKey": "disk", "whenUnsatisfiable": "DoNotSchedule"}
     spread |= {"labelSelector": {"matchLabels": {"app": "web"}}}
     me = pod("me", spec=DATA, labels={"app": "web"}, topologySpreadConstraints=[spread])
-    assert not [title for title in titles(node("bare"), me) if "honor" in title]
+    assert not [title for title in titles(node("bare"), me) if "Honor" in title]

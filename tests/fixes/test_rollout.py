@@ -57,9 +57,9 @@ def fixes(strategy: Manifest) -> list[tuple[str, tuple[Change, ...]]]:
 
 def test_an_old_pod_goes_before_a_new_one_comes() -> None:
     told = fixes(SURGING)
-    title = "let Deployment web take an old pod away before it makes a new one (maxSurge: 0), such as default/old-a"
+    title = "set maxSurge: 0 on Deployment web, so that an old pod such as default/old-a goes first"
     assert told[0][0] == title
-    assert not [other for other, _ in told[1:] if other.startswith("let Deployment")]
+    assert not [other for other, _ in told[1:] if other.startswith("set ")]
     assert kubectl_commands(told[0][1]).startswith("kubectl patch deployment.apps web -n default --type=json")
 
 
@@ -69,7 +69,7 @@ def test_an_old_pod_goes_before_a_new_one_comes() -> None:
     ids=["recreate", "no-surge"],
 )
 def test_a_deployment_that_does_so_already(strategy: Manifest) -> None:
-    assert not [title for title, _ in fixes(strategy) if title.startswith("let Deployment")]
+    assert not [title for title, _ in fixes(strategy) if title.startswith("set ")]
 
 
 def test_what_is_changed() -> None:

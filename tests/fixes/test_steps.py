@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.pod_edits import required_term, with_claim_status
 from kschedx.fixes.proposal import Ground, Proposal, apply_step
 from kschedx.framework.runtime import request_options
-from kschedx.kube.types import PodAffinityTerm, PodResourceClaimStatus, Taint
+from kschedx.kube.types import Pod, PodAffinityTerm, PodResourceClaimStatus, Taint
 from kschedx.releases import resolve
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
@@ -22,6 +23,7 @@ HONOR = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedul
 APART = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
 BESIDE = {"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "web"}}}
 SSD: Manifest = {"key": "disk", "operator": "In", "values": ["ssd"]}
+OPTIONS = request_options(resolve())
 ARM: Manifest = {"key": "arch", "operator": "In", "values": ["arm"]}
 NO_ARM = RequirementMatch(key="arch", operator="In", values=("arm",), actual="amd", matched=False)
 AMD = RequirementMatch(key="arch", operator="In", values=("amd",), actual="amd", matched=True)
@@ -35,8 +37,9 @@ def cpu(amount: str, **more: object) -> Manifest:
     return {**asking(requests={"cpu": amount}), **more}
 
 
-def at_most(resource: str, amount: int) -> s.RequestAtMost:
-    return s.RequestAtMost(amounts=(s.ResourceAmount(resource=resource, amount=amount),))
+def at_most(resource: str, amount: int) -> Callable[[Pod], s.Step | None]:
+    amounts = (s.ResourceAmount(resource=resource, amount=amount),)
+    return lambda pod: s.LowerRequests.of(pod, amounts, OPTIONS)
 
 
 def ports(*numbers: tuple[int, int]) -> list[Manifest]:
@@ -49,7 +52,7 @@ def required(*expressions: Manifest, **more: object) -> Manifest:
 
 
 PREFERRED = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": {"matchFields": []}}]}
-SIDECAR = cpu("1", restartPolicy="Always")
+SIDECAR = cpu("1", name="sidecar", restartPolicy="Always")
 MOVE = s.UseHostPort(port=80, protocol="TCP", instead=8080)
 DROP_ARM = s.DropRequirements(source="nodeAffinity", term=0, requirements=(NO_ARM,))
 
@@ -58,15 +61,15 @@ DROP_ARM = s.DropRequirements(source="nodeAffinity", term=0, requirements=(NO_AR
     ("before", "step", "after"),
     [
         pytest.param(
-            {"containers": [cpu("3"), cpu("2")]},
+            {"containers": [cpu("3"), cpu("2", name="other")]},
             at_most("cpu", 4000),
-            {"containers": [cpu("2"), cpu("2")]},
+            {"containers": [cpu("2"), cpu("2", name="other")]},
             id="the largest container gives way",
         ),
         pytest.param(
-            {"containers": [cpu("1")], "initContainers": [cpu("5"), cpu("4")]},
+            {"containers": [cpu("1")], "initContainers": [cpu("5", name="a"), cpu("4", name="b")]},
             at_most("cpu", 4000),
-            {"containers": [cpu("1")], "initContainers": [cpu("4"), cpu("4")]},
+            {"containers": [cpu("1")], "initContainers": [cpu("4", name="a"), cpu("4", name="b")]},
             id="init containers that ask for more",
         ),
         pytest.param(
@@ -170,6 +173,12 @@ DROP_ARM = s.DropRequirements(source="nodeAffinity", term=0, requirements=(NO_AR
             id="spread anyway",
         ),
         pytest.param(
+            {"topologySpreadConstraints": [{**HONOR, "minDomains": 3}]},
+            s.LowerMinDomains(constraint=0, topology_key="zone", before=3, after=2),
+            {"topologySpreadConstraints": [HONOR]},
+            id="fewer domains",
+        ),
+        pytest.param(
             {"schedulingGates": [{"name": "a"}], "nodeName": "n"},
             s.RemoveGates(gates=("a",)),
             {"nodeName": "n"},
@@ -184,7 +193,7 @@ DROP_ARM = s.DropRequirements(source="nodeAffinity", term=0, requirements=(NO_AR
         ),
     ],
 )
-def test_the_pod(before: Any, step: s.Step, after: Any) -> None:
+def test_the_pod(before: Any, step: s.Step | Callable[[Pod], s.Step | None], after: Any) -> None:
     assert changed(before, step) == Snapshot.from_objects([pod("p", spec=after)]).pods[0].spec
 
 
@@ -201,9 +210,12 @@ def test_a_required_term_becomes_a_preference_of_the_highest_weight(kind: str) -
     assert changed(before, step) == Snapshot.from_objects([pod("p", spec=after)]).pods[0].spec
 
 
-def changed(spec: Any, step: s.Step) -> object:
+def changed(spec: Any, step: s.Step | Callable[[Pod], s.Step | None]) -> object:
     snapshot = Snapshot.from_objects([pod("p", spec=spec)])
-    return apply_step(step, Proposal(pod=snapshot.pods[0]), Ground(snapshot, request_options(resolve()))).pod.spec
+    before = snapshot.pods[0]
+    made = step if isinstance(step, s.Step) else step(before)
+    assert made is not None
+    return apply_step(made, Proposal(pod=before), Ground(snapshot, OPTIONS)).pod.spec
 
 
 CORDON = "node.kubernetes.io/unschedulable:NoSchedule"
@@ -235,7 +247,7 @@ ROW = ClusterRow(0)
 )
 def test_the_node(before: Any, step: s.Step, after: Any) -> None:
     snapshot = Snapshot.from_objects([before, pod("p")])
-    ground = Ground(snapshot, request_options(resolve()))
+    ground = Ground(snapshot, OPTIONS)
     found = apply_step(step, Proposal(pod=snapshot.pods[0]), ground)
     assert found.nodes == {ROW: Snapshot.from_objects([after]).cluster.nodes[0]}
     assert apply_step(step, found, ground) == found, "a step is made once"

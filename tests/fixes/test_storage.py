@@ -37,22 +37,27 @@ def titles(*objects: Manifest) -> list[str]:
         ),
         (
             [claim("data", storage_class="now"), storage_class("now", waits=False, provisioner=DRIVER)],
-            [f"get {DRIVER} to make the volume for claim default/data: 10Gi ReadWriteOnce of class now"],
+            [
+                (
+                    f"repair {DRIVER}, so that it provisions the volume for claim default/data: "
+                    "10Gi ReadWriteOnce of class now"
+                )
+            ],
         ),
         # no class is named: one that can make volumes
         (
             [claim("data", storage_class=None), storage_class(provisioner=DRIVER)],
-            ["make claim default/data anew with class waits"],
+            ["delete and recreate claim default/data with class waits"],
         ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],
-            ["release volume kept, which claim default/data has left; what is on it stays"],
+            ["release volume kept, whose claim default/data is deleted; its data stays"],
         ),
         (
             [claim("data", storage_class="standart"), storage_class("standard", provisioner=DRIVER)],
             [
-                "make claim default/data anew with class standard",
+                "delete and recreate claim default/data with class standard instead of standart",
                 "create storage class standart",
             ],
         ),
@@ -61,14 +66,17 @@ def titles(*objects: Manifest) -> list[str]:
                 claim("data", storage_class="premium"),
                 storage_class("standard", provisioner=DRIVER, metadata={"annotations": IS_DEFAULT}),
             ],
-            ["make claim default/data anew with class standard", "create storage class premium"],
+            [
+                "delete and recreate claim default/data with class standard instead of premium",
+                "create storage class premium",
+            ],
         ),
         # volumes that are gone or too small
         ([claim("data", volume="gone")], ["restore volume gone"]),
         (
             [claim("data"), storage_class(), volume("small", size="5Gi")],
             [
-                "claim at most 5Gi with default/data",
+                "lower the request of claim default/data to 5Gi",
                 "create a volume of 10Gi ReadWriteOnce of class waits for claim default/data",
             ],
         ),
@@ -88,7 +96,7 @@ def test_the_claim_of_an_ephemeral_volume_is_as_its_template_says() -> None:
     classes = [storage_class("now", provisioner=DRIVER), storage_class("waits", provisioner=DRIVER)]
     me = pod("me", metadata={"uid": "u"}, spec={"volumes": [scratch]})
     fix, *_ = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), me, *classes]), "default/me").fixes
-    assert fix.title == "create claim default/me-scratch of class now, as kube-controller-manager will"
+    assert fix.title == "create claim default/me-scratch of class now (kube-controller-manager does this)"
     (change,) = fix.changes
     assert change.create is not None
     assert change.create["spec"] == asked

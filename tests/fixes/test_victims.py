@@ -71,14 +71,14 @@ def test_a_pod_that_is_being_deleted_is_waited_for() -> None:
     old = going(wanting("old", "2", on="n"))
     explanation = explained(node("n", allocatable=SMALL), old, wanting("me", "2"))
     first = explanation.fixes[0]
-    assert first.title == "wait for default/old on n to be gone: it is being deleted"
+    assert first.title == "wait until default/old on n has terminated"
     assert [(change.delete, change.by) for change in first.changes] == [(True, "kubelet")]
     assert not first.apply
 
 
 def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
     holder = going(pod("holder", on="n", volumes=DATA))
-    assert told(*exclusive(), holder) == ["wait for default/holder to be gone: it is being deleted"]
+    assert told(*exclusive(), holder) == ["wait until default/holder has terminated"]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,15 @@ def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
         (
             "StatefulSet",
             "apps/v1",
-            "scale StatefulSet default/web to 0, whose pod is default/holder",
+            "scale StatefulSet default/web to 0, which removes default/holder",
             "kubectl scale statefulset.apps web -n default --replicas=0",
         ),
-        ("Job", "batch/v1", "delete Job default/web with default/holder", "kubectl delete job.batch web -n default"),
+        (
+            "Job",
+            "batch/v1",
+            "delete Job default/web with its pod default/holder",
+            "kubectl delete job.batch web -n default",
+        ),
     ],
 )
 def test_what_would_make_the_holder_again_is_stopped(kind: str, api_version: str, title: str, command: str) -> None:
@@ -109,7 +114,7 @@ def test_a_holder_that_nothing_makes_again() -> None:
     critical = pod("holder", on="n", priority=2_000_000_000, volumes=DATA)
     explanation = explained(*exclusive(), critical)
     assert not explanation.fixes
-    assert explanation.no_fix == "one pod at a time may have the claim default/data, and default/holder has it"
+    assert explanation.no_fix == "one pod at a time may use the claim default/data, and default/holder uses it"
 
 
 @pytest.mark.parametrize("priority", [0, 9])
@@ -133,7 +138,7 @@ def test_pods_that_keep_away_over_zones_take_a_zone_of_its_own() -> None:
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
     replicas = [owned(one, "StatefulSet", "web") for one in ours]
-    assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a zone of its own"]
+    assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a new zone"]
 
 
 def test_one_more_of_a_node_that_is_cordoned_or_about_to_go() -> None:

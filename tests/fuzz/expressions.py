@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 
 import kschedx
-from kschedx.cel import CompileError, EvaluationError, Features, refusal
+from kschedx.cel import refusal
+from kschedx.cel.devices import DeviceProgram
 from kschedx.errors import InputError, KschedxError, UndecidableError
 from kschedx.explain import events
 from kschedx.export.anonymous import anonymize
@@ -15,9 +16,9 @@ from kschedx.kube import quantity, types
 from kschedx.kube import scalars as timestamps
 from kschedx.kube import selectors as label_query
 from kschedx.kube.decoding import decode
+from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
 from kschedx.kube.devices import Device
 from kschedx.kube.duration import Duration
-from kschedx.plugins.dynamic_resources.selectors import DeviceExpression
 from kschedx.sources import yaml as yaml_scalars
 from tests.builders import Manifest, at, node, pod
 from tests.device_builders import claim, device, device_class, request, resource_slice
@@ -75,7 +76,7 @@ def selectors(data: bytes) -> None:
     for features in FEATURES:
         with contextlib.suppress(CompileError, EvaluationError, UndecidableError):
             refusal(text, features)
-            DeviceExpression(text, features).matches(DEVICE, "gpu.example.com")
+            DeviceProgram(text, features).matches(DEVICE, "gpu.example.com")
 
 
 def selector_seeds() -> Iterator[bytes]:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.cel import CompileError, EvaluationError, Features
+from kschedx.cel.devices import DeviceProgram, names_in
 from kschedx.errors import UndecidableError
+from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
 from kschedx.kube.devices import Device, DeviceAttribute
-from kschedx.plugins.dynamic_resources.selectors import DeviceExpression, names_in
 from tests.device_builders import DRIVER, device
 
 FEATURES = Features(consumable_capacity=True, list_attributes=False)
@@ -43,7 +43,7 @@ GPU = device(
 
 def matches(expression: str, manifest: object = GPU, features: Features = FEATURES) -> bool:
     typed: Any = msgspec.convert(manifest, Device)
-    return DeviceExpression(expression, features).matches(typed, DRIVER)
+    return DeviceProgram(expression, features).matches(typed, DRIVER)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_what_kube_scheduler_may_see_otherwise_is_not_guessed(expression: str) -
 
 
 def test_devices_that_look_alike_to_an_expression_are_asked_once() -> None:
-    selector = DeviceExpression(f"{OWN}.model == 'a100'", FEATURES)
+    selector = DeviceProgram(f"{OWN}.model == 'a100'", FEATURES)
     for number in range(3):
         typed: Any = msgspec.convert(device("d", model="a100", uuid=str(number)), Device)
         assert selector.matches(typed, DRIVER)
@@ -250,7 +250,7 @@ def test_the_names_in_an_expression() -> None:
 
 def test_an_attribute_that_is_no_unicode() -> None:
     broken = Device(name="d", attributes={"model": DeviceAttribute(string="\ud800")})
-    assert not DeviceExpression(f"{OWN}.model == 'a100'", FEATURES).matches(broken, DRIVER)
+    assert not DeviceProgram(f"{OWN}.model == 'a100'", FEATURES).matches(broken, DRIVER)
 
 
 def test_an_attribute_that_is_no_version_fails_whatever_is_asked() -> None:
@@ -263,4 +263,4 @@ def test_an_attribute_that_is_no_version_fails_whatever_is_asked() -> None:
 def test_without_the_library_nothing_is_said_of_wrong_syntax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
     with pytest.raises(UndecidableError, match="device selectors need the package cel-expr-python"):
-        DeviceExpression("true &&", FEATURES)
+        DeviceProgram("true &&", FEATURES)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.cel import CompileError, EvaluationError, Features
+from kschedx.cel.devices import DeviceProgram
 from kschedx.kube.decoding import decode
+from kschedx.kube.device_expressions import CompileError, EvaluationError, Features
 from kschedx.kube.devices import Device
-from kschedx.plugins.dynamic_resources.selectors import DeviceExpression
 
 FEATURES = Features(consumable_capacity=False, list_attributes=False)
 DEVICE = decode(
@@ -27,7 +27,7 @@ SAID = [
 @pytest.mark.parametrize(("expression", "says"), SAID, ids=[expression for expression, _ in SAID])
 def test_it_is_said_as_kube_scheduler_says_it(expression: str, says: str) -> None:
     with pytest.raises((CompileError, EvaluationError)) as caught:
-        DeviceExpression(expression, FEATURES).matches(DEVICE, "gpu.example.com")
+        DeviceProgram(expression, FEATURES).matches(DEVICE, "gpu.example.com")
     told = str(caught.value)
     kind = "compile" if isinstance(caught.value, CompileError) else "runtime"
     assert f"CEL {kind} error: {told}".startswith(says), told

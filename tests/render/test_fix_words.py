@@ -13,7 +13,7 @@ from kschedx.fixes import steps as s
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import Taint
-from kschedx.render.words.fixes import fix_commands, fix_title, no_fix_text, step_text
+from kschedx.render.words.fixes import fix_commands, fix_title, no_fix_text
 from kschedx.snapshot.columns import ClusterRow
 
 TEAM = Taint(key="team", value="a", effect="NoSchedule")
@@ -25,11 +25,11 @@ def asked(key: str, operator: str, *values: str) -> RequirementMatch:
 
 
 def dropped(*requirements: RequirementMatch) -> s.Step:
-    return s.DropRequirements(source="nodeAffinity", term=0, requirements=requirements)
+    return s.DropRequirements(source="nodeSelector", term=0, requirements=requirements)
 
 
 def victims(*names: str) -> tuple[s.Victim, ...]:
-    return tuple(s.Victim(row=row, pod=name, priority=row) for row, name in enumerate(names))
+    return tuple(s.Victim(pod=name, priority=row) for row, name in enumerate(names))
 
 
 def repair(*keys: str) -> s.RepairNode:
@@ -48,7 +48,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (s.RemoveGates(gates=("a", "b")), "remove scheduling gate a, b"),
+        (s.RemoveGates(gates=("a", "b")), "remove scheduling gate a and b"),
         (s.Tolerate(taints=(TEAM, Taint(key="b", effect="NoExecute"))), "tolerate team=a:NoSchedule and b:NoExecute"),
         (dropped(asked("disk", "=", "ssd")), "stop requiring disk=ssd"),
         (
@@ -60,7 +60,10 @@ def huge(before: int, after: int) -> s.NodeAmount:
             dropped(asked("gpu", "Exists"), asked("old", "DoesNotExist")),
             "stop requiring gpu exists and old does not exist",
         ),
-        (dropped(asked("cores", "Gt", "8"), asked("age", "Lt", "3")), "stop requiring cores > 8 and age < 3"),
+        (
+            dropped(asked("cores", "Gt", "8"), asked("age", "Lt", "3")),
+            "stop requiring cores > 8 and age < 3",
+        ),
         (
             s.SelectInstead(
                 source="nodeSelector", term=0, wrong=asked("disk", "=", "sdd"), meant=asked("disk", "=", "ssd")
@@ -84,13 +87,13 @@ def huge(before: int, after: int) -> s.NodeAmount:
             repair("node.kubernetes.io/memory-pressure", "node.kubernetes.io/not-ready"),
             "free memory on n and repair n: it is NotReady",
         ),
-        (repair("node.kubernetes.io/pid-pressure"), "free process ids on n"),
+        (repair("node.kubernetes.io/pid-pressure"), "free process IDs on n"),
         (repair("node.kubernetes.io/network-unavailable"), "repair the network of n"),
         (repair("node.cloudprovider.kubernetes.io/shutdown"), "start n: it is shut down"),
         (repair("node.cloudprovider.kubernetes.io/uninitialized"), "repair x, so that it initializes n"),
         (repair("node.cilium.io/agent-not-ready"), "repair the agent of x on n, which then removes its taint"),
         (
-            s.TakeOldFirst(deployment="web", old=victims("x/a")[0], is_single=True),
+            s.TakeOldFirst(deployment="web", victims=victims("x/a"), is_single=True),
             "set strategy Recreate on Deployment web, so that x/a goes first",
         ),
         (
@@ -111,12 +114,12 @@ def huge(before: int, after: int) -> s.NodeAmount:
         ),
         (
             s.DeletePods(victims=victims("x/a", "x/b", "x/c", "x/d", "x/e"), node="n"),
-            "delete x/a (priority 0), x/b (priority 1), x/c (priority 2), 2 more on n",
+            "delete x/a (priority 0), x/b (priority 1), x/c (priority 2), and 2 more on n",
         ),
     ],
 )
 def test_a_step(step: s.Step, words: str) -> None:
-    assert step_text(step) == words
+    assert step.title == words
 
 
 def fix(

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from kschedx.render.words.states import (
+from kschedx.render.states import (
     STATES,
     BeingDeleted,
     Facts,
@@ -44,7 +44,7 @@ READS: list[tuple[Lifecycle, str, int]] = [
     ),
     (ScaledToZero(subject=WEB, field="spec.replicas"), "is scaled to zero: spec.replicas is 0", 0),
     (Suspended(subject=WEB, kind="Job"), "is suspended: spec.suspend is true", 1),
-    (Suspended(subject=WEB, kind="Job", queue="q"), "is suspended: Kueue has not admitted it (queue q)", 1),
+    (Suspended(subject=WEB, kind="Job", queue="q"), "is suspended: it waits for quota in Kueue (queue q)", 1),
     (
         Paused(subject=WEB, kind="Deployment", has_pods=True),
         "is paused: its changed pod template is not rolled out",
@@ -56,17 +56,18 @@ READS: list[tuple[Lifecycle, str, int]] = [
         "gets no other pods: ResourceQuota refuses them",
         1,
     ),
-    (
-        NoScheduler(subject=WEB, scheduler="mine", profiles=(), others=3),
-        "is not decided about by kube-scheduler: scheduler mine decides about it, and its configuration is not known",
-        3,
-    ),
 ]
 
 
 @pytest.mark.parametrize(("facts", "reads", "code"), READS, ids=[type(one[0]).__name__ for one in READS])
 def test_how_a_state_reads(facts: Lifecycle, reads: str, code: int) -> None:
     assert (headline(facts), row_of(facts).exit_code) == (f"{WEB} {reads}", code)
+
+
+def test_a_scheduler_that_is_not_known() -> None:
+    runs = NoScheduler(subject=WEB, scheduler="mine", profiles=(), others=3)
+    assert headline(runs) == f"{WEB}: scheduler mine decides about it, and its configuration is not known"
+    assert row_of(runs).exit_code == 3
 
 
 def test_an_ordinal_names_its_predecessor() -> None:

@@ -41,10 +41,10 @@ def tainted(name: str, cpu: str) -> Manifest:
         ([], 1, {"title": "add a node like node-1", "pods": 1, "of": 1}),
         ([], 2, {"title": "add a node like node-1", "pods": 2, "of": 2}),
         ([], 5, {"title": "add 3 nodes like node-1", "pods": 5, "of": 5}),
-        ([tainted("gpu", "12")], 3, {"title": "tolerate dedicated=gpu:NoSchedule", "pods": 3, "of": 3}),
+        ([tainted("gpu", "12")], 3, {"title": "add 2 nodes like node-1", "pods": 3, "of": 3}),
         ([tainted("gpu", "8")], 3, {"title": "add 2 nodes like node-1", "pods": 3, "of": 3}),
     ],
-    ids=["one", "on one node", "on three nodes", "a taint for all", "the taint is not enough"],
+    ids=["one", "on one node", "on three nodes", "beside another pool", "beside a smaller pool"],
 )
 def test_a_fix_is_tried_for_all_that_wait(more: list[Manifest], waiting: int, expected: dict[str, object]) -> None:
     """On each node of 8 cpu go two pods of 4, and nothing smaller would do on the full one."""
@@ -53,8 +53,8 @@ def test_a_fix_is_tried_for_all_that_wait(more: list[Manifest], waiting: int, ex
 
 
 def test_what_does_for_most_is_told_where_nothing_does_for_all() -> None:
-    pinned = deployment("web", "4", [None, None, None], node_selector={"disk": "ssd"})
-    assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 disk=ssd", "pods": 2, "of": 3}]
+    pinned = deployment("web", "4", [None, None, None], node_selector={"team": "a"})
+    assert told(simulated([*nodes(("8",)), *pinned])) == [{"title": "label node-1 team=a", "pods": 2, "of": 3}]
 
 
 def test_a_simulation_is_not_changed_by_what_is_tried() -> None:
@@ -85,7 +85,7 @@ def test_a_drain_says_what_would_mend_it_while_the_node_is_out() -> None:
     assert lines[:3] == [
         "✗ node-1: 1 pod fits no other node",
         "✗ shop/web-0: fits no other node, 1 node lacks 2 CPU; 1 node is cordoned",
-        "fix  lower the request to 2 cpu",
+        "fix  lower requests.cpu of container main from 4 to 2",
     ]
     assert not [line for line in lines if "uncordon" in line]
 

@@ -145,7 +145,7 @@ def test_a_broken_pod_of_a_stateful_set_is_not_replaced_in_order(policy: str, re
     assert (rolled.old, rolled.replaced) == (2, replaced)
     assert found.pending == (("shop/db-1",) if not replaced else ())
     if not replaced:
-        assert "has to be deleted by hand first" in rollout_text(rolled)
+        assert "a pod is not ready; delete it first" in rollout_text(rolled)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_daemon_set_that_selects_other_nodes() -> None:
 @pytest.mark.parametrize(
     ("change", "kept"),
     [
-        ({"paused": True}, "its rollout is paused: its pods keep the template before"),
+        ({"paused": True}, "its rollout is paused: its pods keep the previous template"),
         ({}, ""),
     ],
 )
@@ -218,10 +218,9 @@ def test_the_screen_tells_the_bounds_and_where_it_stops() -> None:
         {"set": f"deploy/web:{CPU}=5"},
     )
     assert rollout_text(stuck.rolled_out[0]) == (
-        "rollout of shop/deploy/web stops: 0 of 4 pods replaced, 1 new pod finds no node;"
-        " at most 1 too many and 0 too few at a time"
+        "rollout of shop/deploy/web stalls: 0 of 4 pods replaced, 1 new pod fits no node (maxSurge 1, maxUnavailable 0)"
     )
     done = simulated([*nodes(("4", "4")), *stateful(["node-1", "node-2"])], {"set": f"sts/db:{CPU}=2"})
     assert rollout_text(done.rolled_out[0]) == (
-        "rollout of shop/sts/db: all 2 pods are replaced, 1 at a time from the highest ordinal down"
+        "rollout of shop/sts/db completes: 2 pods replaced (from the highest ordinal, 1 at a time)"
     )

@@ -24,7 +24,7 @@ from kschedx.export.anonymous.fields import ANNOTATIONS, RECORDS
 from kschedx.export.anonymous.replacements import tokens
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.export.slim import ANNOTATIONS as SLIM_ANNOTATIONS
-from kschedx.fixes.node_remedies import OWN_LABELS
+from kschedx.fixes.node_remedies import DOMAINS_OF_FACTS, OF_PEOPLE
 from kschedx.fixes.node_requirements import AGENT_NOT_READY, TAKEN_AWAY_BY
 from kschedx.fixes.node_requirements import KEPT as KEPT_TAINTS
 from kschedx.kube import storage, types
@@ -207,7 +207,8 @@ KNOWN = {
     *KEPT_TAINTS,
     *TAKEN_AWAY_BY,
     AGENT_NOT_READY,
-    *OWN_LABELS,
+    *DOMAINS_OF_FACTS,
+    *OF_PEOPLE,
     *KNOWN_FEATURES,
     *STANDARD_RESOURCES,
     *(text for texts in FIELD_VALUES for text in texts),

@@ -55,7 +55,7 @@ def mcp(
         from kschedx.cli.mcp.server import serve
     from kschedx.cli.mcp.server import Clusters
 
-    options = () if kubeconfig is None else (f"--kubeconfig={kubeconfig}",)
+    options = () if kubeconfig is None else (f"--kubeconfig={Path(kubeconfig).resolve()}",)
     clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), options=options)
     serve(clusters, run_of(program), limit=limit, port=port)
     return ExitCode.SCHEDULABLE

@@ -53,7 +53,7 @@ class Clusters(Struct, frozen=True, kw_only=True):
         if snapshot is not None:
             return [f"--snapshot={self._snapshot(str(snapshot))}"]
         if self.snapshots:
-            return [f"--snapshot={self.snapshots[0]}"]
+            return [f"--snapshot={Path(self.snapshots[0]).resolve()}"]
         if self.contexts:
             return self._context(self.contexts[0])
         return list(self.options)
@@ -104,6 +104,8 @@ class Answers:
         self._limit = limit
         self._lock = anyio.Lock()
         self._worker: Worker | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="kschedx-")
+        """An empty one, in which questions are answered: no name in them is a file."""
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[self._described(one) for one in TOOLS])
@@ -131,7 +133,7 @@ class Answers:
 
     def _asked(self, command: list[str]) -> Captured:
         if self._worker is None or not self._worker.is_alive:
-            self._worker = Worker(self._run)
+            self._worker = Worker(self._run, self._folder.name)
         return self._worker.ask(command, self._limit)
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
@@ -169,6 +171,7 @@ class Answers:
     def end(self) -> None:
         if self._worker is not None:
             self._worker.end()
+        self._folder.cleanup()
 
 
 def _output(wanted: Tool) -> dict[str, Any]:

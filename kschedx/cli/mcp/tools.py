@@ -288,7 +288,7 @@ TOOLS: tuple[Tool, ...] = (
         title="How many more fit",
         description="Use this to check capacity: reports how many more pods fit, where, and what stops the next one; "
         "with replicas, whether that many fit. Changes nothing.",
-        properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 100_000}, **_SCHEDULER},
+        properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 1_000_000}, **_SCHEDULER},
         document="Fit",
         command=_fit,
     ),

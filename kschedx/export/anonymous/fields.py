@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from msgspec import Struct, inspect
 
-from kschedx.export.anonymous import selectors as device_selectors
+from kschedx import satellites
 from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
@@ -69,6 +70,11 @@ _schedule = changes.text(lambda text, _: text if re.fullmatch(r"@[a-z]{4,8}|[0-9
 _policy = changes.text(lambda text, _: text if text in ("AlwaysAllow", "IfHealthyBudget") else "")
 
 
+def _expression(written: str, names: Names) -> str:
+    replaced = cast(Callable[[str, Names], str], satellites.provided(satellites.ANONYMOUS_EXPRESSIONS))
+    return replaced(written, names)
+
+
 def _share(value: object, _: Names) -> object:
     """A number, or a percentage."""
     is_share = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}%", value) is not None
@@ -103,7 +109,7 @@ BY_FIELD: Mapping[str, Replacement] = {
     "extended_resource_name": changes.text(changes.resource),
     "kubelet_version": changes.text(changes.version),
     "attributes": device_texts.attributes,
-    "expression": changes.text(device_selectors.expression),
+    "expression": changes.text(_expression),
     "match_attribute": _key,
     "distinct_attribute": _key,
     "capacity_key": _key,

@@ -202,11 +202,19 @@ getting persistent volume claim failed validate pvc with immediate binding mode 
 considered unbound because it define a storage class
 """
 
+_FACTS_OF_NODES = """
+ai alibabacloud aliyun amazon cast cattle cilium civo confidentialcontainers dev digitalocean exoscale gvisor hetzner
+huawei ibm k3s katacontainers kubevirt linode mellanox microsoft nutanix oraclecloud ovh qualcomm rke scaleway spotinst
+talos vultr xilinx accelerators architecture datacenter gpus kernel lifecycle machine model provider rack ssd
+"""
+"""In labels that state facts, which no fix sets."""
+
 VOCABULARY: frozenset[str] = frozenset(
     WORD.findall(
         " ".join(
             (
                 _LABELS,
+                _FACTS_OF_NODES,
                 _GATES,
                 _OTHER_SCHEDULERS,
                 _TAINTS,

@@ -16,7 +16,7 @@ from kschedx.framework.config.document import PluginSet, Profile, ProfileDocumen
 from kschedx.framework.config.expansion import MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles, plugin_points
 from kschedx.releases import Release
-from kschedx.releases.plugins import Trait, plugins_with
+from kschedx.releases.plugins import KUBERNETES, PLUGINS, Trait, plugins_with
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -98,6 +98,22 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
                 path=f"{subject.path}.pluginConfig[{number}].name",
                 text=_unknown(config.name, "so its arguments have no effect", subject),
             )
+
+
+def _of_another_project(subject: Subject) -> Iterator[Advice]:
+    """Plugins that the kube-scheduler which Kubernetes releases does not have: it does not start with them."""
+    projects = {row.name: row.project for row in PLUGINS if row.project != KUBERNETES}
+    told: set[str] = set()
+    for _, plugins, path in subject.sets():
+        for number, plugin in enumerate(plugins.enabled):
+            if plugin.name in projects and plugin.name not in told:
+                told.add(plugin.name)
+                yield Advice(
+                    id="not-in-released-binary",
+                    path=f"{path}.enabled[{number}].name",
+                    text=f"{plugin.name} is a plugin of {projects[plugin.name]}, not of the released kube-scheduler",
+                    needs=plugin.name,
+                )
 
 
 def _unknown(name: str, then: str, subject: Subject) -> str:
@@ -269,6 +285,7 @@ def _packs_and_spreads(subject: Subject) -> Iterator[Advice]:
 
 _RULES: tuple[Callable[[Subject], Iterator[Advice]], ...] = (
     _unknown_names,
+    _of_another_project,
     _nothing_to_disable,
     _unused_arguments,
     _scored_twice,

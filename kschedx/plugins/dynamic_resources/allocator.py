@@ -11,9 +11,9 @@ from enum import Enum, unique
 
 from msgspec import Struct
 
-from kschedx import cel
 from kschedx.errors import UndecidableError
 from kschedx.findings import DeviceSelectorFailed
+from kschedx.kube.device_expressions import CompileError, EvaluationError, language
 from kschedx.kube.devices import (
     MAX_DEVICES_OF_CLAIM,
     AllocationMode,
@@ -46,7 +46,6 @@ from kschedx.plugins.dynamic_resources.pools import (
     check_node_selector,
     device_reaches,
 )
-from kschedx.plugins.dynamic_resources.selectors import selector
 
 CounterID = tuple[str, str]
 """Counter set and counter."""
@@ -515,9 +514,9 @@ class AllocationSearch:
         for position, each in enumerate(selectors):
             expression = each.cel.expression if each.cel is not None else ""
             try:
-                matches = selector(expression, self._features.cel).matches(one.device, one.id[0])
-            except (cel.CompileError, cel.EvaluationError) as error:
-                kind = "compile" if isinstance(error, cel.CompileError) else "runtime"
+                matches = language().compiled(expression, self._features.cel).matches(one.device, one.id[0])
+            except (CompileError, EvaluationError) as error:
+                kind = "compile" if isinstance(error, CompileError) else "runtime"
                 failed = DeviceSelectorFailed(
                     owner=whose, expression=expression, device="/".join(one.id), error=str(error)
                 )

@@ -21,12 +21,15 @@ from kschedx.findings import (
     PluginMessage,
 )
 from kschedx.framework.status import Code, Status
+from kschedx.kube.device_expressions import Features, language
 from kschedx.kube.devices import (
     EXTENDED_RESOURCE_CLAIM,
     AllocationMode,
     AllocationResult,
     DeviceClaim,
+    DeviceClass,
     DeviceRequest,
+    DeviceSelector,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
@@ -380,3 +383,38 @@ def _request(index: int, container: Container, resource: str, device_class: str,
         device_class_name=device_class, allocation_mode=AllocationMode.EXACT_COUNT, count=count
     )
     return DeviceRequest(name=f"container-{index}-request-{names.index(resource)}", exactly=exactly)
+
+
+# --- what the API server says of the selectors of a new DeviceClass or ResourceClaim: validateSelectorSlice in
+# pkg/apis/resource/validation/validation.go
+
+Refusal = tuple[str, str]
+"""A field, and what is said of it."""
+
+
+def class_refusals(one: DeviceClass, features: Features) -> Iterator[Refusal]:
+    yield from _selector_refusals(one.spec.selectors, "spec.selectors", features)
+
+
+def claim_refusals(one: ResourceClaim, features: Features) -> Iterator[Refusal]:
+    for index, request in enumerate(one.spec.devices.requests):
+        yield from _request_refusals(request, f"spec.devices.requests[{index}]", features)
+
+
+def _request_refusals(request: DeviceRequest, field: str, features: Features) -> Iterator[Refusal]:
+    if request.exactly is not None:
+        yield from _selector_refusals(request.exactly.selectors, f"{field}.exactly.selectors", features)
+    for index, one in enumerate(request.first_available):
+        yield from _selector_refusals(one.selectors, f"{field}.firstAvailable[{index}].selectors", features)
+
+
+def _selector_refusals(selectors: Sequence[DeviceSelector], field: str, features: Features) -> Iterator[Refusal]:
+    for index, one in enumerate(selectors):
+        if one.cel is None:
+            continue
+        try:
+            told = language().refusal(one.cel.expression, features)
+        except UndecidableError:
+            continue
+        if told is not None:
+            yield f"{field}[{index}].cel.expression", told

@@ -28,6 +28,7 @@ from kschedx.findings import (
 )
 from kschedx.framework.interface import Handle, NotPreparedError, PostFilterResult
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, Verdicts
+from kschedx.kube.device_expressions import language
 from kschedx.kube.devices import (
     MAX_ALTERNATIVES,
     AllocationMode,
@@ -89,9 +90,8 @@ from kschedx.plugins.dynamic_resources.pools import (
     published,
     slices,
 )
-from kschedx.plugins.dynamic_resources.selectors import names_in
 from kschedx.plugins.resource_allocation import amounts
-from kschedx.snapshot.columns import IntArray, TableRow, TableRows
+from kschedx.snapshot.columns import IntArray, Memo, TableRow, TableRows
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import NodeTable
 
@@ -290,21 +290,22 @@ def shortage(
     )
 
 
+HOLDERS = Memo[Mapping[DeviceID, tuple[ResourceClaim, ...]]]()
+
+
 def holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
     """Who has which device, admin access aside."""
-    known: dict[DeviceID, tuple[ResourceClaim, ...]]
-    found = devices.derived.get("holders")
-    if isinstance(found, dict):
-        known = found
-        return known
-    known = {}
+    return HOLDERS.of(devices.derived, lambda: _holders(devices))
+
+
+def _holders(devices: Devices) -> Mapping[DeviceID, tuple[ResourceClaim, ...]]:
+    known: dict[DeviceID, tuple[ResourceClaim, ...]] = {}
     for claim in devices.claims.values():
         allocation = claim.status.allocation
         for result in allocation.devices.results if allocation is not None else ():
             if not result.admin_access:
                 id_ = (result.driver, result.pool, result.device)
                 known[id_] = (*known.get(id_, ()), claim)
-    devices.derived["holders"] = known
     return known
 
 
@@ -412,7 +413,7 @@ class _Account:
         )
 
     def _values(self, expressions: Sequence[str]) -> tuple[str, ...]:
-        names = {name for one in expressions for name in names_in(one)}
+        names = {name for one in expressions for name in language().names_in(one)}
         counted: Counter[str] = Counter()
         for one in self._of_class or self._search.devices:
             for name, attribute in one.device.attributes.items():

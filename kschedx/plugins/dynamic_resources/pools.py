@@ -12,9 +12,9 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx import cel
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import Finding, PluginMessage
+from kschedx.kube.device_expressions import Features
 from kschedx.kube.devices import (
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
@@ -31,6 +31,7 @@ from kschedx.kube.resources import nano_units
 from kschedx.kube.selectors import CompiledNodeSelector, NodeSelector, compile_node_selector
 from kschedx.kube.types import Node
 from kschedx.releases import Release
+from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.devices import Devices
 
 DeviceID = tuple[str, str, str]
@@ -310,29 +311,28 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
         return not self.binding_conditions and not self.consumable_capacity
 
     @property
-    def cel(self) -> cel.Features:
-        return cel.Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
+    def cel(self) -> Features:
+        return Features(consumable_capacity=self.consumable_capacity, list_attributes=self.list_attributes)
+
+
+PUBLISHED = Memo[tuple[ResourceSlice, ...]]()
+SLICES = Memo[Slices]()
 
 
 def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
     """The slices with the taints of DeviceTaintRules, where those count."""
-    key = ("published", features.taint_rules)
-    found = devices.derived_from_slices.get(key)
-    if not isinstance(found, tuple):
-        found = devices.derived_from_slices[key] = tainted(
-            devices.slices, devices.taint_rules if features.taint_rules else ()
-        )
-    return found
+    rules = devices.taint_rules if features.taint_rules else ()
+    return PUBLISHED.of(devices.derived_from_slices, lambda: tainted(devices.slices, rules), features.taint_rules)
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:
     """The same by node."""
-    key = ("slices", features.taint_rules, features.partitionable)
-    found = devices.derived_from_slices.get(key)
-    if not isinstance(found, Slices):
-        found = Slices(published(devices, features), partitionable=features.partitionable)
-        devices.derived_from_slices[key] = found
-    return found
+    return SLICES.of(
+        devices.derived_from_slices,
+        lambda: Slices(published(devices, features), partitionable=features.partitionable),
+        features.taint_rules,
+        features.partitionable,
+    )
 
 
 # The devices that a search finds for claims on a node, and how it fails.
@@ -467,13 +467,12 @@ class AllocatedState(Struct, frozen=True, kw_only=True):
         return id_ in self.devices or id_ in self.shared or id_ in self.capacity
 
 
+ALLOCATED = Memo[AllocatedState]()
+
+
 def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
     """What all claims have; devices with admin access are not taken. `shares`: devices can be shared."""
-    key = ("allocated", shares)
-    found = devices.derived.get(key)
-    if not isinstance(found, AllocatedState):
-        found = devices.derived[key] = _allocated(devices, shares=shares)
-    return found
+    return ALLOCATED.of(devices.derived, lambda: _allocated(devices, shares=shares), shares)
 
 
 def _allocated(devices: Devices, *, shares: bool) -> AllocatedState:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec.structs import replace
 
-from kschedx import cel
 from kschedx.framework.interface import Handle
+from kschedx.kube.device_expressions import CompileError, EvaluationError, Features, language
 from kschedx.kube.devices import Device, DeviceClass, ResourceSlice
 from kschedx.kube.types import Node
 from kschedx.plugins.dynamic_resources.pools import (
@@ -23,7 +23,6 @@ from kschedx.plugins.dynamic_resources.pools import (
     published,
     reaches,
 )
-from kschedx.plugins.dynamic_resources.selectors import selector
 from kschedx.snapshot.columns import IntArray
 from kschedx.snapshot.nodes import NodeTable
 
@@ -44,7 +43,7 @@ def _of_node(
     slices: tuple[ResourceSlice, ...],
     device_class: DeviceClass,
     allocated: AllocatedState,
-    gates: cel.Features,
+    gates: Features,
 ) -> tuple[int, int]:
     """Nothing where a selector of the class cannot be evaluated."""
     total = taken = 0
@@ -53,7 +52,7 @@ def _of_node(
             if _is_of(device_class, device, one.spec.driver, gates):
                 total += 1
                 taken += allocated.has(device_id(one, device))
-    except (cel.CompileError, cel.EvaluationError):
+    except (CompileError, EvaluationError):
         return 0, 0
     return total, taken
 
@@ -69,7 +68,7 @@ def _reached(node: Node, slices: tuple[ResourceSlice, ...]) -> Iterator[tuple[Re
             yield from ((one, device) for device in spec.devices)
 
 
-def _is_of(device_class: DeviceClass, device: Device, driver: str, gates: cel.Features) -> bool:
+def _is_of(device_class: DeviceClass, device: Device, driver: str, gates: Features) -> bool:
     device = replace(device, allow_multiple_allocations=False)
     expressions = (one.cel.expression for one in device_class.spec.selectors if one.cel is not None)
-    return all(selector(expression, gates).matches(device, driver) for expression in expressions)
+    return all(language().compiled(expression, gates).matches(device, driver) for expression in expressions)

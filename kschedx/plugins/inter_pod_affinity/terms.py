@@ -17,7 +17,7 @@ from kschedx.errors import InputError
 from kschedx.kube.field_errors import aggregate
 from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
 from kschedx.kube.types import Affinity, Labels, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from kschedx.snapshot.columns import BoolArray, Column, IntArray
+from kschedx.snapshot.columns import BoolArray, Column, IntArray, Memo
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable, Tally
 
@@ -199,10 +199,7 @@ class ExistingTerms:
     @classmethod
     def of(cls, pods: PodTable) -> ExistingTerms:
         """Worked out once for all what-ifs in which pods only move, start or end."""
-        known = pods.derived.get(cls)
-        if not isinstance(known, cls):
-            known = pods.derived[cls] = cls(pods)
-        return known
+        return _EXISTING.of(pods.derived, lambda: cls(pods))
 
     def __init__(self, pods: PodTable) -> None:
         affinities: Column[Affinity | None] = Column.of(
@@ -261,6 +258,9 @@ class ExistingTerms:
         for group, number in numbers.items():
             every[group] = number
         return every
+
+
+_EXISTING = Memo[ExistingTerms]()
 
 
 def _inter_pod(affinity: Affinity | None) -> Affinity | None:

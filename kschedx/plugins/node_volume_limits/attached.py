@@ -23,7 +23,7 @@ from kschedx.kube.storage import (
     translated,
 )
 from kschedx.kube.types import ObjectMeta, Volume
-from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, cluster_rows, distinct
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray, Memo, cluster_rows, distinct
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
@@ -206,10 +206,8 @@ class AttachedVolumes:
     @classmethod
     def of(cls, storage: Storage, pods: PodTable, migrated: frozenset[str]) -> AttachedVolumes:
         """Worked out once for all what-ifs in which pods only move, start or end. `migrated` on any node."""
-        key = (cls, id(pods.specs), migrated)
-        known = storage.derived.get(key)
-        if not isinstance(known, cls) or known.pods.specs is not pods.specs:
-            known = storage.derived[key] = cls(storage, pods, migrated)
+        # what is kept holds the specs, so that no others have their id meanwhile
+        known = _ATTACHED.of(storage.derived, lambda: cls(storage, pods, migrated), id(pods.specs), migrated)
         known._catch_up()
         return known
 
@@ -350,3 +348,6 @@ class AttachedVolumes:
         mine = (number for number in held if self._driver[number] == code)
         for number in sorted(mine, key=lambda number: self.volumes[number].name):
             yield self.volumes[number], tuple(held[number])
+
+
+_ATTACHED = Memo[AttachedVolumes]()

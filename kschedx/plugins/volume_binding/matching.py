@@ -18,7 +18,7 @@ from kschedx.errors import InputError
 from kschedx.findings import LostCount, VolumeCandidate
 from kschedx.kube.selectors import NodeSelector, Selector, compile_selector
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, is_bound_to
-from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_by_group
+from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, Memo, rows_by_group
 from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.storage import Storage, VolumeCandidates
 
@@ -136,6 +136,9 @@ class SearchError(Exception):
     """A claim that cannot be searched for, in upstream's words: an error on every node."""
 
 
+_RANKINGS = Memo[dict[object, VolumeRanking]]()
+
+
 class VolumeSearch:
     """One claim against the volumes of its class: what can be said without a node."""
 
@@ -159,8 +162,7 @@ class VolumeSearch:
 
     def _ranking(self, candidates: VolumeCandidates) -> VolumeRanking:
         """That of claims that ask for the same."""
-        known = candidates.derived.setdefault(VolumeRanking, {})
-        assert isinstance(known, dict), "nobody else keeps anything under this name"
+        known = _RANKINGS.of(candidates.derived, dict[object, VolumeRanking])
         claim = self.claim
         likeness = (
             msgspec.json.encode(replace(claim.spec, volume_name="")), claim.storage_class, self._attributes_classes
@@ -171,7 +173,6 @@ class VolumeSearch:
                 del known[next(iter(known))]
             unclaimed = candidates.unclaimed(claim.storage_class)
             found = known[likeness] = VolumeRanking(one for one in unclaimed if self._lost(one[1]) is None)
-        assert isinstance(found, VolumeRanking), "nobody else keeps anything under this name"
         return found
 
     def _lost(self, volume: PersistentVolume) -> str | None:

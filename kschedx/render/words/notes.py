@@ -397,8 +397,13 @@ def question_note_text(note: QuestionNote) -> str:
     match note:
         case ForeignWorkload():
             kind = f"{note.kind} ({note.group})"
-            explained = f"one pod of its template at {note.path} is explained"
-            return f"{kind} is a custom resource: {explained}; replicas are not counted"
+            if note.count is None:
+                told = f"one pod of its template at {note.path} is explained; replicas are not counted"
+            elif note.is_exact:
+                told = f"{count(note.count, 'pod')} of its template at {note.path}"
+            else:
+                told = f"{count(note.count, 'pod')} with what {note.path} says; its operator may add to them"
+            return f"{kind} is a custom resource: {told}"
         case RunsAlready(node=node):
             return f"it runs on {node}; this shows what scheduling it now would give"
         case ManifestLeftOut(source=source, why=why):

@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from urllib.parse import urlencode
 
 import msgspec
@@ -124,14 +125,31 @@ def _ended_at_last(process: subprocess.Popen[bytes], *, has_group: bool) -> Iter
     try:
         yield
     finally:
+        children = _descendants(process.pid)
         if has_group:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
+        for child in children:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
         if process.poll() is None:
             process.kill()
             process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _descendants(process: int) -> list[int]:
+    """Of a process, where the system lists them; one that has given its parent up is none."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            parents[int(stat.parent.name)] = int(fields[1])
+    found = [process]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
 
 
 def _read_within(process: subprocess.Popen[bytes], timeout: float | None) -> bytes:

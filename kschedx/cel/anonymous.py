@@ -1,0 +1,166 @@
+"""CEL selectors of devices, with their names replaced.
+
+An expression that compares whole texts holds for the same devices once both sides are replaced. One that looks into a
+text, for its beginning or with a pattern, does not: it is refused, unless it is to be kept as it is, with every word in
+it and the attributes that it reads. Comments are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from kschedx.cel import Call, Expr, Literal, compiled, descendants
+from kschedx.cel.environment import TYPES, environment
+from kschedx.cel.parser import NoExpressionError, Token, string_value, tokens
+from kschedx.errors import UndecidableError
+from kschedx.export.anonymous.values import ANY_LENGTH, Names
+from kschedx.kube.device_expressions import CompileError, Features
+
+_REFUSED_TEXT = re.compile(r"ERROR: \S+ invalid \w+ argument")
+"""Of what is wrong with an expression, what another text may mend: a pattern that is none."""
+_COMMENT = re.compile(r"//[^\n]*")
+_EVERY = Features(consumable_capacity=True, list_attributes=True)
+_OF_AMOUNTS = frozenset({"quantity", "isQuantity", "semver", "isSemver", "duration", "timestamp"})
+"""Functions whose text is no name; one that is not even an amount is refused."""
+_OF_DEVICE = frozenset({"attributes", "capacity", "driver", "allowMultipleAllocations"})
+_COMPARING = frozenset(
+    {
+        *("_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"),
+        *("_[_]", "_[?_]", "_?._", "optional.of", "optional.none", "value", "hasValue", "or", "orValue", "includes"),
+        *("dyn", "first", "last", "optional.unwrap", "unwrapOpt", "sets.contains", "sets.equivalent", "lists.range"),
+        *(
+            "sets.intersects",
+            "isGreaterThan",
+            "isLessThan",
+            "compareTo",
+            "add",
+            "sub",
+            "asInteger",
+            "isInteger",
+            "sign",
+        ),
+        *(
+            "major",
+            "minor",
+            "patch",
+            "distinct",
+            "slice",
+            "flatten",
+            "cel.@mapInsert",
+            "_-_",
+            "_*_",
+            "_/_",
+            "_%_",
+            "-_",
+        ),
+    }
+)
+"""Functions to which a text is as good as another one in its place."""
+
+
+def expression(written: str, names: Names) -> str:
+    """A device selector."""
+    why = looks_into_text(written)
+    if why:
+        names.look_into(why)
+        names.keep(written)
+        return written
+    return _replaced(written, names)
+
+
+def looks_into_text(written: str) -> str:
+    """What an expression does to a text that another text in its place would not stand; empty where nothing."""
+    try:
+        root = compiled(written, _EVERY).root
+    except UndecidableError:
+        return "it cannot be read"
+    except CompileError as error:
+        if _REFUSED_TEXT.search(str(error)):
+            return "it has a text that its function refuses"
+        return "" if _has_tokens(written) else "it is no expression"
+    for one in descendants(root):
+        if isinstance(one, Literal) and isinstance(one.value, bytes) and one.value:
+            return "it has bytes"
+        if isinstance(one, Call) and not _compares(one):
+            return f"{one.function.strip('_')}() looks into a text"
+    return ""
+
+
+def _has_tokens(written: str) -> bool:
+    """An expression that is wrong stays wrong, whatever its names are."""
+    try:
+        return bool(tokens(written))
+    except NoExpressionError:
+        return False
+
+
+def _compares(one: Call) -> bool:
+    if one.function in _COMPARING:
+        return True
+    if one.function in _OF_AMOUNTS:
+        return all(isinstance(each, Literal) and _is_amount(one.function, each) for each in one.arguments)
+    # what is done to lists and numbers alone
+    return all(each.startswith(_HARMLESS) and not each.startswith("list_join") for each in one.overloads)
+
+
+_HARMLESS = ("list_", "size_list", "size_map", "map_size", "add_list", "add_int", "add_uint", "add_double", "int64_to")
+
+
+def _is_amount(function: str, one: Expr) -> bool:
+    if not isinstance(one, Literal) or not isinstance(one.value, str):
+        return True
+    if function in ("duration", "timestamp"):
+        return True  # what is none of them does not compile
+    from kschedx.cel.library.kubernetes import quantity_from_text, semver_from_text
+    from kschedx.cel.values import Fault
+
+    read = quantity_from_text if "uantity" in function else semver_from_text
+    return not isinstance(read(one.value), Fault)
+
+
+def _replaced(written: str, names: Names) -> str:
+    """Token by token, and the blanks between them."""
+    found = tokens(written)
+    parts: list[str] = []
+    for index, token in enumerate(found[:-1]):
+        before, after = found[index - 1] if index else None, found[index + 1]
+        parts.append(_token(token, before, found[index - 2] if index > 1 else None, after, names))
+        if after.kind != "end":
+            parts.append(_COMMENT.sub("", written[token.position + len(token.text) : after.position]))
+    return "".join(parts)
+
+
+def _token(token: Token, before: Token | None, earlier: Token | None, after: Token, names: Names) -> str:
+    if token.kind == "string":
+        value = _text_of(token)
+        is_amount = before is not None and before.text == "(" and earlier is not None and earlier.text in _OF_AMOUNTS
+        return _quoted(value if is_amount or not value else names.name(value, ANY_LENGTH), token.text[0])
+    if token.kind != "ident" or after.text == "(" or _is_of_cel(token, before, after):
+        return token.text
+    return names.name(token.text, ANY_LENGTH)
+
+
+def _text_of(token: Token) -> str:
+    try:
+        return string_value(token.text)
+    except ValueError:
+        return ""
+
+
+def _quoted(text: str, quote: str) -> str:
+    """With the quote that it was written with, where that needs no escapes."""
+    is_plain = quote in "\"'" and text.isprintable() and not set(text) & {"'", '"', "\\"}
+    return f"{quote}{text}{quote}" if is_plain else json.dumps(text, ensure_ascii=False)
+
+
+def _is_of_cel(token: Token, before: Token | None, after: Token) -> bool:
+    """Its own word: the device and what it has, types, and what functions are called in."""
+    is_member = before is not None and before.text in (".", "?")
+    if is_member:
+        return token.text in _OF_DEVICE
+    if token.text == "device" or token.text in TYPES:
+        return True
+    functions = environment(_EVERY).functions
+    is_prefix = after.text == "." and any(name.startswith(f"{token.text}.") for name in functions)
+    return is_prefix or (token.text == "cel" and after.text == ".")

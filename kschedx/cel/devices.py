@@ -1,0 +1,223 @@
+"""Whether a device is what a CEL expression asks for.
+
+An expression is evaluated once for all devices that look alike to it: what it reads of a device is taken from its
+syntax tree, so that a serial number that it does not name makes no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from kschedx.cel import (
+    Call,
+    Expr,
+    Ident,
+    Literal,
+    MapValue,
+    Select,
+    Value,
+    compiled,
+    descendants,
+    refusal,
+)
+from kschedx.cel.library.kubernetes import semver_from_text
+from kschedx.cel.values import Fault, Quantity
+from kschedx.errors import UndecidableError
+from kschedx.kube.device_expressions import (
+    CompileError,
+    DeviceExpression,
+    EvaluationError,
+    ExpressionLanguage,
+    Features,
+)
+from kschedx.kube.devices import Device, DeviceAttribute
+from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.resources import exact_nano_units
+
+UNSUPPORTED = "unsupported attribute value"
+
+
+class DeviceProgram:
+    """An expression, and its answer for each kind of device that it can tell apart."""
+
+    def __init__(self, expression: str, features: Features) -> None:
+        """Raises `CompileError` where the expression is wrong."""
+        self._features = features
+        self._program = compiled(expression, features)
+        names, reads_all = _reads(self._program.root)
+        self._reads = None if reads_all else names
+        """The names without domain that it looks up; None where it may look at any."""
+        self._reads_device = self._program.reads_device
+        self._answers: dict[object, bool | str] = {}
+
+    def matches(self, device: Device, driver: str) -> bool:
+        """Raises `EvaluationError` in kube-scheduler's words."""
+        attributes = {name: self._value(name, value) for name, value in device.attributes.items()}
+        read = [(name, value) for name, value in device.attributes.items() if self._is_read(name)]
+        capacity = [(name, one.value) for name, one in device.capacity.items() if self._is_read(name)]
+        key = (driver, device.allow_multiple_allocations, tuple(read), tuple(capacity)) if self._reads_device else None
+        answer = self._answers.get(key)
+        if answer is None:
+            amounts: dict[str, Value] = {
+                name: Quantity(exact_nano_units(parse_quantity(one))) for name, one in capacity
+            }
+            answer = self._answers[key] = self._evaluate(
+                MapValue(
+                    {
+                        "driver": driver,
+                        "allowMultipleAllocations": device.allow_multiple_allocations,
+                        "attributes": _by_domain(driver, {name: attributes[name] for name, _ in read}),
+                        "capacity": _by_domain(driver, amounts),
+                    }
+                )
+            )
+        if isinstance(answer, str):
+            raise EvaluationError(answer)
+        return answer
+
+    def _is_read(self, name: str) -> bool:
+        return self._reads is None or name.rpartition("/")[2] in self._reads
+
+    def _value(self, name: str, attribute: DeviceAttribute) -> Value:
+        """Of every attribute, since kube-scheduler reads them all before it evaluates."""
+        value = _supported(attribute, self._features.list_attributes)
+        if isinstance(value, Fault):
+            raise EvaluationError(f"attribute {name}: {value.message}")
+        return value
+
+    def _evaluate(self, device: MapValue) -> bool | str:
+        try:
+            return self._program.evaluate(device)
+        except EvaluationError as error:
+            return str(error)
+
+
+# --- what an expression reads
+
+_INDEXES = ("_[_]", "_[?_]", "_?._")
+_OWN_FIELDS = ("driver", "allowMultipleAllocations")
+_ATTRIBUTE = 3
+"""Steps from the device to an attribute: the map, the domain, the name."""
+_NO_DOMAIN = MapValue({})
+
+
+def names_in(expression: str) -> frozenset[str]:
+    """The attributes and capacities, without their domains, that an expression looks up by name."""
+    every = Features(consumable_capacity=True, list_attributes=True)
+    try:
+        return _reads(compiled(expression, every).root)[0]
+    except (CompileError, UndecidableError):
+        return frozenset()
+
+
+def _reads(root: Expr) -> tuple[frozenset[str], bool]:
+    """The names that are looked up, and whether a part of the device is read in another way, too."""
+    names = set()
+    reads_all = False
+    explained: set[Expr] = set()
+    """Parts that a step with a known name is taken into; they come after it."""
+    for one in descendants(root):
+        depth = _depth(one)
+        if depth is None:
+            continue
+        name = _looked_up(one)
+        if depth == _ATTRIBUTE and name is not None:
+            names.add(name)
+            explained |= set(_insides(one))
+        elif depth == 1 and name in _OWN_FIELDS:
+            explained |= set(_insides(one))
+        elif one not in explained:
+            reads_all = True
+    return frozenset(names), reads_all
+
+
+def _insides(one: Expr) -> Iterator[Expr]:
+    inner = _within(one)
+    while inner is not None:
+        yield inner
+        inner = _within(inner)
+
+
+def _within(one: Expr) -> Expr | None:
+    """What a step is taken into."""
+    if isinstance(one, Select):
+        return one.operand
+    return one.arguments[0] if isinstance(one, Call) and one.function in _INDEXES else None
+
+
+def _looked_up(one: Expr) -> str | None:
+    if isinstance(one, Select):
+        return one.field
+    key = one.arguments[1] if isinstance(one, Call) and one.function in _INDEXES else None
+    return key.value if isinstance(key, Literal) and isinstance(key.value, str) else None
+
+
+def _depth(one: Expr) -> int | None:
+    """How many steps into the device it is: 1 for its attributes, 3 for one of them; None of what is outside."""
+    steps = 0
+    inner: Expr | None = one
+    while inner is not None and not isinstance(inner, Ident):
+        inner = _within(inner)
+        steps += 1
+        if steps > _ATTRIBUTE:
+            return None
+    return steps if isinstance(inner, Ident) and inner.name.removeprefix(".") == "device" else None
+
+
+# --- values
+
+
+def _by_domain(driver: str, values: dict[str, Value]) -> MapValue:
+    """A name without domain is of the driver's; a domain that a device does not have reads as empty."""
+    domains: dict[str, dict[object, Value]] = {}
+    for name, value in values.items():
+        domain, slash, own = name.partition("/")
+        domains.setdefault(domain if slash else driver, {})[own if slash else name] = value
+    return MapValue({domain: MapValue(own) for domain, own in domains.items()}, default=_NO_DOMAIN)
+
+
+def _supported(attribute: DeviceAttribute, list_attributes: bool) -> Value:
+    """The one value that is set, a list before a scalar."""
+    if list_attributes:
+        for several in (attribute.ints, attribute.bools, attribute.strings):
+            if several is not None:
+                return list(several)
+        if attribute.versions is not None:
+            versions = [_version(text) for text in attribute.versions]
+            return next((one for one in versions if isinstance(one, Fault)), versions)
+    for one in (attribute.int_value, attribute.bool_value, attribute.string):
+        if one is not None:
+            return one
+    return Fault(UNSUPPORTED) if attribute.version is None else _version(attribute.version)
+
+
+def _amount(written: str) -> Value:
+    return Quantity(exact_nano_units(parse_quantity(written)))
+
+
+def _version(text: str) -> Value:
+    found = semver_from_text(text)
+    return Fault(f"parse semantic version: {found.message}") if isinstance(found, Fault) else found
+
+
+@lru_cache(maxsize=1024)
+def selector(expression: str, features: Features) -> DeviceProgram:
+    """Raises `CompileError` where the expression is wrong."""
+    return DeviceProgram(expression, features)
+
+
+class _Language:
+    """`kube.device_expressions.ExpressionLanguage`."""
+
+    def compiled(self, expression: str, features: Features) -> DeviceExpression:
+        return selector(expression, features)
+
+    def names_in(self, expression: str) -> frozenset[str]:
+        return names_in(expression)
+
+    def refusal(self, expression: str, features: Features) -> str | None:
+        return refusal(expression, features)
+
+
+LANGUAGE: ExpressionLanguage = _Language()

@@ -1,0 +1,148 @@
+"""The Deployment controller: how many pods each ReplicaSet of a Deployment gets next.
+
+Everything here is arithmetic on the sizes of ReplicaSets. One call is one sync of the controller, so that a caller
+creates, deletes, and schedules pods in between. Upstream: pkg/controller/deployment (rolling.go, recreate.go, sync.go)
+and pkg/controller/deployment/util.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+Sizes = Mapping[str, int]
+"""Names of ReplicaSets to their new number of pods; only those that change."""
+
+
+class ReplicaSetSize(Struct, frozen=True, kw_only=True):
+    """One ReplicaSet of a Deployment, in pods."""
+
+    name: str
+    replicas: int
+    available: int
+    created: str = ""
+    """creationTimestamp; empty for one that is made now, which is the newest."""
+
+    @property
+    def age_key(self) -> tuple[bool, str, str]:
+        """Sorts the oldest first (ReplicaSetsByCreationTimestamp)."""
+        return (not self.created, self.created, self.name)
+
+
+class DeploymentSpec(Struct, frozen=True, kw_only=True):
+    """What the controller reads of a Deployment."""
+
+    replicas: int
+    max_surge: int
+    max_unavailable: int
+    is_recreate: bool = False
+    is_paused: bool = False
+
+    @property
+    def min_available(self) -> int:
+        return self.replicas - min(self.max_unavailable, self.replicas)
+
+
+def sync(deployment: DeploymentSpec, new: ReplicaSetSize | None, old: Sequence[ReplicaSetSize]) -> Sizes:
+    """What one sync of a rollout changes; empty when it is complete or stalls.
+
+    `new` is the ReplicaSet of the current template; a paused Deployment may have none.
+    """
+    if deployment.is_paused or new is None:
+        return scale(deployment, new, old, deployment)
+    if deployment.is_recreate:
+        return _changes({one.name: 0 for one in old}, old) or _changes({new.name: deployment.replicas}, [new])
+    return _scale_up_new(deployment, new, old) or _scale_down_old(deployment, new, old)
+
+
+def scale(
+    deployment: DeploymentSpec,
+    new: ReplicaSetSize | None,
+    old: Sequence[ReplicaSetSize],
+    before: DeploymentSpec,
+) -> Sizes:
+    """What the controller does when `replicas` changes: proportional scaling of all active ReplicaSets during a
+    rollout. `before` is the Deployment when its ReplicaSets were last scaled."""
+    every = [*old, *([new] if new is not None else [])]
+    active = [one for one in every if one.replicas]
+    if not every:
+        return {}
+    if len(active) <= 1:
+        latest = active[0] if active else new or max(old, key=lambda one: one.age_key)
+        return _changes({latest.name: deployment.replicas}, every)
+    wanted = deployment.replicas
+    if new is not None and before.replicas == wanted == new.replicas == new.available:
+        return _changes({one.name: 0 for one in old}, old)
+    if deployment.is_recreate or before.replicas == wanted:
+        return {}
+    most = wanted + deployment.max_surge if wanted else 0
+    return _changes(_proportions(deployment, active, most, before.replicas + before.max_surge), active)
+
+
+def _scale_up_new(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequence[ReplicaSetSize]) -> Sizes:
+    """reconcileNewReplicaSet, with NewRSNewReplicas."""
+    if new.replicas >= deployment.replicas:
+        return _changes({new.name: deployment.replicas}, [new])
+    room = deployment.replicas + deployment.max_surge - _total([new, *old])
+    more = min(max(room, 0), deployment.replicas - new.replicas)
+    return _changes({new.name: new.replicas + more}, [new])
+
+
+def _scale_down_old(deployment: DeploymentSpec, new: ReplicaSetSize, old: Sequence[ReplicaSetSize]) -> Sizes:
+    """reconcileOldReplicaSets: pods that are not available go first, then as many as availability allows."""
+    most = _total([new, *old]) - deployment.min_available - (new.replicas - new.available)
+    if most <= 0:
+        return {}
+    sizes = {one.name: one.replicas for one in old}
+    oldest_first = sorted(old, key=lambda one: one.age_key)
+    for one in oldest_first:
+        unavailable = min(max(one.replicas - one.available, 0), most)
+        sizes[one.name] -= unavailable
+        most -= unavailable
+    spare = sum(one.available for one in (new, *old)) - deployment.min_available
+    for one in oldest_first:
+        fewer = min(max(spare, 0), sizes[one.name])
+        sizes[one.name] -= fewer
+        spare -= fewer
+    return _changes(sizes, old)
+
+
+def _proportions(
+    deployment: DeploymentSpec, active: Sequence[ReplicaSetSize], most: int, most_before: int
+) -> dict[str, int]:
+    """Each ReplicaSet's share of the pods that are added or removed; the largest takes what rounding leaves."""
+    to_add = most - _total(active)
+    newest_first = sorted(active, key=lambda one: one.age_key, reverse=to_add > 0)
+    ordered = sorted(newest_first, key=lambda one: -one.replicas)
+    sizes: dict[str, int] = {}
+    added = 0
+    for one in ordered:
+        share = 0
+        if to_add != added:
+            fraction = _fraction(deployment, one, most_before)
+            share = min(fraction, to_add - added) if to_add > 0 else max(fraction, to_add - added)
+        sizes[one.name] = one.replicas + share
+        added += share
+    if to_add:
+        sizes[ordered[0].name] = max(sizes[ordered[0].name] + to_add - added, 0)
+    return sizes
+
+
+def _fraction(deployment: DeploymentSpec, one: ReplicaSetSize, most_before: int) -> int:
+    """getReplicaSetFraction: how many pods the ReplicaSet gains if it keeps its share."""
+    if not deployment.replicas:
+        return -one.replicas
+    if not most_before:
+        return 0
+    size = one.replicas * (deployment.replicas + deployment.max_surge) / most_before
+    return int(size + 0.5) - one.replicas
+
+
+def _total(sets: Sequence[ReplicaSetSize]) -> int:
+    return sum(one.replicas for one in sets)
+
+
+def _changes(sizes: Sizes, known: Sequence[ReplicaSetSize]) -> Sizes:
+    before = {one.name: one.replicas for one in known}
+    return {name: size for name, size in sizes.items() if before[name] != size}

@@ -1,0 +1,706 @@
+"""The workload controllers on a cluster that moves: they create and delete pods until every workload is as its manifest
+says, or until something keeps them from it.
+
+One `Manager` stands for what `why FILE`, `simulate`, and `drain` assume of controllers. It takes the decisions of
+`deployment`, `stateful_set`, and `daemon_set`, and carries them out. Only workloads that a change or an eviction
+concerns are synced: everything else stays as it was read.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
+from kschedx.controllers.daemon_sets import home_node, nodes_of_daemon_set, pods_for
+from kschedx.controllers.replicas import AdmittedPods, RefusedReplicas, admit_pods
+from kschedx.controllers.update_strategy import (
+    DaemonSetUpdate,
+    NoRollout,
+    NoRolloutReason,
+    RollingUpdate,
+    StatefulSetUpdate,
+    UpdateStrategy,
+    strategy_of,
+)
+from kschedx.controllers.workloads import Manifest, Owners, Workload, fields_at
+from kschedx.errors import InputError, NotAdmittedError
+from kschedx.explain.admission import Ledger, counted, enforcing
+from kschedx.explain.setup import Setup
+from kschedx.kube.resource_quota import ResourceQuota, maker_not_created
+from kschedx.kube.types import Pod
+from kschedx.kube.workloads import has_same_template, made_of, says
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+REVISION_HASH = "controller-revision-hash"
+"""The label that names the revision of a StatefulSet's or DaemonSet's pod."""
+
+
+class Cluster(Protocol):
+    """What controllers see of a cluster that moves, and what they may do there."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster as it stands, as a value."""
+        ...
+
+    @property
+    def pods(self) -> PodTable: ...
+
+    @property
+    def deleted(self) -> AbstractSet[int]:
+        """Rows of pods that are gone for good."""
+        ...
+
+    def is_available(self, row: int) -> bool:
+        """Whether the pod runs and is ready."""
+        ...
+
+    def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
+        """Rows of new pods, which wait unless they name their node; `cluster` is `snapshot` with what is made for
+        them."""
+        ...
+
+    def delete(self, row: int) -> None: ...
+
+    def put(self, snapshot: Snapshot) -> None:
+        """`snapshot` with other objects than pods, nodes, and storage."""
+        ...
+
+
+class Rollout(Struct, kw_only=True):
+    """How far a workload's controller has come in replacing pods of older templates."""
+
+    workload: Workload
+    strategy: UpdateStrategy
+    old: int
+    """Pods of older templates when it began, those that keep theirs not counted."""
+    replaced: int = 0
+    waiting: int = 0
+    """Pods of the new template without a node."""
+    refusal: str = ""
+    """Why the API server takes no more pods, in the words of their controller."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.replaced == self.old and not self.waiting and not self.refusal
+
+    @property
+    def stalls(self) -> bool:
+        return not self.is_done and not isinstance(self.strategy, NoRollout)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "workload": self.workload.reference,
+            "old": self.old,
+            "replaced": self.replaced,
+            "waiting": self.waiting,
+            "done": self.is_done,
+            **({"refusal": self.refusal} if self.refusal else {}),
+        }
+
+
+class Managed(Struct, kw_only=True):
+    """A workload whose controller may have something to do."""
+
+    workload: Workload
+    outdated: set[int] = field(default_factory=set)
+    """Rows of pods that have an older template."""
+    before: Manifest | None = None
+    """The manifest with the older template."""
+    scaled_from: deployment.DeploymentSpec | None = None
+    """A Deployment before its number of replicas changed, as long as its controller has not scaled it."""
+    count: int | None = None
+    """Replicas of a workload whose manifest is not known."""
+    like: Pod | None = None
+    """The pod of the template, where it has been admitted."""
+    rollout: Rollout | None = None
+    replaced_rows: set[int] = field(default_factory=set)
+    """The rows that the rollout replaces."""
+    created: list[int] = field(default_factory=list)
+
+
+class State(Struct, kw_only=True):
+    """What a manager remembers."""
+
+    managed: dict[Workload, Managed]
+    ended: list[Rollout]
+    refused: dict[Workload, RefusedReplicas]
+
+
+class Manager:
+    """The controllers of the workloads that something has touched."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        setup: Setup,
+        *,
+        known: Mapping[Workload, Manifest] = {},
+        held: Collection[Workload] = (),
+    ) -> None:
+        """`known` are manifests before somebody applied others, of workloads of which the cluster has the others
+        already. The controllers of workloads that are `held` do nothing."""
+        self._held = held
+        self._cluster = cluster
+        self._setup = setup
+        self._known = known
+        self._managed: dict[Workload, Managed] = {}
+        self._owners: tuple[object, Owners] | None = None
+        self._ended: list[Rollout] = []
+        self._ended_rows: list[set[int]] = []
+        self.refused: dict[Workload, RefusedReplicas] = {}
+        """Replicas that the API server does not take."""
+        self.refused_claims: dict[str, tuple[str, str]] = {}
+        """Pods that wait for a claim that the API server does not take, to the claim and why."""
+        self.left_nodes: list[int] = []
+        """Rows of pods whose DaemonSets have left their nodes."""
+
+    # --- what is asked of them
+
+    @property
+    def rollouts(self) -> list[Rollout]:
+        """In the order in which they began, as they stand."""
+        return [*self._ended, *(one.rollout for one in self._managed.values() if one.rollout is not None)]
+
+    @property
+    def is_rolling_out(self) -> bool:
+        return any(one.rollout is not None for one in self._managed.values())
+
+    def rollout_rows(self) -> list[set[int]]:
+        """Rows of the pods that each rollout created."""
+        return [{*one.created} for one in self._managed.values() if one.rollout is not None] + self._ended_rows
+
+    def rollout_of(self, workload: Workload) -> Rollout | None:
+        managed = self._managed.get(workload)
+        return None if managed is None else managed.rollout
+
+    def outdated(self, workload: Workload) -> list[int]:
+        """Rows of its pods that still have an older template."""
+        managed = self._managed.get(workload)
+        return [] if managed is None else sorted(managed.outdated - self._cluster.deleted)
+
+    def members(self, workload: Workload) -> list[int]:
+        """Rows of its pods that have not finished."""
+        snapshot = self._cluster.snapshot
+        if self._owners is None or self._owners[0] is not snapshot.workloads:
+            self._owners = snapshot.workloads, Owners(snapshot)
+        return self._owners[1].members(self._cluster.pods, workload)
+
+    def workload_of(self, row: int) -> Workload:
+        self.members(Workload("Pod", "", ""))
+        assert self._owners is not None
+        return self._owners[1].of(self._cluster.pods, row)
+
+    def saved(self) -> State:
+        """The state of the controllers, for `restore`."""
+        return copy.deepcopy(State(managed=self._managed, ended=self._ended, refused=self.refused))
+
+    def restore(self, state: State) -> None:
+        state = copy.deepcopy(state)
+        self._managed, self._ended, self.refused = state.managed, state.ended, state.refused
+
+    def end_rollouts(self) -> None:
+        """What rolled out so far is over; another change begins."""
+        for managed in self._managed.values():
+            if managed.rollout is not None:
+                self._ended.append(managed.rollout)
+                self._ended_rows.append({*managed.created})
+            managed.rollout, managed.replaced_rows, managed.created = None, set(), []
+
+    # --- changes
+
+    def apply(self, manifest: Manifest, *, like: Pod | None = None) -> None:
+        """Store a workload's manifest; its controller acts on it from the next sync on. `like` is the pod of its
+        template, where somebody has admitted it already. Raises `InputError`."""
+        workload = workloads.workload_of(manifest)
+        known = self._known.get(workload) or workloads.manifest_of(self._cluster.snapshot, workload)
+        rows = [] if workload.kind == "CronJob" else self._active(workload)
+        is_new = known is not None and not has_same_template(known, manifest)
+        if is_new and workload.kind == "Job":
+            hint = f"--delete job/{workload.name} first, and apply it then"
+            raise InputError(f"the template of {workload.title} cannot be changed", hint=hint)
+        manifest = _completed(manifest, known, len(rows))
+        wanted = workloads.wanted_replicas(manifest)
+        if known is None and not rows and not self._lets_in(workload, manifest, wanted):
+            return
+        if workload in self._held:
+            self._keep(workload, manifest)
+            return
+        if known is not None and not is_new and says(known.get("spec"), manifest.get("spec")):
+            self._keep(workload, manifest)
+            if len(rows) >= wanted and workload.kind != "DaemonSet":
+                return
+        managed = self._manage(workload, known)
+        managed.like = None if workload.kind == "StatefulSet" else like
+        self._keep(workload, manifest)
+        if is_new:
+            managed.before = known
+            managed.outdated = {*self.members(workload)} - self._with_template(workload, manifest)
+        if workload.kind == "Deployment" and known is not None and not is_new:
+            managed.scaled_from = deployment_spec(known, workloads.wanted_replicas(known))
+        if not is_new and managed.rollout is not None:
+            managed.rollout.strategy = strategy_of(manifest, wanted, known)
+        if is_new and rows:
+            self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
+
+    def scale(self, workload: Workload, replicas: int) -> None:
+        manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+        if manifest is not None:
+            self.apply(workloads.with_replicas(manifest, replicas))
+        else:
+            self._manage(workload, None).count = replicas
+
+    def forget(self, workload: Workload) -> None:
+        """The workload is deleted."""
+        self._managed.pop(workload, None)
+        self.refused.pop(workload, None)
+
+    def recreate(self, row: int) -> bool:
+        """Take an evicted pod over, if its controller does not create it again at once or with the same template.
+        False for one that comes back as it was."""
+        workload = self.workload_of(row)
+        if workload.kind not in ("StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController"):
+            return False
+        manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+        if manifest is None:
+            return False
+        is_known = workload in self._managed
+        managed = self._manage(workload, manifest)
+        is_outdated = row in managed.outdated
+        if workload.kind == "StatefulSet":
+            spec = stateful_set_spec(manifest, None)
+            ordinal = workloads.ordinal_of(self._cluster.pods.names[row])
+            waits = stateful_set.blocking_ordinal(spec, self._ordinals(managed), ordinal) is not None
+            is_outdated = (is_outdated and ordinal - spec.start >= spec.partition) or waits
+        if not is_outdated and not is_known:
+            del self._managed[workload]
+        return is_outdated
+
+    def create_rest(self, workload: Workload, count: int) -> None:
+        """Create pods that the controller of a workload creates only after others are ready, as they will be."""
+        managed, snapshot = self._managed[workload], self._cluster.snapshot
+        manifest = workloads.manifest_of(snapshot, workload)
+        if manifest is None:
+            return
+        if workload.kind == "StatefulSet":
+            pods = self._ordinals(managed)
+            spec = stateful_set_spec(manifest, managed.before)
+            lacks = [one for one in spec.ordinals if one not in pods or not pods[one].is_updated]
+            cluster, made = workloads.pods_of_ordinals(snapshot, self._setup, manifest, lacks[-count:])
+        else:
+            cluster, made = self._more_of(managed, manifest, ())(snapshot, count)
+        managed.created += self._cluster.create(cluster, made)
+
+    # --- syncs
+
+    def sync(self) -> bool:
+        """One sync of every controller. False if none changed anything."""
+        moved = [self._sync(managed) for managed in [*self._managed.values()]]
+        return any(moved)
+
+    def _sync(self, managed: Managed) -> bool:
+        workload = managed.workload
+        self.refused.pop(workload, None)
+        if managed.rollout is not None:
+            managed.rollout.refusal = ""
+        manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+        if manifest is None:
+            has_moved = self._sync_count(managed, None, managed.count)
+        elif workload.kind == "Deployment":
+            has_moved = self._sync_deployment(managed, manifest)
+        elif workload.kind == "StatefulSet":
+            has_moved = self._sync_stateful_set(managed, manifest)
+        elif workload.kind == "DaemonSet":
+            has_moved = self._sync_daemon_set(managed, manifest)
+        else:
+            has_moved = self._sync_count(managed, manifest, wanted_at_a_time(manifest))
+        self._measure(managed)
+        return has_moved
+
+    def _sync_count(self, managed: Managed, manifest: Manifest | None, wanted: int | None) -> bool:
+        """ReplicaSets, ReplicationControllers, Jobs, and what has no manifest here."""
+        rows = self._active(managed.workload)
+        return wanted is not None and self._resize(managed, rows, wanted, self._more_of(managed, manifest, rows))
+
+    def _sync_deployment(self, managed: Managed, manifest: Manifest) -> bool:
+        spec = deployment_spec(manifest, workloads.wanted_replicas(manifest))
+        rows = self._active(managed.workload)
+        new_rows = [row for row in rows if row not in managed.outdated]
+        groups: dict[str, list[int]] = {}
+        for row in rows:
+            if row in managed.outdated:
+                groups.setdefault(self._owner(row), []).append(row)
+        old = [self._size(f"old/{name}", its) for name, its in groups.items()]
+        exists = bool(new_rows) or not spec.is_paused or not managed.outdated
+        new = self._size("new", new_rows) if exists else None
+        sizes: deployment.Sizes = {}
+        if managed.scaled_from is not None:
+            before, managed.scaled_from = managed.scaled_from, None
+            if before.replicas != spec.replicas:
+                sizes = deployment.scale(spec, new, old, before)
+        sizes = sizes or deployment.sync(spec, new, old)
+        has_moved = False
+        for name, size in sizes.items():
+            if name == "new":
+                has_moved |= self._resize(managed, new_rows, size, self._more_of(managed, manifest, new_rows))
+            else:
+                its = groups[name.removeprefix("old/")]
+                more = self._more_of(managed, None, its)
+                has_moved |= self._resize(managed, its, size, more, is_outdated=True)
+        return has_moved
+
+    def _sync_stateful_set(self, managed: Managed, manifest: Manifest) -> bool:
+        spec = stateful_set_spec(manifest, managed.before)
+        rows = {workloads.ordinal_of(self._cluster.pods.names[row]): row for row in self.members(managed.workload)}
+        step = stateful_set.sync(spec, self._ordinals(managed))
+        for ordinal in step.delete:
+            self._delete(rows[ordinal])
+        has_moved = bool(step.delete)
+        for ordinal in step.create:
+            keeps = managed.before is not None and ordinal - spec.start < spec.partition
+            template = managed.before if keeps and managed.before is not None else manifest
+
+            def make(snapshot: Snapshot, made: Manifest = template, one: int = ordinal) -> tuple[Snapshot, list[Pod]]:
+                return workloads.pods_of_ordinals(snapshot, self._setup, made, [one])
+
+            if not self._create(managed, make, len(step.create), is_outdated=keeps):
+                break
+            has_moved = True
+        return has_moved
+
+    def _sync_daemon_set(self, managed: Managed, manifest: Manifest) -> bool:
+        pods, deleted = self._cluster.pods, self._cluster.deleted
+        runs, goes_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
+        nodes: dict[str, dict[bool, int]] = {name: {} for name in runs}
+        has_moved = False
+        for row in self.members(managed.workload):
+            home = home_node(pods, row)
+            if home not in goes_on and home in self._cluster.snapshot.cluster.index:
+                self.left_nodes.append(row)
+                self._delete(row)
+                has_moved = True
+            elif row not in deleted:
+                nodes.setdefault(home, {})[row in managed.outdated] = row
+        strategy = strategy_of(manifest, len(runs), managed.before or manifest)
+        is_rolling = isinstance(strategy, DaemonSetUpdate)
+        spec = daemon_set.DaemonSetSpec(
+            max_unavailable=strategy.unavailable if isinstance(strategy, DaemonSetUpdate) else 0,
+            max_surge=strategy.surge if isinstance(strategy, DaemonSetUpdate) else 0,
+            is_on_delete=not is_rolling,
+        )
+        step = daemon_set.sync(spec, {name: self._states(its) for name, its in nodes.items()})
+        for name in step.delete:
+            self._delete(nodes[name][True])
+        create = {name for name in step.create if name in runs}
+        lacks = {name for name in create if name not in nodes or not nodes[name]}
+
+        def make(snapshot: Snapshot) -> tuple[Snapshot, list[Pod]]:
+            return pods_for(snapshot, self._setup, manifest, create.__contains__)
+
+        made = bool(create) and self._create(managed, make, len(lacks) or len(create))
+        return has_moved or bool(step.delete) or made
+
+    def _states(self, rows: Mapping[bool, int]) -> daemon_set.NodePods:
+        """`rows` are those of the old pod (True) and of the new one on a node."""
+        state = {
+            is_old: daemon_set.PodState.AVAILABLE
+            if self._cluster.is_available(row)
+            else daemon_set.PodState.UNAVAILABLE
+            for is_old, row in rows.items()
+        }
+        return daemon_set.NodePods(old=state.get(True), new=state.get(False))
+
+    # --- parts of a sync
+
+    def _manage(self, workload: Workload, known: Manifest | None) -> Managed:
+        managed = self._managed.get(workload)
+        if managed is None:
+            managed = self._managed[workload] = Managed(workload=workload)
+            if known is not None:
+                managed.outdated = self._behind(workload, known)
+                if managed.outdated:
+                    self._begin(managed, strategy_of(known, workloads.wanted_replicas(known), known))
+        return managed
+
+    def _begin(self, managed: Managed, strategy: UpdateStrategy) -> None:
+        """A rollout of what is outdated."""
+        pods = self._cluster.pods
+        replaced = managed.outdated - self._cluster.deleted
+        if isinstance(strategy, NoRollout):
+            replaced = set()
+        elif isinstance(strategy, StatefulSetUpdate):
+            manifest = workloads.manifest_of(self._cluster.snapshot, managed.workload)
+            first = 0 if manifest is None else workloads.first_ordinal(manifest)
+            least = first + strategy.partition
+            replaced = {row for row in replaced if workloads.ordinal_of(pods.names[row]) >= least}
+        if managed.rollout is not None:
+            self._ended.append(managed.rollout)
+            self._ended_rows.append({*managed.created})
+        managed.created = []
+        managed.replaced_rows = replaced
+        managed.rollout = Rollout(workload=managed.workload, strategy=strategy, old=len(replaced))
+
+    def _measure(self, managed: Managed) -> None:
+        rollout = managed.rollout
+        if rollout is not None:
+            node, deleted = self._cluster.pods.node, self._cluster.deleted
+            rollout.replaced = len(managed.replaced_rows & deleted)
+            rollout.waiting = sum(bool(node[row] < 0) and row not in deleted for row in managed.created)
+
+    def measure(self) -> None:
+        """Bring `rollouts` up to date with what the queue did."""
+        for managed in self._managed.values():
+            self._measure(managed)
+
+    def _behind(self, workload: Workload, manifest: Manifest) -> set[int]:
+        """Rows of pods that a rollout which is under way has still to replace."""
+        rows = self.members(workload)
+        if workload.kind == "Deployment":
+            if len({self._owner(row) for row in rows}) < 1:
+                return set()
+            current = self._replica_set(manifest) or self._newest(rows)
+            return {row for row in rows if self._owner(row) != current}
+        if workload.kind in ("StatefulSet", "DaemonSet"):
+            updated = str(fields_at(manifest, "status").get("updateRevision") or "")
+            labels = {row: self._cluster.pods.labels[row].get(REVISION_HASH, "") for row in rows}
+            return {row for row, label in labels.items() if updated and label and label != updated}
+        return set()
+
+    def _newest(self, rows: Sequence[int]) -> str:
+        """The ReplicaSet of the youngest pod."""
+        created = self._cluster.pods.creation_timestamps
+        return self._owner(max(rows, key=lambda row: (created[row] or "9999", row)))
+
+    def _with_template(self, workload: Workload, manifest: Manifest) -> set[int]:
+        """Rows of pods that have the template already, as after a rollback."""
+        if workload.kind != "Deployment":
+            return set()
+        current = self._replica_set(manifest)
+        return {row for row in self.members(workload) if current is not None and self._owner(row) == current}
+
+    def _replica_set(self, manifest: Manifest) -> str | None:
+        """The ReplicaSet that has a Deployment's template."""
+        found = workloads.current_replica_set_of(self._cluster.snapshot, manifest)
+        return None if found is None else workloads.name_of(found)
+
+    def _owner(self, row: int) -> str:
+        return next((one.name for one in self._cluster.pods.owners[row] if one.controller), "")
+
+    def _size(self, name: str, rows: Sequence[int]) -> deployment.ReplicaSetSize:
+        created = [self._cluster.pods.creation_timestamps[row] or "" for row in rows]
+        available = sum(map(self._cluster.is_available, rows))
+        return deployment.ReplicaSetSize(
+            name=name, replicas=len(rows), available=available, created=min(created, default="")
+        )
+
+    def _active(self, workload: Workload) -> list[int]:
+        """Rows of its pods that are not being deleted."""
+        stamps = self._cluster.pods.deletion_timestamps
+        return [row for row in self.members(workload) if not stamps[row]]
+
+    def _ordinals(self, managed: Managed) -> dict[int, stateful_set.OrdinalPod]:
+        pods = self._cluster.pods
+        return {
+            workloads.ordinal_of(pods.names[row]): stateful_set.OrdinalPod(
+                is_available=self._cluster.is_available(row),
+                is_updated=row not in managed.outdated,
+                is_terminating=bool(pods.deletion_timestamps[row]),
+            )
+            for row in self.members(managed.workload)
+        }
+
+    def _more_of(
+        self, managed: Managed, manifest: Manifest | None, rows: Sequence[int]
+    ) -> Callable[[Snapshot, int], tuple[Snapshot, list[Pod]]]:
+        """Makes more pods of a manifest, or without one more like those that are there."""
+
+        def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, list[Pod]]:
+            if manifest is not None and managed.like is not None:
+                make = workloads.copy_pod if managed.rollout is not None else workloads.one_or_copies
+                return make(snapshot, managed.like, count)
+            if manifest is not None:
+                return workloads.new_pods(snapshot, self._setup, manifest, count, ())
+            return workloads.copy_pod(snapshot, snapshot.pods[rows[-1]], count) if rows else (snapshot, [])
+
+        return make
+
+    def _resize(
+        self,
+        managed: Managed,
+        rows: Sequence[int],
+        size: int,
+        make: Callable[[Snapshot, int], tuple[Snapshot, list[Pod]]],
+        *,
+        is_outdated: bool = False,
+    ) -> bool:
+        """Bring a set of equal pods to its size. False if nothing changed."""
+        fewer = len(rows) - size
+        if fewer > 0:
+            for row in workloads.deletion_order(self._cluster.snapshot, managed.workload, rows)[:fewer]:
+                self._delete(row)
+        if fewer >= 0:
+            return fewer > 0
+        return self._create(managed, lambda snapshot: make(snapshot, -fewer), -fewer, is_outdated=is_outdated)
+
+    def _create(
+        self,
+        managed: Managed,
+        make: Callable[[Snapshot], tuple[Snapshot, list[Pod]]],
+        count: int,
+        *,
+        is_outdated: bool = False,
+    ) -> bool:
+        """Create pods as far as the API server takes them. False if it takes none."""
+        snapshot = self._cluster.snapshot
+        try:
+            cluster, made = make(snapshot)
+        except NotAdmittedError as error:
+            self._refuse(managed, count, error.message)
+            return False
+        found = self._admitted(cluster, made, snapshot)
+        if found.refused:
+            self._refuse(managed, len(found.refused), found.refusal, tuple(pod.key for pod in found.refused))
+        self.refused_claims |= found.claims
+        rows = self._cluster.create(found.snapshot, found.made) if found.made else []
+        managed.created += rows
+        if is_outdated:
+            managed.outdated |= {*rows}
+        return bool(rows)
+
+    def _refuse(self, managed: Managed, count: int, refusal: str, pods: tuple[str, ...] = ()) -> None:
+        if managed.rollout is not None and managed.replaced_rows - self._cluster.deleted:
+            managed.rollout.refusal = refusal
+        else:
+            workload = managed.workload
+            refused = RefusedReplicas(workload=workload, number=count, refusal=refusal, pods=pods)
+            self.refused[workload] = refused
+
+    def _admitted(self, cluster: Snapshot, made: Sequence[Pod], before: Snapshot) -> AdmittedPods:
+        """The pods that ResourceQuotas, LimitRanges, and Pod Security let in, in a cluster whose quotas count them."""
+        if not self._is_ruled(made):
+            return AdmittedPods(snapshot=cluster, made=tuple(made))
+        quotas = Ledger(cluster, self._setup.release)
+        found = admit_pods(cluster, quotas, made, before.storage.claims)
+        return replace(found, snapshot=quotas.on(found.snapshot))
+
+    def add(self, workload: Workload, cluster: Snapshot, made: Sequence[Pod]) -> None:
+        """Create pods of a workload beside its syncs, as far as the API server takes them; `cluster` has what is made
+        for them."""
+        found = self._admitted(cluster, made, self._cluster.snapshot)
+        self._cluster.create(found.snapshot, found.made)
+        if found.refused:
+            refused = RefusedReplicas(workload=workload, number=len(found.refused), refusal=found.refusal)
+            self.refused[workload] = refused
+
+    def _is_ruled(self, pods: Iterable[Pod]) -> bool:
+        snapshot = self._cluster.snapshot
+        ruled = {quota.metadata.namespace for quota in snapshot.of(ResourceQuota)}
+        ruled |= {*snapshot.limit_ranges, *enforcing(snapshot, self._setup.release)}
+        return bool(ruled) and any(pod.metadata.namespace in ruled for pod in pods)
+
+    def _delete(self, row: int) -> None:
+        snapshot = self._cluster.snapshot
+        if snapshot.of(ResourceQuota):
+            quotas = Ledger(snapshot, self._setup.release)
+            quotas.give(self._cluster.pods[row])
+            self._cluster.put(quotas.on(snapshot))
+        self._cluster.delete(row)
+
+    def _keep(self, workload: Workload, manifest: Manifest) -> None:
+        snapshot = self._cluster.snapshot
+        key = (workload.kind, workload.namespace, workload.name)
+        stored = {**snapshot.workloads, key: msgspec.json.encode(manifest)}
+        self._cluster.put(replace(snapshot, workloads=stored))
+
+    def _lets_in(self, workload: Workload, manifest: Manifest, wanted: int) -> bool:
+        """Whether quotas take a new workload, and the ReplicaSet that stands for a Deployment; they count what they
+        take."""
+        snapshot = self._cluster.snapshot
+        if not any(quota.metadata.namespace == workload.namespace for quota in snapshot.of(ResourceQuota)):
+            return True
+        quotas = Ledger(snapshot, self._setup.release)
+        refusal = quotas.take(counted(workload.kind, workload.namespace, workload.name))
+        if refusal is None:
+            for other in made_of(manifest).others:
+                if other.get("kind") == "ReplicaSet" and refusal is None:
+                    maker = counted("ReplicaSet", workload.namespace, workloads.name_of(other))
+                    words = quotas.take(maker)
+                    refusal = None if words is None else maker_not_created(maker, words)
+            self._keep(workload, manifest)
+        self._cluster.put(quotas.on(self._cluster.snapshot))
+        if refusal is None:
+            return True
+        if workload.kind == "DaemonSet":
+            wanted = len(nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)[0])
+        self.refused[workload] = RefusedReplicas(workload=workload, number=wanted, refusal=refusal)
+        return False
+
+
+# --- what controllers read of manifests
+
+
+def deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpec:
+    rolling = RollingUpdate.of(manifest, wanted)
+    return deployment.DeploymentSpec(
+        replicas=wanted,
+        max_surge=rolling.surge,
+        max_unavailable=rolling.unavailable,
+        is_recreate=fields_at(manifest, "spec", "strategy").get("type") == "Recreate",
+        is_paused=fields_at(manifest, "spec").get("paused") is True,
+    )
+
+
+def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_set.StatefulSetSpec:
+    """`before` is the manifest as the API server stored it, where this one is as somebody wrote it."""
+    wanted = workloads.wanted_replicas(manifest)
+    strategy = strategy_of(manifest, wanted, before or manifest)
+    rolling = strategy if isinstance(strategy, StatefulSetUpdate) else None
+    update = fields_at(before or manifest, "spec", "updateStrategy", "rollingUpdate")
+    return stateful_set.StatefulSetSpec(
+        replicas=wanted,
+        start=workloads.first_ordinal(manifest),
+        is_ordered=fields_at(manifest, "spec").get("podManagementPolicy") != "Parallel",
+        is_on_delete=isinstance(strategy, NoRollout) and strategy.why is NoRolloutReason.ON_DELETE,
+        partition=0 if rolling is None else rolling.partition,
+        max_unavailable=rolling.unavailable if rolling is not None and "maxUnavailable" in update else None,
+    )
+
+
+def wanted_at_a_time(manifest: Manifest) -> int:
+    """How many pods a workload should have now: none for a suspended Job, and of others no more than it has still to
+    complete."""
+    wanted = workloads.wanted_replicas(manifest)
+    if manifest.get("kind") != "Job":
+        return wanted
+    spec, status = fields_at(manifest, "spec"), fields_at(manifest, "status")
+    if spec.get("suspend") is True:
+        return 0
+    completions, succeeded = spec.get("completions"), status.get("succeeded")
+    if isinstance(completions, int) and isinstance(succeeded, int):
+        return min(wanted, max(completions - succeeded, 0))
+    return wanted
+
+
+def _completed(manifest: Manifest, known: Manifest | None, running: int) -> Manifest:
+    """The manifest with what the API server keeps when it is applied: status, identity, and replicas that it does not
+    mention."""
+    completed = dict(manifest)
+    if known is not None:
+        completed["metadata"] = {**fields_at(known, "metadata"), **fields_at(manifest, "metadata")}
+        if "status" in known:
+            completed.setdefault("status", known["status"])
+    if manifest.get("kind") in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
+        if workloads.says_replicas(manifest):
+            return completed
+        if known is not None and workloads.says_replicas(known):
+            return workloads.with_replicas(completed, workloads.wanted_replicas(known))
+        return workloads.with_replicas(completed, running or 1)
+    return completed

@@ -1,0 +1,112 @@
+"""The StatefulSet controller: which ordinals it creates and deletes next, and which one the others wait for.
+
+One call is one sync of the controller. Upstream: pkg/controller/statefulset/stateful_set_control.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+
+class StatefulSetSpec(Struct, frozen=True, kw_only=True):
+    """What the controller reads of a StatefulSet."""
+
+    replicas: int
+    start: int = 0
+    is_ordered: bool = True
+    """podManagementPolicy OrderedReady."""
+    is_on_delete: bool = False
+    partition: int = 0
+    """Replicas below it, counted from 0, keep the template that they have."""
+    max_unavailable: int | None = None
+    """None without the feature gate MaxUnavailableStatefulSet, under which the update goes on past pods that are not
+    available."""
+
+    @property
+    def ordinals(self) -> range:
+        return range(self.start, self.start + self.replicas)
+
+
+class OrdinalPod(Struct, frozen=True, kw_only=True):
+    """A pod of a StatefulSet, as its controller sees it."""
+
+    is_available: bool
+    """Running and ready for minReadySeconds."""
+    is_updated: bool = True
+    """It has the template of the update revision."""
+    is_terminating: bool = False
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """The ordinals that one sync creates and deletes."""
+
+    create: tuple[int, ...] = ()
+    delete: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.delete)
+
+
+def sync(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
+    """What one sync changes; `pods` are those that exist, by ordinal."""
+    missing = tuple(ordinal for ordinal in spec.ordinals if ordinal not in pods)
+    condemned = sorted((ordinal for ordinal in pods if ordinal not in spec.ordinals), reverse=True)
+    if not spec.is_ordered:
+        delete = tuple(ordinal for ordinal in condemned if not pods[ordinal].is_terminating)
+        return Step(create=missing, delete=delete) if missing or delete else _update(spec, pods)
+    for ordinal in spec.ordinals:
+        if ordinal not in pods:
+            return Step(create=(ordinal,))
+        if _blocks(pods[ordinal]):
+            return Step()
+    return _scale_down(pods, condemned) if condemned else _update(spec, pods)
+
+
+def blocking_ordinal(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod], ordinal: int) -> int | None:
+    """The lowest ordinal before this one that OrderedReady waits for; None if nothing keeps the controller from
+    creating the pod."""
+    if not spec.is_ordered:
+        return None
+    before = (one for one in spec.ordinals if one < ordinal)
+    return next((one for one in before if one not in pods or _blocks(pods[one])), None)
+
+
+def _blocks(pod: OrdinalPod) -> bool:
+    return pod.is_terminating or not pod.is_available
+
+
+def _scale_down(pods: Mapping[int, OrdinalPod], condemned: list[int]) -> Step:
+    """One at a time from the highest; only the lowest pod that is not available may go before it is."""
+    highest = condemned[0]
+    unavailable = min((one for one in condemned if not pods[one].is_available), default=None)
+    if pods[highest].is_terminating or (not pods[highest].is_available and highest != unavailable):
+        return Step()
+    return Step(delete=(highest,))
+
+
+def _update(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Step:
+    """From the highest ordinal down to the partition."""
+    if spec.is_on_delete:
+        return Step()
+    return Step(delete=tuple(_outdated(spec, pods)))
+
+
+def _outdated(spec: StatefulSetSpec, pods: Mapping[int, OrdinalPod]) -> Iterator[int]:
+    """The pods that one sync deletes because of their template."""
+    descending = [one for one in reversed(spec.ordinals) if one in pods]
+    updated = [one for one in descending if one - spec.start >= spec.partition]
+    if spec.max_unavailable is None:
+        for one in updated:
+            if not pods[one].is_updated and not pods[one].is_terminating:
+                yield one
+                return
+            if not pods[one].is_available:
+                return
+        return
+    left = spec.max_unavailable - sum(not pods[one].is_available for one in descending)
+    for one in updated:
+        if left > 0 and not pods[one].is_updated and not pods[one].is_terminating:
+            yield one
+            left -= 1

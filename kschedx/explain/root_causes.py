@@ -1,0 +1,214 @@
+"""What lies behind a rejection, where the cluster's objects say it: a pending resize, DaemonSets that fill the pod
+slots, a driver that publishes no devices, partitioned hardware, a selector that misses the pod's own labels."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.findings import (
+    Finding,
+    InsufficientDevices,
+    InsufficientResource,
+    TooManyPods,
+    TopologySpreadSkew,
+)
+from kschedx.framework.cycle import Cycle
+from kschedx.kube.quantity import milli_value, value
+from kschedx.kube.resources import container_requests
+from kschedx.kube.types import Pod
+from kschedx.snapshot.columns import ClusterRow
+
+RESIZE_PENDING = "PodResizePending"
+MOST_NODES = 50
+"""Nodes of a group that are searched for a cause."""
+_DRIVER = re.compile(r"device\.driver\s*==\s*[\"']([^\"']+)[\"']")
+
+
+class RootCause(Struct, frozen=True, kw_only=True, rename="camel"):
+    id: ClassVar[str] = ""
+
+
+class ResizePending(RootCause, frozen=True, kw_only=True):
+    """kube-scheduler counts the larger of what a pod requests and of what its node has allocated to it."""
+
+    id: ClassVar[str] = "resize-pending"
+    pod: str
+    node: str
+    reason: str
+    """`Deferred` or `Infeasible`."""
+    resource: str
+    requested: int
+    allocated: int
+    message: str = ""
+
+
+class DaemonSetsFillPodSlots(RootCause, frozen=True, kw_only=True):
+    id: ClassVar[str] = "daemon-sets-fill-pod-slots"
+    node: str
+    daemon_pods: int
+    pods: int
+    allowed: int
+
+
+class NoDevicesPublished(RootCause, frozen=True, kw_only=True):
+    id: ClassVar[str] = "no-devices-published"
+    device_class: str
+    driver: str
+    """Empty where the class does not name one."""
+    drivers: tuple[str, ...]
+    """Those that publish ResourceSlices."""
+
+
+class PartitionedResource(RootCause, frozen=True, kw_only=True):
+    """Nodes have another resource of the same vendor in place of the one that is requested."""
+
+    id: ClassVar[str] = "partitioned-resource"
+    resource: str
+    others: tuple[tuple[str, int, int], ...]
+    """Resource, how much of it all nodes have, on how many nodes."""
+
+
+class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
+    """The pod is not counted by its own spread constraint, which counts others."""
+
+    id: ClassVar[str] = "selector-misses-pod"
+    constraint: int
+    topology_key: str
+
+
+Cause: TypeAlias = ResizePending | DaemonSetsFillPodSlots | NoDevicesPublished | PartitionedResource | SelectorMissesPod
+
+
+def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
+    """Those of a pod that fits no node, each once."""
+    if diagnosis.feasible:
+        return ()
+    found = [cause for group in diagnosis.groups for one in group.exemplar.findings for cause in _of(diagnosis, one)]
+    return tuple(dict.fromkeys(found))
+
+
+def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
+    cycle = diagnosis.cycle
+    match finding:
+        case InsufficientResource():
+            yield from _resizes(diagnosis, finding)
+            yield from _partitioned(cycle, finding)
+        case TooManyPods():
+            yield from _daemon_pods(diagnosis)
+        case InsufficientDevices(shortages=shortages):
+            for one in shortages:
+                if one.stage == "none":
+                    yield from _unpublished(cycle, one.device_class)
+        case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
+            yield SelectorMissesPod(constraint=constraint, topology_key=key)
+        case _:
+            return
+
+
+def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
+    """Some of the nodes that are rejected for a reason of this kind."""
+    nodes = diagnosis.cycle.nodes
+    if nodes is None:
+        return
+    for group in diagnosis.groups:
+        if any(isinstance(one, kind) for one in group.exemplar.findings):
+            for row in group.rows[:MOST_NODES]:
+                yield nodes.cluster_row(row)
+
+
+def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[ResizePending]:
+    snapshot = diagnosis.cycle.snapshot
+    pods = snapshot.pods
+    pending = pods.statuses.where(lambda status: any(one.type == RESIZE_PENDING for one in status.conditions))
+    if not pending.any():
+        return
+    at = set(_rejected(diagnosis, InsufficientResource))
+    for row in np.flatnonzero(pending).tolist():
+        if int(pods.node[row]) not in at:
+            continue
+        pod = pods[row]
+        requested, allocated = _requested(pod, finding.resource), _allocated(pod, finding.resource)
+        condition = next(one for one in pod.status.conditions if one.type == RESIZE_PENDING)
+        if condition.status == "True" and requested > allocated:
+            yield ResizePending(
+                pod=pod.key,
+                node=pods.node_names[row],
+                reason=condition.reason,
+                resource=finding.resource,
+                requested=requested,
+                allocated=allocated,
+                message=condition.message,
+            )
+
+
+def _amount(resource: str, written: object) -> int:
+    return 0 if written is None else milli_value(str(written)) if resource == "cpu" else value(str(written))
+
+
+def _requested(pod: Pod, resource: str) -> int:
+    quantity = container_requests(pod.spec).get(resource)
+    return 0 if quantity is None else quantity.milli_value() if resource == "cpu" else quantity.value()
+
+
+def _allocated(pod: Pod, resource: str) -> int:
+    """What the kubelet has given to the containers."""
+    total = 0
+    for one in pod.status.container_statuses:
+        given = one.allocated_resources or (one.resources.requests if one.resources is not None else {})
+        total += _amount(resource, given.get(resource))
+    return total
+
+
+def _daemon_pods(diagnosis: Diagnosis) -> Iterator[DaemonSetsFillPodSlots]:
+    """Where most pods of a full node are those of DaemonSets."""
+    snapshot, nodes = diagnosis.cycle.snapshot, diagnosis.cycle.all_nodes
+    best: DaemonSetsFillPodSlots | None = None
+    for row in _rejected(diagnosis, TooManyPods):
+        rows = snapshot.pods.on_node(row).tolist()
+        daemons = sum(
+            any(one.kind == "DaemonSet" and one.controller for one in snapshot.pods.owners[pod]) for pod in rows
+        )
+        if 2 * daemons > len(rows) and (best is None or daemons > best.daemon_pods):
+            best = DaemonSetsFillPodSlots(
+                node=nodes.cluster.names[row],
+                daemon_pods=daemons,
+                pods=len(rows),
+                allowed=int(_amount("pods", snapshot.cluster.nodes[row].status.allocatable.get("pods"))),
+            )
+    if best is not None:
+        yield best
+
+
+def _unpublished(cycle: Cycle, device_class: str) -> Iterator[NoDevicesPublished]:
+    devices = cycle.snapshot.devices
+    drivers = tuple(sorted({one.spec.driver for one in devices.slices}))
+    found = devices.classes.get(device_class)
+    expressions = (one.cel.expression for one in (found.spec.selectors if found is not None else ()) if one.cel)
+    named = (match[1] for text in expressions if (match := _DRIVER.search(text)) is not None)
+    driver = next(named, "")
+    if driver in drivers or (drivers and not driver):
+        return
+    yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)
+
+
+def _partitioned(cycle: Cycle, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+    domain, slash, _ = finding.resource.partition("/")
+    if not slash or not finding.offered_nowhere:
+        return
+    amounts: Counter[str] = Counter()
+    nodes: Counter[str] = Counter()
+    for node in cycle.snapshot.cluster.nodes:
+        for name, written in node.status.allocatable.items():
+            if name.startswith(f"{domain}/") and (amount := _amount(name, written)) > 0:
+                amounts[name] += amount
+                nodes[name] += 1
+    if amounts:
+        others = tuple((name, amount, nodes[name]) for name, amount in amounts.most_common(4))
+        yield PartitionedResource(resource=finding.resource, others=others)

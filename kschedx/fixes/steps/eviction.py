@@ -1,0 +1,224 @@
+"""Steps that delete or move other pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.fixes.changes import Change, Json, Target, add_operation
+from kschedx.fixes.phrases import count, delete_pod, listed
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Ground, Group, Proposal, Step
+from kschedx.kube.escaping import shell_command
+
+SHOWN_VICTIMS = 3
+
+
+class Victim(Struct, frozen=True, kw_only=True):
+    pod: str
+    """`namespace/name`."""
+    priority: int
+    controller: str = ""
+    """`ReplicaSet web-5d7b9`; empty for a pod that no controller recreates."""
+
+
+class VictimStep(Step, frozen=True, kw_only=True):
+    group = Group.CAPACITY
+    victims: tuple[Victim, ...]
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return replace(proposal, deleted=proposal.deleted | {one.pod for one in self.victims})
+
+
+class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
+    """A Deployment deletes an old pod before it creates a new one: `maxSurge: 0`, or `Recreate` for one replica."""
+
+    _cost = Cost.ROLLOUT
+    group = Group.WORKLOAD
+    deployment: str
+    is_single: bool = False
+    """The Deployment has a single replica."""
+
+    @property
+    def title(self) -> str:
+        old = " and ".join(one.pod for one in self.victims)
+        if self.is_single:
+            return f"set strategy Recreate on Deployment {self.deployment}, so that {old} goes first"
+        return f"set maxSurge: 0 on Deployment {self.deployment}, so that an old pod such as {old} goes first"
+
+    def changes(self, namespace: str) -> Iterator[Change]:
+        rolling: Json = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+        strategy = {"type": "Recreate"} if self.is_single else rolling
+        target = Target(api_version="apps/v1", kind="Deployment", namespace=namespace, name=self.deployment)
+        yield Change(target=target, patch=(add_operation("/spec/strategy", strategy),))
+
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        yield from ((one.pod, CONTROLLER_MANAGER) for one in self.victims)
+
+
+class DeletePods(VictimStep, frozen=True, kw_only=True):
+    node: str = ""
+    """The node on which room is made; empty where it does not matter where they run."""
+    by_preemption: bool = False
+    """kube-scheduler is about to do it by itself."""
+    or_elsewhere: int = 0
+    """Further nodes among which preemption picks by chance."""
+    protected: int = 0
+    """Of them, pods that preemption evicts against a PodDisruptionBudget."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.WAITING if self.by_preemption else Cost.OTHER_PODS
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node,)) - {""}
+
+    @property
+    def title(self) -> str:
+        """`delete ml/train-5d7b9 (priority 0) on node-4`, three at most by name."""
+        if not self.node:
+            pods = [f"{one.pod} (priority {one.priority})" if one.priority else one.pod for one in self.victims]
+            return f"delete {' and '.join(pods)}"
+        named = [f"{one.pod} (priority {one.priority})" for one in self.victims]
+        joined = listed(named, SHOWN_VICTIMS)
+        if not self.by_preemption:
+            return f"delete {joined} on {self.node}"
+        elsewhere = f", or pods on {count(self.or_elsewhere, 'other node')}" if self.or_elsewhere else ""
+        return f"wait for preemption: it evicts {joined} from {self.node}{self._protected}{elsewhere}"
+
+    @property
+    def _protected(self) -> str:
+        if not self.protected:
+            return ""
+        if len(self.victims) == 1:
+            return " despite its PodDisruptionBudget"
+        return f" despite PodDisruptionBudgets of {self.protected} of them"
+
+    def commands(self) -> tuple[str, ...]:
+        return () if self.by_preemption else tuple(delete_pod(one.pod) for one in self.victims)
+
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        yield from ((one.pod, SCHEDULER if self.by_preemption else "") for one in self.victims)
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    victim: Victim
+    to: str
+    """The node that takes the pod that its controller creates instead."""
+
+
+class MovePods(Step, frozen=True, kw_only=True):
+    """Pods are evicted from a node, and their replacements run elsewhere; the node is cordoned meanwhile, so that no
+    replacement comes back."""
+
+    _cost = Cost.MOVE
+    group = Group.CAPACITY
+    node: str
+    moves: tuple[Move, ...]
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node,))
+
+    @property
+    def title(self) -> str:
+        return "move " + listed([f"{one.victim.pod} from {self.node} to {one.to}" for one in self.moves], SHOWN_VICTIMS)
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return replace(proposal, moved={**proposal.moved, **{one.victim.pod: one.to for one in self.moves}})
+
+    def commands(self) -> tuple[str, ...]:
+        evictions = (delete_pod(one.victim.pod) for one in self.moves)
+        return (
+            shell_command("kubectl cordon {}", self.node),
+            *evictions,
+            *map(self._wait, (one.victim for one in self.moves if one.victim.controller.startswith("StatefulSet "))),
+            shell_command("kubectl uncordon {}", self.node),
+        )
+
+    @staticmethod
+    def _wait(victim: Victim) -> str:
+        """A StatefulSet creates its pod again, under the same name, only once the old one is gone."""
+        namespace, _, name = victim.pod.partition("/")
+        return shell_command("kubectl wait pod {} -n {} --for=condition=PodScheduled", name, namespace)
+
+    def changes(self, namespace: str) -> Iterator[Change]:
+        node = Target(api_version="v1", kind="Node", namespace="", name=self.node)
+        yield Change(target=node, patch=(add_operation("/spec/unschedulable", True),))
+        for one in self.moves:
+            its, _, name = one.victim.pod.partition("/")
+            yield Change(target=Target(api_version="v1", kind="Pod", namespace=its, name=name), delete=True)
+        yield Change(target=node, patch=(add_operation("/spec/unschedulable", False),))
+
+
+class AwaitTermination(VictimStep, frozen=True, kw_only=True):
+    """Pods that are being deleted are gone."""
+
+    node: str = ""
+    """The node on which that makes room; empty where it does not matter where they run."""
+    lost_node: str = ""
+    """The node that is unreachable, whose kubelet cannot confirm that they are gone."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR if self.lost_node else Cost.WAITING
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node,)) - {""}
+
+    @property
+    def title(self) -> str:
+        pods = listed([one.pod for one in self.victims], SHOWN_VICTIMS)
+        if self.lost_node:
+            return (
+                f"force-delete {pods}: the kubelet of {self.lost_node} does not answer "
+                "(or taint the node out-of-service once its machine is off)"
+            )
+        where = f" on {self.node}" if self.node else ""
+        return f"wait until {pods}{where} {'has' if len(self.victims) == 1 else 'have'} terminated"
+
+    def commands(self) -> tuple[str, ...]:
+        if not self.lost_node:
+            return ()
+        return tuple(f"{delete_pod(one.pod)} --force --grace-period=0" for one in self.victims)
+
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        yield from ((one.pod, "" if self.lost_node else KUBELET) for one in self.victims)
+
+
+class StopWorkload(VictimStep, frozen=True, kw_only=True):
+    """A Job is deleted, or a workload is scaled to 0: its controller would recreate a pod that is deleted alone."""
+
+    _cost = Cost.OTHER_PODS
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.kind == "Job"
+
+    @property
+    def title(self) -> str:
+        named, pods = f"{self.kind} {self.namespace}/{self.name}", " and ".join(one.pod for one in self.victims)
+        return f"delete {named} with its pod {pods}" if self.is_deleted else f"scale {named} to 0, which removes {pods}"
+
+    def commands(self) -> tuple[str, ...]:
+        group = self.api_version.rpartition("/")[0]
+        named = "{}.{} {} -n {}" if group else "{} {} -n {}"
+        template = f"kubectl delete {named}" if self.is_deleted else f"kubectl scale {named} --replicas=0"
+        return (shell_command(template, self.kind.lower(), *filter(None, (group,)), self.name, self.namespace),)
+
+    def changes(self, namespace: str) -> Iterator[Change]:
+        target = Target(api_version=self.api_version, kind=self.kind, namespace=self.namespace, name=self.name)
+        if self.is_deleted:
+            yield Change(target=target, delete=True)
+        else:
+            yield Change(target=target, patch=(add_operation("/spec/replicas", 0),))
+
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        yield from ((one.pod, CONTROLLER_MANAGER) for one in self.victims)

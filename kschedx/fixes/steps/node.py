@@ -1,0 +1,292 @@
+"""Steps that change nodes, or add one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.findings.nodes import CORDON_TAINT
+from kschedx.findings.topology import HOSTNAME
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.phrases import amount_text, count, joined, listed, resource_name
+from kschedx.fixes.proposal import Cost, Ground, Group, Proposal, ResourceAmount, Step
+from kschedx.kube.devices import ResourceSlice
+from kschedx.kube.escaping import shell_command
+from kschedx.kube.quantity import Unit, format_quantities, format_quantity
+from kschedx.kube.storage import CSINode
+from kschedx.kube.types import Node, Taint
+from kschedx.snapshot.columns import ClusterRow
+
+SHOWN_LABELS = 4
+ZONE = "topology.kubernetes.io/zone"
+
+
+class NodeStep(Step, frozen=True, kw_only=True):
+    """Changes a node that exists."""
+
+    _cost = Cost.NODE
+    group = Group.CLUSTER
+    row: ClusterRow
+    node: str
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node,))
+
+    def edit(self, node: Node) -> Node:
+        raise NotImplementedError
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        before = proposal.nodes.get(self.row, ground.snapshot.cluster.nodes[self.row])
+        return replace(proposal, nodes={**proposal.nodes, self.row: self.edit(before)})
+
+
+class Uncordon(NodeStep, frozen=True, kw_only=True):
+    _cost = Cost.REPAIR
+    group = Group.CAPACITY
+
+    @property
+    def title(self) -> str:
+        return f"uncordon {self.node}"
+
+    def edit(self, node: Node) -> Node:
+        opened = replace(node, spec=replace(node.spec, unschedulable=False))
+        return _without_taints(opened, lambda taint: taint.key == CORDON_TAINT)
+
+    def commands(self) -> tuple[str, ...]:
+        return (shell_command("kubectl uncordon {}", self.node),)
+
+
+class RemoveTaints(NodeStep, frozen=True, kw_only=True):
+    taints: tuple[Taint, ...]
+
+    @property
+    def title(self) -> str:
+        return f"remove taint {' and '.join(map(str, self.taints))} from {self.node}"
+
+    def edit(self, node: Node) -> Node:
+        return _without_taints(node, lambda taint: taint in self.taints)
+
+    def commands(self) -> tuple[str, ...]:
+        taints = [" {}={}:{}-" if one.value else " {}:{}-" for one in self.taints]
+        parts = [part for one in self.taints for part in (one.key, one.value, one.effect) if part]
+        return (shell_command(f"kubectl taint node {{}}{''.join(taints)}", self.node, *parts),)
+
+
+class LabelNode(NodeStep, frozen=True, kw_only=True):
+    labels: tuple[tuple[str, str], ...]
+    is_first: bool = False
+    """No node has a label of these keys."""
+    is_overwritten: bool = False
+    """The node has another value, which no pod and no workload selects."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.LABEL if self.is_first else Cost.NODE
+
+    @property
+    def title(self) -> str:
+        return f"label {self.node} {', '.join(f'{key}={value}' for key, value in self.labels)}"
+
+    def edit(self, node: Node) -> Node:
+        return replace(node, metadata=replace(node.metadata, labels={**node.metadata.labels, **dict(self.labels)}))
+
+    def commands(self) -> tuple[str, ...]:
+        template = "kubectl label node {}" + " {}={}" * len(self.labels) + " --overwrite" * self.is_overwritten
+        return (shell_command(template, self.node, *(word for label in self.labels for word in label)),)
+
+
+class NodeFault(Struct, frozen=True, kw_only=True):
+    """A taint that stands for something that is wrong with a node, or not done yet."""
+
+    taint: Taint
+    by: str
+    """The component that removes it."""
+
+    def title(self, node: str) -> str:
+        """`free memory on node-4`, `repair node-4: it is NotReady`."""
+        match self.taint.key:
+            case "node.kubernetes.io/not-ready":
+                return f"repair {node}: it is NotReady"
+            case "node.kubernetes.io/unreachable":
+                return f"repair {node}: it is unreachable"
+            case "node.kubernetes.io/disk-pressure":
+                return f"free disk space on {node}"
+            case "node.kubernetes.io/memory-pressure":
+                return f"free memory on {node}"
+            case "node.kubernetes.io/pid-pressure":
+                return f"free process IDs on {node}"
+            case "node.kubernetes.io/network-unavailable":
+                return f"repair the network of {node}"
+            case "node.cloudprovider.kubernetes.io/shutdown":
+                return f"start {node}: it is shut down"
+            case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
+                return f"repair {self.by}, so that it initializes {node}"
+            case _:
+                return f"repair the agent of {self.by} on {node}, which then removes its taint"
+
+
+class RepairNode(NodeStep, frozen=True, kw_only=True):
+    """The node is repaired; the components that set the taints remove them then."""
+
+    _cost = Cost.REPAIR
+    group = Group.CAPACITY
+    faults: tuple[NodeFault, ...]
+
+    @property
+    def title(self) -> str:
+        return " and ".join(dict.fromkeys(one.title(self.node) for one in self.faults))
+
+    def edit(self, node: Node) -> Node:
+        gone = {one.taint for one in self.faults}
+        return _without_taints(node, lambda taint: taint in gone)
+
+    def repairs(self) -> Iterator[tuple[ClusterRow, Taint, str]]:
+        yield from ((self.row, one.taint, one.by) for one in self.faults)
+
+
+class NodeAmount(Struct, frozen=True, kw_only=True):
+    """In the resource's own unit; `pods` is how many pods the node takes."""
+
+    resource: str
+    before: int
+    after: int
+
+    def __str__(self) -> str:
+        """`4 CPU instead of 2`, `room for 11 pods instead of 10`."""
+        if self.resource == "pods":
+            return f"{count(self.after, 'pod')} instead of {self.before}"
+        before, after = format_quantities((self.before, self.after), Unit.of(self.resource))
+        return f"{after} {resource_name(self.resource)} instead of {before}"
+
+
+class EnlargeNode(NodeStep, frozen=True, kw_only=True):
+    """The same node with more of what it has too little of."""
+
+    group = Group.CAPACITY
+    amounts: tuple[NodeAmount, ...]
+
+    @property
+    def title(self) -> str:
+        return f"enlarge {self.node} to {' and '.join(map(str, self.amounts))}"
+
+    def edit(self, node: Node) -> Node:
+        return _with_allocatable(node, self.amounts)
+
+
+class OfferResource(NodeStep, frozen=True, kw_only=True):
+    """A node comes to offer what it has: hardware whose labels it carries, or memory set aside as huge pages."""
+
+    _cost = Cost.REPAIR
+    group = Group.CAPACITY
+    resource: str
+    amounts: tuple[NodeAmount, ...]
+    label: str = ""
+    """`key=value`, which tells of the hardware; empty for huge pages."""
+
+    @property
+    def title(self) -> str:
+        if self.label:
+            return f"run the device plugin for {self.resource} on {self.node} ({self.label})"
+        size = format_quantity(self.amounts[0].after, Unit.of(self.resource))
+        return f"reserve {size} of the memory of {self.node} as {self.resource}"
+
+    def edit(self, node: Node) -> Node:
+        return _with_allocatable(node, self.amounts)
+
+
+DOMAIN_OF_ITS_OWN = "new"
+"""The value of a label for a node that stands where none does."""
+
+
+class AddNode(Step, frozen=True, kw_only=True):
+    """A new node; `like` is the one that it copies, empty for the smallest one that would do."""
+
+    _cost = Cost.NEW_NODE
+    group = Group.CAPACITY
+    node: Node
+    like: str = ""
+    slices: tuple[ResourceSlice, ...] = ()
+    """The devices that come with it."""
+    csi_node: CSINode | None = None
+    taken: tuple[ResourceAmount, ...] = ()
+    """What DaemonSets take of it before the pod runs there; `pods` is how many they are."""
+    more_pods_than: int = 0
+    """How many pods the largest nodes that exist take, where that is too few."""
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node.name,))
+
+    @property
+    def title(self) -> str:
+        return self.title_of(1)
+
+    def title_of(self, number: int) -> str:
+        """Of so many nodes."""
+        added = "add a node" if number == 1 else f"add {number:,} nodes"
+        host = self.node.metadata.labels.get(HOSTNAME, self.node.name)
+        if host != self.node.name and not self.like:
+            added = f"restore node {host}, or add a node with that host name"
+        if self.like and not self.slices:
+            return f"{added} like {self.like}"
+        told = [added, *self._where()]
+        if offers := [*self._offers(), *self._devices()]:
+            told.append(f"{'with' if number == 1 else 'each with'} {joined(offers)}")
+        return " ".join(told) + self._daemons()
+
+    def _where(self) -> Iterator[str]:
+        """`in zone eu-1c`, `in a new zone`."""
+        zone = self.node.metadata.labels.get(ZONE)
+        if zone is not None:
+            yield "in a new zone" if zone == DOMAIN_OF_ITS_OWN else f"in zone {zone}"
+
+    def _offers(self) -> Iterator[str]:
+        labels = {key: value for key, value in self.node.metadata.labels.items() if key not in (HOSTNAME, ZONE)}
+        named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
+        if named:
+            yield f"label {listed(named, SHOWN_LABELS)}"
+        yield from (f"a new {key}" for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN)
+        taken = {one.resource: one.amount for one in self.taken}
+        free = []
+        for name, written in self.node.status.allocatable.items():
+            left = edit.amount_of(name, written) - taken.get(name, 0)
+            if name != "pods" and left > 0:
+                free.append(amount_text(name, left))
+        if free:
+            yield f"at least {joined(free)} free"
+        if self.more_pods_than:
+            yield f"room for more than {count(self.more_pods_than, 'pod')}"
+        elif not (free or self.slices or len(self.node.metadata.labels.keys() - {HOSTNAME})):
+            yield "room for one pod"
+
+    def _devices(self) -> Iterator[str]:
+        if number := sum(len(one.spec.devices) for one in self.slices):
+            drivers = listed(sorted({one.spec.driver for one in self.slices}), SHOWN_LABELS)
+            yield f"{count(number, 'device')} of {drivers}"
+
+    def _daemons(self) -> str:
+        """`: 3 DaemonSets take 150m CPU of it and 3 of its pods`."""
+        amounts = [str(one) for one in self.taken if one.resource != "pods"]
+        number = next((one.amount for one in self.taken if one.resource == "pods"), 0)
+        if self.more_pods_than and number:
+            return f": {count(number, 'DaemonSet')} {'runs' if number == 1 else 'run'} a pod on each node"
+        take = "takes" if number == 1 else "take"
+        return f" after {count(number, 'DaemonSet')} {take} {joined(amounts)}" if amounts else ""
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        after = proposal.having(*self.slices)
+        after = after if self.csi_node is None else after.having(self.csi_node)
+        return replace(after, added=self.node, taken=self.taken)
+
+
+def _without_taints(node: Node, is_removed: Callable[[Taint], bool]) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if not is_removed(taint))
+    return replace(node, spec=replace(node.spec, taints=taints))
+
+
+def _with_allocatable(node: Node, amounts: Iterable[NodeAmount]) -> Node:
+    more = {one.resource: format_quantity(one.after, Unit.of(one.resource)) for one in amounts}
+    return replace(node, status=replace(node.status, allocatable={**node.status.allocatable, **more}))

@@ -1,0 +1,383 @@
+"""Steps that change the pod."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
+from kschedx.findings import RequirementMatch
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.phrases import requirement_text
+from kschedx.fixes.proposal import Cost, Ground, PodStep, ResourceAmount
+from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.kube.resources import RequestOptions
+from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.types import Pod, PodAffinityTerm, Taint
+from kschedx.kube.typos import UnlikelyQuantity
+from kschedx.kube.workloads import without_node_names
+
+# --- gates
+
+
+class RemoveGates(PodStep, frozen=True, kw_only=True):
+    gates: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"remove scheduling gate {' and '.join(self.gates)}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
+
+
+class AwaitController(PodStep, frozen=True, kw_only=True):
+    """A controller removes its gates when it admits the pod; the other steps have to be done before."""
+
+    _cost = Cost.WAITING
+    gates: tuple[str, ...]
+    controller: str
+
+    @property
+    def title(self) -> str:
+        return f"then wait for {self.controller} to admit the pod"
+
+    @property
+    def lifts_gates(self) -> bool:
+        return True
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_spec(pod, replace(pod.spec, scheduling_gates=()))
+
+
+# --- node selection
+
+
+class Tolerate(PodStep, frozen=True, kw_only=True):
+    taints: tuple[Taint, ...]
+
+    @property
+    def title(self) -> str:
+        return f"tolerate {' and '.join(map(str, self.taints))}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.tolerating(pod, self.taints)
+
+
+class SelectInstead(PodStep, frozen=True, kw_only=True):
+    """One expression of a required term as it was probably meant."""
+
+    _cost = Cost.TYPO
+    source: str
+    term: int
+    wrong: RequirementMatch
+    meant: RequirementMatch
+
+    @property
+    def title(self) -> str:
+        return f"select {requirement_text(self.meant)} instead of {requirement_text(self.wrong)}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        wrong, meant = self.wrong, self.meant
+        if self.source == "nodeSelector":
+            selector = {key: value for key, value in pod.spec.node_selector.items() if key != wrong.key}
+            return edit.selecting(pod, selector | {meant.key: meant.values[0]})
+        changed = tuple(
+            NodeSelectorRequirement(key=meant.key, operator=one.operator, values=meant.values)
+            if _is_same(one, wrong)
+            else one
+            for one in edit.expressions(pod, self.term)
+        )
+        return edit.with_term(pod, self.term, changed)
+
+
+class DropRequirements(PodStep, frozen=True, kw_only=True):
+    """The expressions of a required term that a node does not satisfy."""
+
+    _cost = Cost.CONSTRAINT
+    source: str
+    term: int
+    requirements: tuple[RequirementMatch, ...]
+
+    @property
+    def title(self) -> str:
+        return f"stop requiring {' and '.join(map(requirement_text, self.requirements))}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        if self.source == "nodeSelector":
+            gone = {one.key for one in self.requirements}
+            return edit.selecting(pod, {key: value for key, value in pod.spec.node_selector.items() if key not in gone})
+        kept = (one for one in edit.expressions(pod, self.term) if not any(_is_same(one, r) for r in self.requirements))
+        return edit.with_term(pod, self.term, tuple(kept))
+
+
+class DropNodeNames(PodStep, frozen=True, kw_only=True):
+    """The required terms of the node affinity no longer name nodes."""
+
+    _cost = Cost.CONSTRAINT
+
+    @property
+    def title(self) -> str:
+        return "remove the node names from the node affinity"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return without_node_names(pod)
+
+
+class DropNodeName(PodStep, frozen=True, kw_only=True):
+    wanted: str
+
+    @property
+    def title(self) -> str:
+        return f"remove spec.nodeName {self.wanted}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_spec(pod, replace(pod.spec, node_name=""))
+
+
+class UseHostPort(PodStep, frozen=True, kw_only=True):
+    """Another host port; 0 gives it up."""
+
+    _cost = Cost.CONSTRAINT
+    port: int
+    protocol: str
+    instead: int
+
+    @property
+    def title(self) -> str:
+        return (
+            f"use host port {self.instead} instead of {self.port}" if self.instead else f"remove host port {self.port}"
+        )
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_host_port(pod, edit.HostPort(port=self.port, protocol=self.protocol), self.instead)
+
+
+# --- rules between pods
+
+
+class HonorInSpread(PodStep, frozen=True, kw_only=True):
+    """A spread constraint no longer counts nodes that the pod cannot use."""
+
+    constraint: int
+    topology_key: str
+    taints: bool
+    """Nodes with taints that the pod does not tolerate; otherwise nodes that its node affinity excludes."""
+
+    @property
+    def title(self) -> str:
+        policy = "nodeTaintsPolicy" if self.taints else "nodeAffinityPolicy"
+        return f"set {policy}: Honor in the spread constraint over {self.topology_key}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        policy = {"node_taints_policy" if self.taints else "node_affinity_policy": "Honor"}
+        return edit.with_constraint(pod, self.constraint, lambda one: replace(one, **policy))
+
+
+class LowerMinDomains(PodStep, frozen=True, kw_only=True):
+    """To the number of domains that exist."""
+
+    _cost = Cost.CONSTRAINT
+    constraint: int
+    topology_key: str
+    before: int
+    after: int
+
+    @property
+    def title(self) -> str:
+        return f"lower minDomains over {self.topology_key} from {self.before} to {self.after}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        after = self.after if self.after > 1 else None
+        return edit.with_constraint(pod, self.constraint, lambda one: replace(one, min_domains=after))
+
+
+class RaiseMaxSkew(PodStep, frozen=True, kw_only=True):
+    _cost = Cost.CONSTRAINT
+    constraint: int
+    topology_key: str
+    before: int
+    after: int
+
+    @property
+    def title(self) -> str:
+        return f"raise maxSkew over {self.topology_key} from {self.before} to {self.after}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_constraint(pod, self.constraint, lambda one: replace(one, max_skew=self.after))
+
+
+class SpreadAnyway(PodStep, frozen=True, kw_only=True):
+    _cost = Cost.CONSTRAINT
+    constraint: int
+    topology_key: str
+
+    @property
+    def title(self) -> str:
+        return f"set whenUnsatisfiable: ScheduleAnyway in the spread constraint over {self.topology_key}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_constraint(
+            pod, self.constraint, lambda one: replace(one, when_unsatisfiable="ScheduleAnyway", min_domains=None)
+        )
+
+
+class PreferTerm(PodStep, frozen=True, kw_only=True):
+    """A required pod (anti-)affinity term becomes a preference."""
+
+    _cost = Cost.CONSTRAINT
+    number: int
+    """Of the terms that the pod has now, from 1."""
+    selector: str
+    rule: PodAffinityTerm
+    anti: bool
+
+    @property
+    def title(self) -> str:
+        kind = "podAntiAffinity" if self.anti else "podAffinity"
+        return f"make {kind} term {self.number} ({self.selector or 'every pod'}) preferred instead of required"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.preferring(pod, self.rule, anti=self.anti)
+
+
+class SelectPodsInstead(PodStep, frozen=True, kw_only=True):
+    """A required podAffinity term as it was probably meant: with the label that pods have, or where such pods are."""
+
+    number: int
+    """Of the terms that the pod has now, from 1."""
+    selector: str
+    rule: PodAffinityTerm
+    meant: PodAffinityTerm
+    label: str = ""
+    """`key=value` that is selected now; empty where only the namespace differs."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.TYPO if self.label else Cost.POD
+
+    @property
+    def title(self) -> str:
+        if not self.label:
+            where = ", ".join(self.meant.namespaces)
+            return f"add namespaces: [{where}] to podAffinity term {self.number} ({self.selector})"
+        before = self.rule.label_selector.match_labels if self.rule.label_selector else None
+        after = self.meant.label_selector.match_labels if self.meant.label_selector else None
+        labels = ",".join(f"{key}={value}" for key, value in (after or {}).items() if (before or {}).get(key) != value)
+        return f"select {labels} instead of {self.label} in podAffinity term {self.number}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_pod_affinity(pod, self.rule, self.meant)
+
+
+class RaisePriority(PodStep, frozen=True, kw_only=True):
+    """Another priority class, of those whose pods preempt others."""
+
+    name: str
+    value: int
+
+    @property
+    def title(self) -> str:
+        return f"set priorityClassName: {self.name}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        chosen = replace(
+            pod.spec, priority_class_name=self.name, priority=self.value, preemption_policy=PREEMPT_LOWER_PRIORITY
+        )
+        return edit.with_spec(pod, chosen)
+
+
+# --- requests and claims
+
+
+class LowerRequests(PodStep, frozen=True, kw_only=True):
+    requests: tuple[edit.ContainerRequest, ...]
+    """As they are lowered, container by container."""
+    amounts: tuple[ResourceAmount, ...]
+    """What the whole pod requests then."""
+    is_most: bool = True
+    """At least half of what the pod requests is left."""
+
+    @classmethod
+    def of(cls, pod: Pod, amounts: tuple[ResourceAmount, ...], options: RequestOptions) -> LowerRequests | None:
+        """None where no single container requests enough to give way."""
+        found: list[edit.ContainerRequest] = []
+        is_most = True
+        for one in amounts:
+            lowered = edit.lowered_requests(pod, one.resource, one.amount, options)
+            if lowered is None:
+                return None
+            found += lowered
+            is_most = is_most and all(each.after * 2 >= each.before for each in lowered)
+        return cls(requests=tuple(found), amounts=amounts, is_most=is_most) if found else None
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REQUEST if self.is_most else Cost.STOPGAP
+
+    @property
+    def title(self) -> str:
+        return f"lower {' and '.join(map(self._request, self.requests))}"
+
+    @staticmethod
+    def _request(one: edit.ContainerRequest) -> str:
+        before, after = format_quantities((one.before, one.after), Unit.of(one.resource))
+        return f"requests.{one.resource} of container {one.container} from {before} to {after}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_requests(pod, self.requests)
+
+    def covers(self, other: LowerRequests) -> bool:
+        """Whether this one lowers at least what `other` lowers, and at least as far."""
+        allowed = {one.resource: one.amount for one in self.amounts}
+        return all(one.resource in allowed and allowed[one.resource] <= one.amount for one in other.amounts)
+
+
+class RequestAsMeant(PodStep, frozen=True, kw_only=True):
+    """Amounts whose suffix is hardly meant, `500M` of cpu, as they were probably meant."""
+
+    _cost = Cost.TYPO
+    amounts: tuple[UnlikelyQuantity, ...]
+
+    @property
+    def title(self) -> str:
+        told = (
+            f"{one.resource} of container {one.container} to {one.meant}, not {one.written}" for one in self.amounts
+        )
+        return f"set {' and '.join(told)}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_likely_amounts(pod, self.amounts)
+
+
+class RequestInstead(PodStep, frozen=True, kw_only=True):
+    """A resource that no node offers, under the name of one that some node does."""
+
+    _cost = Cost.TYPO
+    resource: str
+    meant: str
+
+    @property
+    def title(self) -> str:
+        return f"request {self.meant} instead of {self.resource}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.renaming_resource(pod, self.resource, self.meant)
+
+
+class UseClaim(PodStep, frozen=True, kw_only=True):
+    """A claim that exists in place of one that does not, and that has nearly the same name."""
+
+    _cost = Cost.TYPO
+    claim: str
+    meant: str
+
+    @property
+    def title(self) -> str:
+        return f"use claim {self.meant} instead of {self.claim}"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        return edit.with_claim(pod, self.claim, self.meant)
+
+
+def _is_same(requirement: NodeSelectorRequirement, match: RequirementMatch) -> bool:
+    return (requirement.key, requirement.operator, requirement.values) == (match.key, match.operator, match.values)

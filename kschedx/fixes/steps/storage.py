@@ -1,0 +1,297 @@
+"""Steps that change claims, volumes, and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from kschedx.fixes import pod_edits as edit
+from kschedx.fixes.phrases import count
+from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
+from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from kschedx.kube.escaping import shell_command
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kschedx.kube.types import ObjectMeta, PodResourceClaimStatus
+
+# --- claims and volumes
+
+
+class ClaimStep(Step, frozen=True, kw_only=True):
+    """A claim that comes, or that is as it stands here."""
+
+    _cost = Cost.AROUND
+    claim: PersistentVolumeClaim
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(self.claim)
+
+
+class CreateClaim(ClaimStep, frozen=True, kw_only=True):
+    """A claim that the pod names and that does not exist."""
+
+    template_of: str = ""
+    """The StatefulSet whose template says what the claim requests."""
+    is_ephemeral: bool = False
+    """As kube-controller-manager creates it for the pod's ephemeral volume."""
+
+    @property
+    def title(self) -> str:
+        claim = self.claim
+        if self.template_of:
+            return f"create claim {claim.key} from the template of StatefulSet {self.template_of}"
+        by = f" ({CONTROLLER_MANAGER} does this)" if self.is_ephemeral else ""
+        of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
+        return f"create claim {claim.key}{of_class}{by}"
+
+
+class ShrinkClaim(ClaimStep, frozen=True, kw_only=True):
+    """A claim is deleted and recreated with a smaller request: the spec of an unbound claim cannot be changed."""
+
+    _cost = Cost.CONSTRAINT
+    size: str
+
+    @property
+    def title(self) -> str:
+        return f"lower the request of claim {self.claim.key} to {self.size}"
+
+
+class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
+    """A claim is deleted and recreated, bound to nothing."""
+
+    storage_class: str = ""
+    """The class that it names then, where that is another."""
+    wrong_class: str = ""
+    """The class that it names now, which does not exist."""
+    is_typo: bool = False
+    """That is nearly the name of `storage_class`."""
+    volume: PersistentVolume | None = None
+    """What the class's provisioner makes at once; the pod is tried with the claim bound to it."""
+    provisioner: str = ""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.TYPO if self.is_typo else Cost.AROUND
+
+    @property
+    def title(self) -> str:
+        named = f" with class {self.storage_class}" if self.storage_class else ""
+        instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
+        return f"delete and recreate claim {self.claim.key}{named}{instead}"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        if self.volume is None:
+            return proposal.having(self.claim)
+        return proposal.having(edit.bound_claim(self.claim, self.volume.name), self.volume)
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        if self.volume is not None:
+            yield self.volume, self.provisioner
+
+
+class GiveUpVolume(ClaimStep, frozen=True, kw_only=True):
+    """A bound claim is deleted and recreated, bound to nothing."""
+
+    _cost = Cost.DATA
+    volume: str
+
+    @property
+    def title(self) -> str:
+        return f"delete and recreate claim {self.claim.key}; the data on volume {self.volume} is lost"
+
+
+class CreateStorageClass(Step, frozen=True, kw_only=True):
+    """The class that a claim names, with volumes made once a pod that wants them is scheduled."""
+
+    _cost = Cost.AROUND
+    group = Group.CLUSTER
+    storage_class: StorageClass
+
+    @property
+    def title(self) -> str:
+        return f"create storage class {self.storage_class.name}"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(self.storage_class)
+
+
+class BindClaim(ClaimStep, frozen=True, kw_only=True):
+    """An existing volume that no claim has is bound to the claim."""
+
+    group = Group.CLUSTER
+    volume: str
+
+    @property
+    def title(self) -> str:
+        return f"bind claim {self.claim.key} to volume {self.volume}"
+
+
+class ReleaseVolume(Step, frozen=True, kw_only=True):
+    """A volume that is kept for a deleted claim may be bound again; its data stays."""
+
+    group = Group.CLUSTER
+    volume: PersistentVolume
+    """As it is then."""
+    holder: str
+    """The claim that it was bound to."""
+    is_its_own: bool
+    """It was bound to a claim of the same name: the claim was recreated."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR if self.is_its_own else Cost.AROUND
+
+    @property
+    def title(self) -> str:
+        return f"release volume {self.volume.name}, whose claim {self.holder} is deleted; its data stays"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(self.volume)
+
+    def commands(self) -> tuple[str, ...]:
+        return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
+
+
+class CreateVolume(Step, frozen=True, kw_only=True):
+    """A volume for a claim; `claim` is set where the two are bound to each other beforehand."""
+
+    group = Group.CLUSTER
+    volume: PersistentVolume
+    claim_key: str
+    claim: PersistentVolumeClaim | None
+    provisioner: str = ""
+    """The driver that should have made it."""
+    is_restored: bool = False
+    """The claim names it already."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.STOPGAP if self.provisioner and self.claim is None else Cost.AROUND
+
+    @property
+    def title(self) -> str:
+        spec = self.volume.spec
+        if self.is_restored:
+            return f"restore volume {self.volume.name}"
+        of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
+        what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
+        if self.provisioner and self.claim is not None:
+            return f"repair {self.provisioner}, so that it provisions the volume for claim {self.claim_key}: {what}"
+        by = f" (by {self.provisioner})" if self.provisioner else ""
+        return f"create a volume of {what} for claim {self.claim_key}{by}"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(self.volume) if self.claim is None else proposal.having(self.volume, self.claim)
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        if self.provisioner and self.claim is not None:
+            yield from ((self.volume, self.provisioner), (self.claim, self.provisioner))
+
+
+# --- devices
+
+
+class CreateDeviceClaim(Step, frozen=True, kw_only=True):
+    """A ResourceClaim that the pod needs and that does not exist."""
+
+    _cost = Cost.AROUND
+    claim: ResourceClaim
+    template: str = ""
+    """The template that kube-controller-manager makes it from."""
+    new_template: ResourceClaimTemplate | None = None
+    """That template, where it does not exist: creating it is all that you do."""
+    status: PodResourceClaimStatus | None = None
+    """What kube-controller-manager writes to the pod's status."""
+
+    @property
+    def title(self) -> str:
+        if self.new_template is not None:
+            return f"create ResourceClaimTemplate {self.new_template.key}"
+        source = f" from template {self.template}" if self.template else ""
+        return f"create resource claim {self.claim.key}{source}"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        made = proposal.having(self.claim)
+        if self.new_template is not None:
+            made = made.having(self.new_template)
+        return replace(made, pod=edit.with_claim_status(proposal.pod, self.status))
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        if self.new_template is not None:
+            yield self.claim, CONTROLLER_MANAGER
+
+
+class DeviceClaimStep(Step, frozen=True, kw_only=True):
+    """A ResourceClaim is deleted and recreated: its spec cannot be changed."""
+
+    _cost = Cost.CONSTRAINT
+    claim: ResourceClaim
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(self.claim)
+
+
+class AskForFewerDevices(DeviceClaimStep, frozen=True, kw_only=True):
+    request: str
+    count: int
+
+    @property
+    def title(self) -> str:
+        return f"request {count(self.count, 'device')} in request {self.request} of claim {self.claim.key}"
+
+
+class WidenDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
+    """Without selectors, without the share of a device, or without what the devices must have in common."""
+
+    request: str = ""
+    """Whose selectors go; empty where the constraints go."""
+    capacity: bool = False
+    """The request's capacity goes."""
+
+    @property
+    def title(self) -> str:
+        of_request = "capacity" if self.capacity else "selectors"
+        what = f"{of_request} of request {self.request}" if self.request else "constraints"
+        return f"remove the {what} from claim {self.claim.key}"
+
+
+class RecreateDeviceClaim(DeviceClaimStep, frozen=True, kw_only=True):
+    _cost = Cost.AROUND
+    device_class: str = ""
+    """The class that the request names then, where that is another."""
+
+    @property
+    def title(self) -> str:
+        named = f" with class {self.device_class}" if self.device_class else ""
+        return f"delete and recreate resource claim {self.claim.key}{named}"
+
+
+class NextAttempt(Step, frozen=True, kw_only=True):
+    """kube-scheduler takes device claims back when the pod fits nowhere, and tries again."""
+
+    _cost = Cost.WAITING
+    released: tuple[tuple[str, ResourceClaim | None], ...]
+    """`namespace/name`, and the claim as it is left; None where it is deleted."""
+
+    @property
+    def title(self) -> str:
+        did = (f"{'deletes' if left is None else 'deallocates'} resource claim {key}" for key, left in self.released)
+        return f"wait: {SCHEDULER} {' and '.join(did)} and retries"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return replace(proposal, taken_back=dict(self.released))
+
+
+class CreateDeviceClass(Step, frozen=True, kw_only=True):
+    """A DeviceClass that every device is of."""
+
+    _cost = Cost.AROUND
+    group = Group.CLUSTER
+    name: str
+
+    @property
+    def title(self) -> str:
+        return f"create device class {self.name}"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(DeviceClass(metadata=ObjectMeta(name=self.name)))

@@ -1,0 +1,320 @@
+"""Custom resources that make pods: where their pod templates stand, and how many pods come of each.
+
+`KINDS` is the one table. A kind has templates (`counts`), or fields from which its operator builds pods (`build`). An
+operator adds to pods that are built from fields, so that they are known to need at least what is here. Sources: the
+CustomResourceDefinitions of each project.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias, cast
+
+from msgspec import Struct
+
+Fields: TypeAlias = Mapping[str, object]
+Counts: TypeAlias = Callable[[Fields], Iterator[tuple[str, int | None]]]
+"""Paths of pod templates in an object, with the number of pods at a time; None for one that cannot be computed."""
+
+
+class BuiltPods(Struct, frozen=True, kw_only=True):
+    """Pods that an operator builds from fields, which its template has in part."""
+
+    part: str
+    path: str
+    count: int | None
+    spec: Fields
+    labels: Fields = {}
+
+
+class CustomKind(Struct, frozen=True, kw_only=True):
+    """A kind of custom resource that makes pods."""
+
+    counts: Counts | None = None
+    build: Callable[[Fields], Iterator[BuiltPods]] | None = None
+
+
+class PodCount(Struct, frozen=True, kw_only=True):
+    """How many pods of a template a custom resource makes at a time."""
+
+    number: int | None
+    """None where only its controller knows."""
+    undecided: str = ""
+    """Why that is not the whole truth, so that pods that fit prove nothing."""
+
+
+def custom_kind(kind: str, group: str) -> CustomKind | None:
+    """None for a kind that is not in the table."""
+    return KINDS.get((group, kind))
+
+
+# --- fields
+
+
+def at(value: object, path: str) -> object:
+    """What is below a path of keys such as `spec.template`; None where it leads nowhere."""
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def mapping(value: object, path: str) -> Fields:
+    found = at(value, path)
+    return found if isinstance(found, Mapping) else {}
+
+
+def number(value: object, path: str, default: int) -> int:
+    found = at(value, path)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else default
+
+
+def _items(value: object, path: str) -> Iterator[tuple[str, Fields]]:
+    """The items of a list or map of objects, each with its own path."""
+    found = at(value, path)
+    if isinstance(found, Mapping):
+        yield from ((f"{path}.{key}", item) for key, item in found.items() if isinstance(item, Mapping))
+    elif isinstance(found, Sequence) and not isinstance(found, str):
+        yield from ((f"{path}[{index}]", item) for index, item in enumerate(found) if isinstance(item, Mapping))
+
+
+# --- kinds with pod templates
+
+
+def _replicated(template: str = "spec.template", replicas: str = "spec.replicas", default: int = 1) -> Counts:
+    """One template, and beside it the number of pods."""
+
+    def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+        yield template, number(manifest, replicas, default)
+
+    return counts
+
+
+def _groups(path: str, replicas: str = "replicas", template: str = "template", default: int = 1) -> Counts:
+    """A list or map of groups, each with a template and a number of pods."""
+
+    def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+        for where, group in _items(manifest, path):
+            yield f"{where}.{template}", number(group, replicas, default)
+
+    return counts
+
+
+def _job_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    for where, group in _items(manifest, "spec.replicatedJobs"):
+        job = mapping(group, "template.spec")
+        parallelism = number(job, "parallelism", 1)
+        at_a_time = min(parallelism, number(job, "completions", parallelism))
+        yield f"{where}.template.spec.template", number(group, "replicas", 1) * at_a_time
+
+
+def _leader_worker_set(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    """Groups of `size` pods, one of them the leader."""
+    below = "spec.leaderWorkerTemplate"
+    replicas, size = number(manifest, "spec.replicas", 1), number(manifest, f"{below}.size", 1)
+    has_leader = bool(mapping(manifest, f"{below}.leaderTemplate"))
+    if has_leader:
+        yield f"{below}.leaderTemplate", replicas
+    yield f"{below}.workerTemplate", replicas * max(size - has_leader, 0)
+
+
+def _ray(below: str) -> Counts:
+    """A head, and groups of workers of `numOfHosts` pods each."""
+
+    def counts(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+        yield f"{below}.headGroupSpec.template", 1
+        for where, group in _items(manifest, f"{below}.workerGroupSpecs"):
+            wanted = number(group, "replicas", number(group, "minReplicas", 0))
+            wanted = max(wanted, number(group, "minReplicas", 0))
+            if at(group, "suspend") is True:
+                wanted = 0
+            yield f"{where}.template", wanted * number(group, "numOfHosts", 1)
+        if mapping(manifest, "spec.submitterPodTemplate"):
+            yield "spec.submitterPodTemplate", 1
+
+    return counts
+
+
+def _knative(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    """As many pods as a revision starts with."""
+    annotations = mapping(manifest, "spec.template.metadata.annotations")
+
+    def scale(name: str, default: int) -> int:
+        for key in (f"autoscaling.knative.dev/{name}", f"autoscaling.knative.dev/{name.replace('-s', 'S')}"):
+            text = str(annotations.get(key) or "")
+            if text.isascii() and text.isdigit():
+                return int(text)
+        return default
+
+    yield "spec.template", max(scale("min-scale", 0), scale("initial-scale", 1))
+
+
+def _argo_rollout(manifest: Fields) -> Iterator[tuple[str, int | None]]:
+    if not mapping(manifest, "spec.workloadRef"):
+        yield "spec.template", number(manifest, "spec.replicas", 1)
+
+
+# --- kinds whose operator builds the pods
+
+
+def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
+    """A pod that requests so much, with what `fields` says of where it may run."""
+    spec: dict[str, object] = {
+        "containers": [{"name": "main", "image": "image-of-its-operator", "resources": {"requests": dict(requests)}}]
+    }
+    placing = ("nodeSelector", "affinity", "tolerations", "priorityClassName", "schedulerName")
+    spec |= {key: fields[key] for key in placing if fields.get(key)}
+    return spec | {key: value for key, value in more.items() if value}
+
+
+def _requests(resources: Fields) -> Fields:
+    """A container's requests; its limits stand in for those that are missing."""
+    return {**mapping(resources, "limits"), **mapping(resources, "requests")}
+
+
+def _spark(manifest: Fields) -> Iterator[BuiltPods]:
+    """spark.driver and spark.executor: memory with its overhead, cores or coreRequest."""
+    is_jvm = str(at(manifest, "spec.type") or "Java") in ("Java", "Scala")
+    common = {"nodeSelector": mapping(manifest, "spec.nodeSelector")}
+    for part, count in (("driver", 1), ("executor", number(manifest, "spec.executor.instances", 1))):
+        fields = mapping(manifest, f"spec.{part}")
+        factor = at(manifest, "spec.memoryOverheadFactor") or (0.1 if is_jvm else 0.4)
+        memory = _jvm_bytes(fields.get("memory") or "1g")
+        overhead = _jvm_bytes(fields.get("memoryOverhead")) if fields.get("memoryOverhead") else None
+        if overhead is None and memory is not None:
+            overhead = max(int(memory * float(cast("float | str", factor))), 384 << 20)
+        cpu = fields.get("coreRequest") or fields.get("cores") or 1
+        requests = {"cpu": str(cpu), **({} if memory is None else {"memory": str(memory + (overhead or 0))})}
+        dynamic = mapping(manifest, "spec.dynamicAllocation").get("enabled") is True
+        yield BuiltPods(
+            part=part,
+            path=f"spec.{part}",
+            count=None if dynamic and part == "executor" else count,
+            spec=_pod_spec({**common, **fields}, requests),
+            labels=mapping(fields, "labels"),
+        )
+
+
+def _jvm_bytes(text: object) -> int | None:
+    """`512m` and `4g` are mebibytes and gibibytes, as the JVM and Flink read them."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", str(text).strip().lower())
+    if found is None:
+        return None
+    power = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}[found.group(2)]
+    return int(float(found.group(1)) * 1024**power)
+
+
+def _flink(manifest: Fields) -> Iterator[BuiltPods]:
+    """JobManagers, and TaskManagers with as many slots as the job's parallelism takes."""
+    slots = str(mapping(manifest, "spec.flinkConfiguration").get("taskmanager.numberOfTaskSlots") or "1")
+    parallelism = at(manifest, "spec.job.parallelism")
+    task_managers: int | None = None
+    if isinstance(at(manifest, "spec.taskManager.replicas"), int):
+        task_managers = number(manifest, "spec.taskManager.replicas", 1)
+    elif isinstance(parallelism, int) and slots.isdigit() and int(slots):
+        task_managers = math.ceil(parallelism / int(slots))
+    wanted = (("jobManager", number(manifest, "spec.jobManager.replicas", 1)), ("taskManager", task_managers))
+    for part, count in wanted:
+        resource = mapping(manifest, f"spec.{part}.resource")
+        memory = _jvm_bytes(resource.get("memory")) if resource.get("memory") else None
+        requests = {"cpu": str(resource.get("cpu") or 1), **({} if memory is None else {"memory": str(memory)})}
+        template = {**mapping(manifest, "spec.podTemplate.spec"), **mapping(manifest, f"spec.{part}.podTemplate.spec")}
+        yield BuiltPods(part=part.lower(), path=f"spec.{part}", count=count, spec=_pod_spec(template, requests))
+
+
+def _strimzi(*parts: str) -> Callable[[Fields], Iterator[BuiltPods]]:
+    """Parts with `replicas`, `resources`, and `template.pod`."""
+
+    def build(manifest: Fields) -> Iterator[BuiltPods]:
+        for part in parts:
+            fields = mapping(manifest, part)
+            if not fields or ("replicas" not in fields and part == "spec.kafka"):
+                continue  # the brokers of a cluster with KafkaNodePools
+            spec = _pod_spec(mapping(fields, "template.pod"), _requests(mapping(fields, "resources")))
+            name = part.rpartition(".")[2] if "." in part else ""
+            yield BuiltPods(part=name, path=part, count=number(fields, "replicas", 1), spec=spec)
+
+    return build
+
+
+def _cloud_native_pg(manifest: Fields) -> Iterator[BuiltPods]:
+    affinity = mapping(manifest, "spec.affinity")
+    placing = {key: affinity.get(key) for key in ("nodeSelector", "tolerations")}
+    placing["priorityClassName"] = at(manifest, "spec.priorityClassName")
+    labels = {"cnpg.io/cluster": str(at(manifest, "metadata.name") or "")}
+    if affinity.get("enablePodAntiAffinity", True) and affinity.get("podAntiAffinityType") == "required":
+        key = str(affinity.get("topologyKey") or "kubernetes.io/hostname")
+        term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
+        placing["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    spec = _pod_spec(placing, _requests(mapping(manifest, "spec.resources")))
+    count = number(manifest, "spec.instances", 1)
+    yield BuiltPods(part="instance", path="spec", count=count, spec=spec, labels=labels)
+
+
+def _inference_service(manifest: Fields) -> Iterator[BuiltPods]:
+    """Each component is a pod spec; of a model that a runtime serves only the resources are here."""
+    for part in ("predictor", "transformer", "explainer"):
+        fields = mapping(manifest, f"spec.{part}")
+        if not fields:
+            continue
+        served = [one for one in fields.values() if isinstance(one, Mapping) and "resources" in one]
+        containers = fields.get("containers")
+        requests = _requests(mapping(served[0], "resources")) if served and not containers else {}
+        spec = _pod_spec(fields, requests, containers=containers)
+        yield BuiltPods(
+            part=part, path=f"spec.{part}", count=max(number(fields, "minReplicas", 1), 1), spec=_named(spec)
+        )
+
+
+def _named(spec: Fields) -> Fields:
+    containers = cast("Sequence[Fields]", spec["containers"])
+    named = [{"name": f"container-{index}", "image": "image", **one} for index, one in enumerate(containers)]
+    return {**spec, "containers": named}
+
+
+def _workflow(manifest: Fields) -> Iterator[BuiltPods]:
+    """The pod of an entrypoint that is a container; steps and graphs start pods as they go on."""
+    entrypoint = at(manifest, "spec.entrypoint")
+    for where, template in _items(manifest, "spec.templates"):
+        if template.get("name") != entrypoint:
+            continue
+        container = template.get("container") or template.get("script")
+        if isinstance(container, Mapping):
+            requests = _requests(mapping(container, "resources"))
+            spec = _pod_spec({**mapping(manifest, "spec"), **template}, requests)
+            yield BuiltPods(part="", path=where, count=1, spec=spec)
+
+
+_KUBEFLOW = {"TFJob": "tf", "PyTorchJob": "pytorch", "XGBoostJob": "xgb", "PaddleJob": "paddle", "JAXJob": "jax"}
+
+KINDS: Mapping[tuple[str, str], CustomKind] = {
+    ("jobset.x-k8s.io", "JobSet"): CustomKind(counts=_job_set),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): CustomKind(counts=_leader_worker_set),
+    ("ray.io", "RayCluster"): CustomKind(counts=_ray("spec")),
+    ("ray.io", "RayJob"): CustomKind(counts=_ray("spec.rayClusterSpec")),
+    ("ray.io", "RayService"): CustomKind(counts=_ray("spec.rayClusterConfig")),
+    ("kubeflow.org", "MPIJob"): CustomKind(counts=_groups("spec.mpiReplicaSpecs")),
+    **{
+        ("kubeflow.org", kind): CustomKind(counts=_groups(f"spec.{prefix}ReplicaSpecs"))
+        for kind, prefix in _KUBEFLOW.items()
+    },
+    ("trainer.kubeflow.org", "TrainJob"): CustomKind(),
+    ("batch.volcano.sh", "Job"): CustomKind(counts=_groups("spec.tasks")),
+    ("argoproj.io", "Rollout"): CustomKind(counts=_argo_rollout),
+    ("argoproj.io", "Workflow"): CustomKind(build=_workflow),
+    ("serving.knative.dev", "Service"): CustomKind(counts=_knative),
+    ("serving.knative.dev", "Configuration"): CustomKind(counts=_knative),
+    ("serving.kserve.io", "InferenceService"): CustomKind(build=_inference_service),
+    ("sparkoperator.k8s.io", "SparkApplication"): CustomKind(build=_spark),
+    ("flink.apache.org", "FlinkDeployment"): CustomKind(build=_flink),
+    ("kafka.strimzi.io", "Kafka"): CustomKind(build=_strimzi("spec.kafka", "spec.zookeeper")),
+    ("kafka.strimzi.io", "KafkaNodePool"): CustomKind(build=_strimzi("spec")),
+    ("kafka.strimzi.io", "KafkaConnect"): CustomKind(build=_strimzi("spec")),
+    ("postgresql.cnpg.io", "Cluster"): CustomKind(build=_cloud_native_pg),
+    ("apps.kruise.io", "CloneSet"): CustomKind(counts=_replicated()),
+    ("apps.kruise.io", "StatefulSet"): CustomKind(counts=_replicated()),
+    ("apps.openshift.io", "DeploymentConfig"): CustomKind(counts=_replicated()),
+    ("agones.dev", "GameServerSet"): CustomKind(counts=_replicated("spec.template.spec.template")),
+    ("agones.dev", "Fleet"): CustomKind(counts=_replicated("spec.template.spec.template", default=0)),
+}

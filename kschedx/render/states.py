@@ -1,0 +1,315 @@
+"""The states that a pod or workload can be in: the one table of headlines and exit codes.
+
+`why` first determines the state and then answers the question that the state raises: a pod that has a node does not
+wait for kube-scheduler, and a suspended Job has no pods. The order of `STATES` is the order of precedence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import ClassVar, TypeAlias, assert_never
+
+from msgspec import Struct
+
+
+class ExitCode(IntEnum):
+    """What the exit code of a command means to a script."""
+
+    SCHEDULABLE = 0
+    UNSCHEDULABLE = 1
+    USAGE = 2
+    """Usage or input error."""
+    UNDECIDED = 3
+    """kschedx cannot decide, and names what it needs."""
+    INTERNAL = 70
+    """A defect of kschedx: no answer at all (EX_SOFTWARE of sysexits.h)."""
+
+
+class Facts(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is known about a state. `subject` is `shop/web-0`, or `shop/deploy/web` for a workload."""
+
+    is_open: ClassVar[bool] = False
+    """Where the pod would go once the state ends is part of the answer."""
+
+    subject: str
+
+
+class NamespaceTerminating(Facts, frozen=True, kw_only=True):
+    namespace: str
+    since: str = ""
+    remaining: tuple[str, ...] = ()
+    """What keeps the namespace from going, in the words of its conditions."""
+
+
+class BeingDeleted(Facts, frozen=True, kw_only=True):
+    since: str
+    node: str = ""
+    finalizers: tuple[str, ...] = ()
+    is_node_lost: bool = False
+    """The node is NotReady or gone, so that no kubelet confirms the deletion."""
+    owner: str = ""
+    """`StatefulSet db`."""
+
+
+class Finished(Facts, frozen=True, kw_only=True):
+    phase: str
+    """Of a pod, or the condition of a Job."""
+    message: str = ""
+
+
+class ScaledToZero(Facts, frozen=True, kw_only=True):
+    is_open: ClassVar[bool] = True
+
+    field: str
+    """`spec.replicas` or `spec.parallelism`."""
+
+
+class Suspended(Facts, frozen=True, kw_only=True):
+    is_open: ClassVar[bool] = True
+
+    kind: str
+    queue: str = ""
+    """The LocalQueue of Kueue, which resumes the workload when it admits it."""
+    message: str = ""
+    """What Kueue says of its quota."""
+
+    @property
+    def by(self) -> str:
+        return f"it waits for quota in Kueue (queue {self.queue})" if self.queue else "spec.suspend is true"
+
+
+class Paused(Facts, frozen=True, kw_only=True):
+    is_open: ClassVar[bool] = True
+
+    kind: str
+    has_pods: bool
+    """Pods of an earlier template are there."""
+
+    @property
+    def effect(self) -> str:
+        return "its changed pod template is not rolled out" if self.has_pods else "it has no ReplicaSet yet"
+
+
+class Refused(Facts, frozen=True, kw_only=True):
+    message: str
+    """In the words of the API server, or of the controller that tried."""
+    by: str
+    """`LimitRange`, `ResourceQuota`, `the API server`."""
+    source: str = ""
+    """The file, object and field that is refused, or the condition that reports it."""
+    hint: str = ""
+    """The object whose rule it is, the event that reports it, or what follows."""
+    is_workload: bool = False
+    has_pods: bool = False
+
+    @property
+    def effect(self) -> str:
+        if not self.is_workload:
+            return f"is not created: {self.by} refuses the pod"
+        return f"gets no {'other ' if self.has_pods else ''}pods: {self.by} refuses them"
+
+
+class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
+    pod: str
+    """The pod that is not created yet."""
+    predecessor: str
+    because: str
+    """`is not ready`, `is being deleted`, `is Pending`."""
+    node: str = ""
+    container: str = ""
+    """Why the predecessor's container does not run, where its status says so."""
+
+
+class Waits(IntEnum):
+    """What a scheduled pod waits for."""
+
+    KUBELET = 0
+    SANDBOX = 1
+    INIT = 2
+    IMAGE = 3
+    CONFIGURATION = 4
+    CRASH = 5
+    CONTAINER = 6
+
+
+class WaitingForKubelet(Facts, frozen=True, kw_only=True):
+    node: str
+    waits: Waits
+    container: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[str, ...] = ()
+    """Conditions that are False, as `kubectl describe` shows them: `Initialized=False (ContainersNotInitialized)`."""
+    event: str = ""
+    """The newest warning about the pod."""
+
+    @property
+    def told(self) -> str:
+        reason = f": {self.reason}" if self.reason else ""
+        match self.waits:
+            case Waits.KUBELET:
+                return "waits for the kubelet"
+            case Waits.SANDBOX:
+                return f"waits for its volumes or network{reason}"
+            case Waits.INIT:
+                return f"waits for init container {self.container}{reason}"
+            case Waits.IMAGE:
+                return f"cannot pull the image of container {self.container}{reason}"
+            case Waits.CONFIGURATION:
+                return f"cannot start container {self.container}{reason}"
+            case Waits.CRASH:
+                return f"restarts container {self.container}, which fails{reason}"
+            case Waits.CONTAINER:
+                return f"waits for container {self.container}{reason}"
+            case _:
+                assert_never(self.waits)
+
+
+class NoScheduler(Facts, frozen=True, kw_only=True):
+    scheduler: str
+    profiles: tuple[str, ...]
+    """The schedulerNames that the configuration has."""
+    others: int = 0
+    """Pods with this schedulerName that have a node."""
+    hint: str = ""
+    """The schedulerName that is probably meant."""
+
+    @property
+    def known(self) -> str:
+        if self.others:
+            return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
+        return f'no scheduler is known by its schedulerName "{self.scheduler}"'
+
+
+class Contradicted(Facts, frozen=True, kw_only=True):
+    """kschedx finds a node, and the cluster's own event says that there is none."""
+
+    is_open: ClassVar[bool] = True
+
+    message: str
+    """Of the event or condition."""
+    nodes: tuple[str, ...] = ()
+
+
+class Decision(Facts, frozen=True, kw_only=True):
+    """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
+
+    verdict: str = ""
+
+
+Lifecycle: TypeAlias = (
+    NamespaceTerminating
+    | BeingDeleted
+    | Finished
+    | ScaledToZero
+    | Suspended
+    | Paused
+    | Refused
+    | WaitingForOrdinal
+    | WaitingForKubelet
+    | NoScheduler
+    | Contradicted
+)
+"""States in which no decision of kube-scheduler answers the question."""
+
+
+class StateRow(Struct, frozen=True, kw_only=True):
+    name: str
+    """In documents."""
+    reads: str
+    """The headline, a template over the facts `s`."""
+    exit_code: ExitCode
+    example: Facts
+
+    def headline(self, facts: Facts) -> str:
+        return self.reads.format(s=facts)
+
+
+_POD, _DEPLOYMENT = "shop/web-0", "shop/deploy/web"
+
+
+def _row(name: str, exit_code: ExitCode, reads: str, example: Facts) -> StateRow:
+    return StateRow(name=name, reads=reads, exit_code=exit_code, example=example)
+
+
+def _decision(name: str, exit_code: ExitCode, verdict: str) -> StateRow:
+    return _row(name, exit_code, "{s.subject} {s.verdict}", Decision(subject=_POD, verdict=verdict))
+
+
+_FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDECIDED
+
+STATES: tuple[StateRow, ...] = (
+    _row(
+        "NamespaceTerminating", _NOT, "{s.subject} gets no pods: namespace {s.namespace} is being deleted",
+        NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
+    ),
+    _row(
+        "BeingDeleted", _NOT, "{s.subject} is being deleted since {s.since}",
+        BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
+    ),
+    _row("Finished", _FITS, "{s.subject} has finished: {s.phase}", Finished(subject=_POD, phase="Succeeded")),
+    _row(
+        "WaitingForKubelet", _FITS, "{s.subject} is scheduled to {s.node} and {s.told}",
+        WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
+    ),
+    _row(
+        "ScaledToZero", _FITS, "{s.subject} is scaled to zero: {s.field} is 0",
+        ScaledToZero(subject=_DEPLOYMENT, field="spec.replicas"),
+    ),
+    _row("Suspended", _NOT, "{s.subject} is suspended: {s.by}", Suspended(subject="shop/job/train", kind="Job")),
+    _row(
+        "Paused", _NOT, "{s.subject} is paused: {s.effect}",
+        Paused(subject=_DEPLOYMENT, kind="Deployment", has_pods=False),
+    ),
+    _row(
+        "Refused", _NOT, "{s.subject} {s.effect}",
+        Refused(subject=_DEPLOYMENT, message="", by="LimitRange", is_workload=True),
+    ),
+    _row(
+        "WaitingForOrdinal", _NOT, "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
+        WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
+    ),
+    _row(
+        "NoScheduler", _OPEN, "{s.subject}: {s.known}",
+        NoScheduler(subject=_POD, scheduler="my-schedulr", profiles=("default-scheduler",)),
+    ),
+    _row(
+        "Contradicted", _OPEN, "{s.subject} is undecided: the cluster's own event contradicts that it fits",
+        Contradicted(subject=_POD, message="0/5 nodes are available: 5 Insufficient cpu."),
+    ),
+    _decision("OtherScheduler", _OPEN, "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler"),
+    _decision("Gated", _NOT, "is gated, held back by scheduling gate example.com/gate"),
+    _decision("WaitingForGang", _NOT, "waits for its group pg: 3 of the 4 pods that it needs at once have room"),
+    _decision("Nominated", _NOT, "waits for 2 victims to terminate on its nominated node w0"),
+    _decision("Error", _NOT, "kube-scheduler fails with an internal error, so there is no decision"),
+    _decision("Undecided", _OPEN, "is undecided: the dump has no PersistentVolumeClaims"),
+    _decision("ScaleUp", _NOT, "is unschedulable: 0 of 5 nodes fit; cluster-autoscaler adds a node of group blue"),
+    _decision("Unschedulable", _NOT, "is unschedulable: 0 of 5 nodes fit"),
+    _decision("Schedulable", _FITS, "goes to w0, the only node that fits"),
+)  # fmt: skip
+"""In the order in which they win."""
+
+_BY_NAME = {row.name: row for row in STATES}
+
+
+def row_of(facts: Lifecycle) -> StateRow:
+    return _BY_NAME[type(facts).__name__]
+
+
+def row_named(name: str) -> StateRow:
+    """Raises `KeyError`."""
+    return _BY_NAME[name]
+
+
+def headline(facts: Lifecycle) -> str:
+    """`shop/web-0 is being deleted since 2026-01-02T00:00:00Z`."""
+    return row_of(facts).headline(facts)
+
+
+def state_table() -> Iterator[str]:
+    """The table of the documentation, in Markdown."""
+    yield "| State | Headline | Exit code |"
+    yield "| --- | --- | --- |"
+    for row in STATES:
+        yield f"| `{row.name}` | {row.headline(row.example)} | {row.exit_code.value} |"

@@ -1,0 +1,50 @@
+"""The words for what lies behind a rejection."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kschedx.explain.root_causes import (
+    Cause,
+    DaemonSetsFillPodSlots,
+    NoDevicesPublished,
+    PartitionedResource,
+    ResizePending,
+    SelectorMissesPod,
+)
+from kschedx.kube.quantity import Unit, format_quantities
+from kschedx.render.wording import count, listed
+
+
+def root_cause_text(cause: Cause) -> str:
+    """One sentence."""
+    match cause:
+        case ResizePending():
+            unit = Unit.of(cause.resource)
+            requested, allocated = format_quantities((cause.requested, cause.allocated), unit)
+            name = "CPU" if cause.resource == "cpu" else cause.resource
+            return (
+                f"the resize of {cause.pod} on {cause.node} is {cause.reason}: it requests {requested} {name}, which "
+                f"counts, and has {allocated} allocated"
+            )
+        case DaemonSetsFillPodSlots():
+            return (
+                f"{cause.daemon_pods:,} of the {count(cause.pods, 'pod')} on {cause.node} belong to DaemonSets; "
+                f"the node allows {cause.allowed:,}"
+            )
+        case NoDevicesPublished():
+            driver = f" of driver {cause.driver}" if cause.driver else ""
+            others = f"; drivers with ResourceSlices: {listed(cause.drivers, 3)}" if cause.drivers else ""
+            return (
+                f"no ResourceSlice{driver} exists: no driver publishes devices for class {cause.device_class}{others}"
+            )
+        case PartitionedResource():
+            present = [f"{amount:,} {name} on {count(nodes, 'node')}" for name, amount, nodes in cause.others]
+            return f"the nodes have {listed(present, 4)} instead of {cause.resource}"
+        case SelectorMissesPod():
+            return (
+                f"the labelSelector of the spread constraint over {cause.topology_key} does not match the pod itself: "
+                "it counts other pods"
+            )
+        case _:
+            assert_never(cause)

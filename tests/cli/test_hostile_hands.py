@@ -1,0 +1,177 @@
+"""Commands in hostile hands: files in the place of objects, terminals that go, parents that are killed."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.types import TextContent
+
+from kschedx.cli import parallel
+from kschedx.cli.app import run
+from kschedx.cli.mcp.server import Answers, Clusters, server
+from kschedx.cli.worker import Worker
+from kschedx.inquiry.target import is_file
+from kschedx.sources.live.logins import _descendants as descendants
+from tests.command import ROOT, kschedx
+
+ZONE_FULL = ROOT / "fixtures" / "zone-full"
+MANIFEST = (ZONE_FULL / "pod.yaml").read_text()
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
+    return holds()
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# --- the same word is a file or an object, never both
+
+
+@pytest.mark.parametrize(
+    ("target", "means_file"),
+    [
+        ("deploy/web", False),
+        ("pod/web-0", False),
+        ("shop/deploy/web", False),
+        ("node/n1", False),
+        ("./deploy/web", True),
+        ("etc/passwd", True),
+        ("deploy/web.yaml", True),
+        ("-", True),
+        ("web", True),
+        ("other", False),
+    ],
+)
+def test_an_object_is_no_file(target: str, means_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in ("deploy/web", "pod/web-0", "shop/deploy/web", "node/n1", "etc/passwd", "web"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert is_file(target) is means_file
+
+
+def test_a_file_in_an_objects_place_gets_a_note(tmp_path: Path) -> None:
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "web").write_text(MANIFEST)
+    ran = kschedx("why", "deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path)
+    assert ran.err.startswith("note: deploy/web is also a file here: ./deploy/web means the file\nerror: ")
+    assert kschedx("why", "./deploy/web", "-s", ZONE_FULL / "cluster", cwd=tmp_path).code == 1
+
+
+@pytest.mark.parametrize("target", ["deploy/web", "etc/passwd", "pod/secret.yaml", "secret"])
+@pytest.mark.parametrize("tool", ["why", "fit"])
+def test_no_tool_opens_a_file(tool: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in ("deploy/web", "etc/passwd", "pod/secret.yaml", "secret"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(MANIFEST.replace("name:", "name: sesame #", 1))
+    monkeypatch.chdir(tmp_path)
+    answers = Answers(Clusters(snapshots=(str(ZONE_FULL / "cluster"),)), run, limit=60)
+
+    async def talk() -> None:
+        async with Client(server(answers)) as client:
+            result = await client.call_tool(tool, {"target": target})
+            content = result.content[0]
+            assert isinstance(content, TextContent)
+            assert (result.is_error, "sesame" in content.text) == (True, False), content.text
+
+    try:
+        anyio.run(talk)
+    finally:
+        answers.end()
+
+
+# --- nothing is left behind
+
+
+def test_an_interactive_answer_ends_with_its_terminal() -> None:
+    leader, follower = pty.openpty()
+    ran = subprocess.Popen(
+        [sys.executable, "-m", "kschedx", "why", str(ZONE_FULL / "pod.yaml"), "-s", str(ZONE_FULL / "cluster"), "-i"],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        start_new_session=True,
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(follower)
+    assert os.read(leader, 1)
+    os.close(leader)
+    assert ran.wait(20) == 129
+
+
+def test_a_worker_ends_with_its_parent() -> None:
+    code = """
+import sys, time
+from kschedx.cli.app import run
+from kschedx.cli.worker import Worker
+worker = Worker(run)
+print(worker._process.pid, flush=True)
+time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    assert wait_until(lambda: is_alive(worker))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    assert wait_until(lambda: not is_alive(worker))
+
+
+def test_a_pool_ends_with_its_parent() -> None:
+    code = """
+import multiprocessing, os, time
+from kschedx.cli import parallel
+def work(item):
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+list(parallel.results(work, range(128), 2))
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert parent.stdout is not None
+    workers = [int(parent.stdout.readline()) for _ in range(2)]
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    assert wait_until(lambda: not any(map(is_alive, workers)))
+
+
+def pool_in_a_worker(_: object) -> int:
+    return sum(parallel.results(lambda item: item, range(200), 4))
+
+
+def test_a_worker_has_no_workers_of_its_own() -> None:
+    worker = Worker(pool_in_a_worker)
+    try:
+        assert worker.ask((), 60).exit_code == sum(range(200))
+    finally:
+        worker.end()
+
+
+def test_children_of_a_program_are_found() -> None:
+    shell = subprocess.Popen(["sh", "-c", "sh -c 'sleep 60; true' & sleep 60; true"])
+    try:
+        assert wait_until(lambda: len(descendants(shell.pid)) >= 3)
+    finally:
+        for process in (*descendants(shell.pid), shell.pid):
+            os.kill(process, signal.SIGKILL)
+        shell.wait()

@@ -1,0 +1,129 @@
+"""Laws of controllers: a question about a manifest is a change and then a question, and no change loses or invents a
+pod."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kschedx.controllers.workloads import Owners, Workload
+from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
+from kschedx.simulate.changes import parse_changes
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.what_if import simulate
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, at
+from tests.command import kschedx
+from tests.laws.rollouts import KINDS, NAMESPACE, deployment_in_progress, machines, quota, workload
+
+
+def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
+    snapshot = Snapshot.from_objects(objects)
+    wanted = parse_changes(written, lambda path: [])
+    return simulate(snapshot, Setup.for_cluster(snapshot), wanted, namespace=NAMESPACE)
+
+
+def settled(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:
+    """The cluster after the manifest was applied, and its pods run."""
+    after = simulated(objects, {"apply": [manifest]}).after
+    pods = [after.pods[row] for row in range(len(after.pods)) if after.pods.node[row] >= 0]
+    stored: list[Manifest] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": pod.metadata.name,
+                "namespace": NAMESPACE,
+                "labels": dict(pod.metadata.labels),
+                "ownerReferences": [
+                    {"apiVersion": one.api_version, "kind": one.kind, "name": one.name, "uid": "u", "controller": True}
+                    for one in pod.metadata.owner_references
+                ],
+            },
+            "spec": {**json.loads(json.dumps(at(manifest, "spec.template.spec"))), "nodeName": pod.spec.node_name},
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        for pod in pods
+    ]
+    return [*objects, manifest, *stored]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_question_about_a_manifest_is_a_change_and_then_a_question(seed: int, tmp_path: Path) -> None:
+    """`why FILE` and `simulate --apply FILE` have the same exit code."""
+    dice = Random(seed)
+    kind = dice.choice(KINDS)
+    objects = [*machines(dice), *quota(dice)]
+    if dice.random() < 0.6:
+        objects = settled(objects, workload(dice, kind, "web"))
+    changed = workload(dice, kind, "web")
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": objects}))
+    (tmp_path / "app.json").write_text(json.dumps(changed))
+    where = ("-s", tmp_path / "cluster.json")
+    asked = kschedx("why", tmp_path / "app.json", *where)
+    applied = kschedx("simulate", "--apply", tmp_path / "app.json", *where)
+    if at(changed, "spec").get("replicas") == 0:
+        return  # `why` is about the pod that there would be
+    assert asked.code == applied.code, f"{asked.out}{asked.err}\n---\n{applied.out}{applied.err}"
+
+
+def members(snapshot: Snapshot, name: str) -> set[str]:
+    rows = Owners(snapshot).members(snapshot.pods, Workload("Deployment", NAMESPACE, name))
+    return {snapshot.pods.key(row) for row in rows}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_change_of_a_rollout_in_progress_loses_or_invents_a_pod(seed: int) -> None:
+    dice = Random(1000 + seed)
+    hosts = machines(dice)
+    names = [str(at(one, "metadata.name")) for one in hosts]
+    web = deployment_in_progress(dice, "web", names)
+    objects = [*hosts, *web, *deployment_in_progress(dice, "api", names)]
+    before = Snapshot.from_objects(objects)
+    there = {name: members(before, name) for name in ("web", "api")}
+    replicas = int(at(web[0], "spec.replicas"))
+
+    same = simulated(objects, {"scale": f"deploy/web={max(replicas, 0)}"})
+    if len(there["web"]) >= replicas:
+        assert members(same.after, "web") == there["web"], "a change that changes nothing changes nothing"
+    assert members(same.after, "api") == there["api"], "nobody has touched it"
+
+    written: list[dict[str, object]] = [
+        dice.choice(
+            [
+                {"scale": f"deploy/web={dice.randint(0, 5)}"},
+                {"set": f"deploy/web:spec.paused={dice.choice(['true', 'false'])}"},
+                {"set": f"deploy/web:spec.strategy.type={dice.choice(['Recreate', 'RollingUpdate'])}"},
+                {"set": f"deploy/web:spec.template.spec.containers[main].image=web:{dice.randint(2, 3)}"},
+                {"cordon": dice.choice(names)},
+                {"drain": dice.choice(names)},
+                {"taint": f"{dice.choice(names)}:a=b:NoExecute"},
+            ]
+        )
+        for _ in range(dice.randint(1, 4))
+    ]
+    try:
+        found = simulated(objects, *written)
+    except InputError:
+        return
+    after = members(found.after, "web")
+    stored = json.loads(found.after.workloads["Deployment", NAMESPACE, "web"])
+    wanted = int(stored["spec"]["replicas"])
+    rolling = stored["spec"].get("strategy", {}).get("rollingUpdate", {})
+    most = max(wanted + _most(rolling.get("maxSurge"), wanted), len(there["web"]))
+    touched = any("deploy/web" in str(value) for one in written for value in one.values())
+    least = min(wanted, len(there["web"])) if touched else len(there["web"])
+    is_recreate = stored["spec"].get("strategy", {}).get("type") == "Recreate"
+    assert len(after) <= most, (written, sorted(after))
+    assert is_recreate or len(after) >= least - _most(rolling.get("maxUnavailable"), wanted), (written, sorted(after))
+    assert members(found.after, "api") == there["api"], written
+
+
+def _most(share: object, whole: int) -> int:
+    if share is None:
+        share = "25%"
+    return -(-whole * int(share[:-1]) // 100) if isinstance(share, str) else int(str(share))
