@@ -158,6 +158,8 @@ class Manager:
         self._ended_rows: list[set[int]] = []
         self.refused: dict[Workload, RefusedReplicas] = {}
         """Replicas that the API server does not take."""
+        self.open_counts: dict[Workload, str] = {}
+        """Custom resources that may have more pods than are here, or pods that need more, to why."""
         self.refused_claims: dict[str, tuple[str, str]] = {}
         """Pods that wait for a claim that the API server does not take, to the claim and why."""
         self.left_nodes: list[int] = []
