@@ -120,7 +120,9 @@ class Managed(Struct, kw_only=True):
     count: int | None = None
     """Replicas of a workload whose manifest is not known."""
     like: Pod | None = None
-    """The pod of the template, where it has been admitted."""
+    """The pod of the template, where somebody has admitted it already."""
+    base: Pod | None = None
+    """The pod of the template, once it has been admitted here."""
     rollout: Rollout | None = None
     replaced_rows: set[int] = field(default_factory=set)
     """The rows that the rollout replaces."""
@@ -241,6 +243,7 @@ class Manager:
             if len(rows) >= wanted and workload.kind != "DaemonSet":
                 return
         managed = self._manage(workload, known)
+        managed.base = None
         managed.like = None if workload.kind == "StatefulSet" else like
         self._keep(workload, manifest)
         if is_new:
@@ -529,7 +532,9 @@ class Manager:
                 make = workloads.copy_pod if managed.rollout is not None else workloads.one_or_copies
                 return make(snapshot, managed.like, count)
             if manifest is not None:
-                return workloads.new_pods(snapshot, self._setup, manifest, count, ())
+                if managed.base is None:
+                    snapshot, managed.base = workloads.template_pod(snapshot, self._setup, manifest)
+                return workloads.copy_pod(snapshot, managed.base, count)
             return workloads.copy_pod(snapshot, snapshot.pods[rows[-1]], count) if rows else (snapshot, [])
 
         return make

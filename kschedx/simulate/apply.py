@@ -84,7 +84,7 @@ class Displaced(Struct, frozen=True, kw_only=True):
     waiting: tuple[str, ...] = ()
     """Those that find none."""
     gone: tuple[str, ...] = ()
-    """Those that nobody makes anew."""
+    """Those that no controller recreates."""
 
 
 def evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
@@ -267,7 +267,7 @@ class ClusterChanges:
         return self._taken_away(name) or self._node(name)
 
     def _remove_node(self, name: str) -> None:
-        """Its pods go with it; those with a controller are made anew, unless it is the node that has them."""
+        """Its pods go with it; controllers recreate theirs on other nodes, but for pods that belong to the node."""
         node = self._node(name)
         self._removed[node.name] = node
         row = self.snapshot.cluster.index[node.name]

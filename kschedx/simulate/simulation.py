@@ -166,7 +166,7 @@ class Simulation:
 
     @cached_property
     def evicted(self) -> frozenset[str]:
-        """Pods that had to go for others and that nobody made anew."""
+        """Pods that were preempted and not recreated."""
         return frozenset(map(self.run.cluster.pods.key, self.simulator.queue.evicted))
 
     @cached_property
