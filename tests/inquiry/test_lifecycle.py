@@ -170,7 +170,7 @@ def test_what_reaches_kube_scheduler_is_decided(tmp_path: Path, target: str, obj
 
 def test_a_pod_on_a_lost_node_has_two_ways_out(tmp_path: Path) -> None:
     lost = node("lost")
-    lost["status"] = {**lost["status"], "conditions": [{"type": "Ready", "status": "Unknown"}]}
+    lost["status"] = {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}
     stuck = pod("web-0", on="lost", metadata={**owned("StatefulSet", "web"), "deletionTimestamp": SINCE})
     ran = why(tmp_path, "pod/web-0", lost, stuck)
     assert "$ kubectl delete pod web-0 -n default --force --grace-period=0" in ran.out
