@@ -25,6 +25,7 @@ from kschedx.render.words.autoscaler import (
     group_headline,
     on_a_new_node,
     remedy_text,
+    template_label_text,
 )
 from kschedx.snapshot.events import ScaleUpEvent
 
@@ -47,8 +48,9 @@ def autoscaler_decider(explanation: Explanation) -> Decider | None:
     return Decider(
         name="autoscaler",
         sentence=autoscaler_sentence(autoscaler, scaling),
-        rows=tuple(
-            Row(text=_row_text(row), facts=tuple(_facts(row)), is_brief=number > 0) for number, row in enumerate(rows)
+        rows=(
+            *(Row(text=one) for one in (template_label_text(autoscaler, scaling, explanation.cycle.pod),) if one),
+            *(Row(text=_row_text(row), facts=tuple(_facts(row)), is_brief=n > 0) for n, row in enumerate(rows)),
         ),
         event=event,
         recorded=_recorded(said, event),

@@ -80,7 +80,7 @@ def _pools(explanation: Explanation, karpenter: Karpenter, found: PodProvisionin
             is_brief=number > 0 or not isinstance(row.pools[0].rejection, NoInstanceType),
         )
     for one in karpenter.skipped:
-        yield Row(text=f"{one.pool.name} ✗ {skipped_pool_text(one)}")
+        yield Row(text=f"{one.pool.name} ✗ {skipped_pool_text(one, karpenter)}")
 
 
 def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
