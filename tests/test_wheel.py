@@ -64,7 +64,7 @@ def test_a_pod_is_explained(installed: Installed) -> None:
     story = ROOT / "fixtures" / "gpu-pool-taints"
     ran = installed.run("-m", "kschedx", "why", story / "pod.yaml", "-s", story / "cluster.yaml")
     assert (ran.returncode, ran.stderr) == (1, "")
-    assert "cannot be scheduled" in ran.stdout
+    assert "unschedulable" in ran.stdout
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,13 @@ def read_groups(document: object, source: str) -> GroupsFile:
     if isinstance(document, dict) and isinstance(document.get("TemplateNodes"), dict):
         return GroupsFile(templates=document["TemplateNodes"])
     groups = document.get("groups") if isinstance(document, dict) else None
+    if isinstance(groups, list) and all(isinstance(one, dict) and one.get("name") for one in groups):
+        groups = {one["name"]: {key: value for key, value in one.items() if key != "name"} for one in groups}
     if not isinstance(groups, dict):
-        raise InputError("this is neither a map with `groups` nor the output of /snapshotz", place=place)
+        what = "`groups` is not a map of names to groups" if groups is not None else "neither a map with `groups` nor"
+        text = what if groups is not None else f"{what} the output of /snapshotz"
+        hint = "groups: {NAME: {nodes: [NODE], capacity: {cpu: 4, memory: 16Gi}, labels: {}, taints: []}}"
+        raise InputError(text, place=place, hint=f"{hint}; all keys: kschedx schema NodeGroups")
     nodes: dict[str, str] = {}
     templates: dict[str, object] = {}
     for name, entry in groups.items():
@@ -71,6 +76,8 @@ def read_groups(document: object, source: str) -> GroupsFile:
         for key in entry:
             if key not in _KEYS:
                 raise InputError(f'"{key}" is not a key of a group', place=where, hint=nearest(str(key), _KEYS))
+        if not isinstance(entry.get("nodes") or [], list):
+            raise InputError("nodes is a list of node names", place=where)
         for node in entry.get("nodes") or ():
             nodes[str(node)] = str(name)
         if "template" in entry:

@@ -15,6 +15,7 @@ from kschedx.cli.question import Question, asks
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.kube.types import Pod
+    from kschedx.render.page.model import Page
     from kschedx.simulate.fit import Fit
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -45,8 +46,9 @@ def fit(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
-            text="wide shows every node; json and yaml the whole document; name the nodes with their numbers.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every node; json and yaml the whole document; name the nodes with their numbers; "
+            "html, markdown and svg to share it.",
         ),
     ] = None,
     *,
@@ -112,8 +114,14 @@ def _report(found: Fit) -> Report:
 
         print_fit(found, wide=wide)
 
+    def page(_: bool) -> Page:
+        from kschedx.render.page.reports import fit_page
+
+        return fit_page(found)
+
     return Report(
         screen=screen,
         document=found.to_dict,
+        page=page,
         names=lambda: [f"node/{name} {number}" for name, number in found.nodes.items()],
     )

@@ -134,7 +134,8 @@ _NODE_GROUPS = Annotated[
     typer.Option(
         "--node-groups",
         metavar="FILE",
-        help="Node groups with their templates: the output of the autoscaler's /snapshotz, or a list of groups.",
+        help="Node groups with their templates: the output of the autoscaler's /snapshotz, or a file of the schema "
+        "NodeGroups (kschedx schema NodeGroups).",
     ),
 ]
 _KARPENTER_FLAG = Annotated[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES
 from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
+
+if TYPE_CHECKING:
+    from kschedx.render.page.model import Page
 
 HELP = """Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
 
@@ -39,8 +42,9 @@ def scale_down(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
-            text="wide shows every node and pod; json and yaml the whole document; name the nodes that go.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every node and pod; json and yaml the whole document; name the nodes that go; "
+            "html, markdown and svg to share it.",
         ),
     ] = None,
     *,
@@ -75,8 +79,17 @@ def scale_down(
         found = scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release)
         return found | ({"karpenter": {one.node: one.to_dict() for one in kept}} if kept else {})
 
+    def page(_: bool) -> Page:
+        from kschedx.render.page.model import SCREEN_WIDTH, page_of
+        from kschedx.render.page.reports import footer
+        from kschedx.render.scale_down import scale_down_screen, scale_down_view
+
+        lines = scale_down_screen(asked, removals, kept, width=SCREEN_WIDTH)
+        view = scale_down_view(asked, removals, kept)
+        return page_of(view, (), (line.plain for line in lines), footer(snapshot))
+
     going = [f"node/{one.node}" for one in removals if one.is_removable]
     going += [f"node/{one.node}" for one in kept if one.may_go]
-    write(Report(screen=screen, document=document, names=lambda: going), output)
+    write(Report(screen=screen, document=document, names=lambda: going, page=page), output)
     done = bool(going) if not nodes else len(going) == len(names)
     return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE

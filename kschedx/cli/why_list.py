@@ -23,11 +23,12 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.lifecycle import pod_lifecycle
 from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import Lifecycle, Refused, WaitingForKubelet
+from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -170,12 +171,14 @@ class Asked:
             return replace(undecided, outcome=found.overall, message=said)
         reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
+        is_open = found.overall is Outcome.UNDECIDED
         return replace(
             undecided,
             outcome=found.overall,
             nodes=(node,) if node else (),
+            message=reads if is_open else "",
             cause=(found.state.name, reads),
-            headlines=(reads,),
+            headlines=() if is_open else (reads,),
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
@@ -294,8 +297,8 @@ class Asked:
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        for_whom = " for one of them" if len(group.answers) > 1 else ""
-        return f"{fixes[0].title} ({fixes[0].certainty.value}{for_whom})" if fixes else ""
+        for_whom = " · for one of them" if len(group.answers) > 1 else ""
+        return f"{fixes[0].title}{for_whom}" if fixes else ""
 
     def report(self) -> Report:
         def screen(wide: bool) -> None:
@@ -322,7 +325,7 @@ class Asked:
             return [of_answers(answers, item.workload, item.place) for answers, item in pairs]
 
         def page(_: bool) -> Page:
-            from kschedx.render.page.explanation import pending_page
+            from kschedx.render.page.reports import pending_page
 
             return pending_page(self.answers, self.fix_of, self._notes)
 
@@ -714,7 +717,12 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
             pods = snapshot.pods
             return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
 
-    verdicts = list(results(look, rows_in_queue_order(snapshot, setup.scheduler), processors()))
+    queued = [
+        row
+        for row in rows_in_queue_order(snapshot, setup.scheduler)
+        if not isinstance(pod_lifecycle(snapshot, snapshot.pods[row]), BeingDeleted)
+    ]
+    verdicts = list(results(look, queued, processors()))
 
     def screen(wide: bool) -> None:
         from kschedx.render.subjects import print_node

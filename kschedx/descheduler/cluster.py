@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
 from kschedx.kube.names import CPU, MEMORY, PODS
@@ -29,7 +29,7 @@ from kschedx.kube.types import (
     PodStatus,
     Taint,
 )
-from kschedx.snapshot.snapshot import Snapshot
+from kschedx.snapshot.snapshot import METRICS_KINDS, ManifestHead, ManifestName, Snapshot
 
 AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 """How it counts requests."""
@@ -67,8 +67,8 @@ class ConditionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     last_transition_time: str = ""
 
 
-class _Metadata(Struct, frozen=True, kw_only=True):
-    annotations: Labels = {}
+class _Metadata(ManifestName, frozen=True, kw_only=True):
+    annotations: Labels = field(default_factory=dict)
 
 
 class _Spec(Struct, frozen=True, kw_only=True):
@@ -84,8 +84,8 @@ class PodStatusFacts(Struct, frozen=True, kw_only=True, rename="camel"):
     ephemeral_container_statuses: tuple[ContainerFacts, ...] = ()
 
 
-class _PodDetails(Struct, frozen=True, kw_only=True):
-    metadata: _Metadata = _Metadata()
+class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
+    metadata: _Metadata | None = None
     spec: _Spec = _Spec()
     status: PodStatusFacts = PodStatusFacts()
 
@@ -159,7 +159,7 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
                 uid=pods.uids[row],
                 node=pods.node_names[row],
                 labels=pods.labels[row],
-                annotations=more.metadata.annotations,
+                annotations=more.metadata.annotations if more.metadata else {},
                 owners=pods.owners[row],
                 spec=pods.specs[row],
                 template=templates[row],
@@ -218,12 +218,12 @@ class _ContainerMetrics(Struct, frozen=True, kw_only=True):
     usage: ResourceList = {}
 
 
-class PodMetrics(Struct, frozen=True, kw_only=True):
+class PodMetrics(ManifestHead, frozen=True, kw_only=True, rename="camel"):
     containers: tuple[_ContainerMetrics, ...] = ()
 
 
-class NodeMetrics(Struct, frozen=True, kw_only=True):
-    usage: ResourceList = {}
+class NodeMetrics(ManifestHead, frozen=True, kw_only=True, rename="camel"):
+    usage: ResourceList = field(default_factory=dict)
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
@@ -235,7 +235,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, snapshot: Snapshot) -> Metrics:
         manifests = snapshot.manifests
-        if manifests is None:
+        if manifests is None or not METRICS_KINDS.intersection(snapshot.source.kinds):
             return cls(nodes={}, pods={})
         return cls(
             nodes=manifests.records("NodeMetrics", NodeMetrics),
@@ -342,6 +342,8 @@ class Cluster:
 
     def evict(self, pod: PodFacts) -> str:
         """The API server's eviction; its text where it refuses."""
+        if pod.key not in self._on_node.get(pod.node, ()):  # a pod with two owners can be a duplicate for both
+            return f'pod not found when evicting "{pod.name}": pods "{pod.name}" not found'
         if self._counts_budgets and pod.is_running and pod.labels:
             covering = [one for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
             if len(covering) > 1:
@@ -408,6 +410,10 @@ class Cluster:
         """The node's taints that keep pods away."""
         return self._static.tolerates(pod, node)
 
+    def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
+        """Those of the nodes whose taints do not keep the pod away."""
+        return self._static.tolerated(pod, nodes)
+
     def selector(self, term: PodAffinityTerm) -> Selector:
         """Raises `InputError`."""
         return self._static.selector(term)
@@ -438,11 +444,11 @@ class Fit:
 
     def other(self, pod: PodFacts) -> bool:
         """Any but its own node."""
-        if anti_affinity_terms(pod.spec):  # which no two pods share: a pod of the same name does not count
-            return any(name != pod.node and self._cluster.fits(pod, node) for name, node in self._nodes.items())
         fitting = self._fitting.setdefault(pod.template, [])
         if len(fitting) > 1 or (fitting and fitting[0] != pod.node):
             return True
+        if anti_affinity_terms(pod.spec):  # which no two pods share: a pod of the same name does not count
+            return any(name != pod.node and self._cluster.fits(pod, node) for name, node in self._nodes.items())
         freed = self._cluster.freed
         seen, left = self._left.get(pod.template, (len(freed), list(self._nodes)))
         left = [*left, *(name for name in freed[seen:] if name in self._nodes)]
@@ -549,6 +555,17 @@ class _StaticFit:
                 tolerations = self._tolerations[pod.template] = Tolerations(pod.spec.tolerations, comparison=True)
             self._tolerated[key] = tolerations.uncovered(taints, DO_NOT_SCHEDULE) is None
         return self._tolerated[key]
+
+    def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
+        known: dict[int, bool] = {}
+        found = []
+        for node in nodes:
+            code = self._taints[node.metadata.name]
+            if code not in known:
+                known[code] = self.tolerates(pod, node)
+            if known[code]:
+                found.append(node)
+        return found
 
     def selector(self, term: PodAffinityTerm) -> Selector:
         known = self._selectors.get(id(term))

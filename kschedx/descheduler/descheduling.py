@@ -18,6 +18,7 @@ from kschedx.descheduler.utilization import Shares, shares
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.kube.scalars import nanoseconds
+from kschedx.loading import without_collection
 from kschedx.snapshot.snapshot import Snapshot
 
 API, DRY_RUN = "api", "dry-run"
@@ -85,8 +86,14 @@ def deschedule(
     except PolicyError as error:
         return Descheduling(error=error.message)
     moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    with without_collection():
+        return _run(snapshot, read, moment, counts_budgets=evictions == API, setup=setup, rounds=rounds)
+
+
+def _run(
+    snapshot: Snapshot, read: Policy, moment: int, *, counts_budgets: bool, setup: Setup | None, rounds: int
+) -> Descheduling:
     pods, metrics = pods_of(snapshot), Metrics.of(snapshot)
-    counts_budgets = evictions == API
     if setup is None:
         cluster = Cluster(snapshot, pods, counts_budgets=counts_budgets)
         return Descheduling(policy=read, loops=(run_loop(cluster, read, metrics, moment),))

@@ -70,6 +70,8 @@ class DefaultEvictor:
         self._namespaces = compile_selector(namespace_selector) if namespace_selector else EVERYTHING
         self._before: dict[str, tuple[str, ...]] = {}
         """Pod to the checks that it fails and that no eviction changes."""
+        self._known: dict[str, tuple[bool, tuple[str, ...]]] = {}
+        """What no eviction changes at all."""
         query = self.args.node_selector
         nodes = None if query_fault(query) else nodes_for(cluster, parse_label_query(query))
         self._fit = None if nodes is None else Fit(cluster, nodes)
@@ -99,6 +101,9 @@ class DefaultEvictor:
         return Verdict(filter=is_evictable, failed=failed, pre_eviction=not fault, message=message)
 
     def _filter(self, pod: PodFacts, say: Say) -> tuple[bool, tuple[str, ...]]:
+        known = self._known.get(pod.key)
+        if known is not None:
+            return known
         if EVICT in pod.annotations:
             return _EVICTABLE
         if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in pod.annotations:
@@ -106,8 +111,9 @@ class DefaultEvictor:
         failed = self._before.get(pod.key)
         if failed is None:
             failed = self._before[pod.key] = tuple(self._failed(pod))
-        if not failed and self.args.min_replicas <= 1:
-            return _EVICTABLE
+        if self.args.min_replicas <= 1:
+            found = self._known[pod.key] = (not failed, failed)
+            return found
         replicas = self._replicas_fault(pod, say)
         if replicas:
             age = AGE_STARTS

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ from kschedx.kube.types import Node, Toleration, TopologySpreadConstraint
 # --- RemoveDuplicates
 
 
-class _Owner(Struct, frozen=True, kw_only=True):
+class _Owner(NamedTuple):
     """An owner of pods with the same images."""
 
     namespace: str
@@ -55,6 +55,7 @@ def remove_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> None:
 def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Duplicates, Mapping[_Owner, int]]:
     duplicates: _Duplicates = {}
     count: dict[_Owner, int] = {}
+    known: dict[tuple[int, int, str], tuple[list[_Owner], tuple[str, ...]]] = {}
     for node in handle.nodes:
         seen: set[tuple[str, ...]] = set()
         pods = [
@@ -65,14 +66,12 @@ def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Dupli
         for pod in pods:
             if not pod.owners or any(owner.kind in args.exclude_owner_kinds for owner in pod.owners):
                 continue
-            images = sorted(container.image for container in pod.spec.containers)
-            owners = [
-                _Owner(namespace=pod.namespace, kind=owner.kind, name=owner.name, images="#".join(images))
-                for owner in pod.owners
-            ]
+            alike = (pod.template, id(pod.owners), pod.namespace)
+            if alike not in known:
+                known[alike] = _identity(pod)
+            owners, keys = known[alike]
             for owner in owners:
                 count[owner] = count.get(owner, 0) + 1
-            keys = tuple(sorted(f"{one.namespace}/{one.kind}/{one.name}/{image}" for one in owners for image in images))
             if keys in seen:
                 for owner in owners:
                     duplicates.setdefault(owner, {}).setdefault(node.name, []).append(pod)
@@ -80,11 +79,19 @@ def _find_duplicates(handle: Handle, args: RemoveDuplicatesArgs) -> tuple[_Dupli
     return duplicates, count
 
 
+def _identity(pod: PodFacts) -> tuple[list[_Owner], tuple[str, ...]]:
+    """Its owners with its images, and what is equal for duplicates."""
+    images = sorted(container.image for container in pod.spec.containers)
+    owners = [_Owner(pod.namespace, owner.kind, owner.name, "#".join(images)) for owner in pod.owners]
+    keys = sorted(f"{one.namespace}/{one.kind}/{one.name}/{image}" for one in owners for image in images)
+    return owners, tuple(keys)
+
+
 def _target_nodes(cluster: Cluster, nodes: Sequence[Node], pods: Sequence[PodFacts]) -> int:
     """How many nodes these pods tolerate and select, be they full; of a pod that has one such node, none counts."""
     targets: set[str] = set()
     for pod in {pod.template: pod for pod in pods}.values():
-        found = [node for node in nodes if cluster.tolerates(pod, node)]
+        found = cluster.tolerated(pod, nodes)
         if cluster.selects_nodes(pod):
             found = [node for node in found if cluster.matches(pod, node)]
         if len(found) > 1:
@@ -223,6 +230,7 @@ class _Topology:
         self._cluster = cluster
         self._nodes = nodes
         self._values: dict[str, dict[str, str]] = {}
+        self._with_key: dict[str, list[Node]] = {}
 
     def values(self, key: str) -> Mapping[str, str]:
         """Node to its value of a topology key, of the nodes that have one."""
@@ -235,12 +243,14 @@ class _Topology:
 
     def eligible(self, constraint: _Constraint) -> list[Node]:
         """The nodes with the constraint's key that its policies admit."""
-        cluster, pod, values = self._cluster, constraint.pod, self.values(constraint.topology_key)
-        found = [node for node in self._nodes if node.metadata.name in values]
+        cluster, pod, key = self._cluster, constraint.pod, constraint.topology_key
+        if key not in self._with_key:
+            self._with_key[key] = [node for node in self._nodes if key in node.metadata.labels]
+        found = self._with_key[key]
         if constraint.honors_affinity and cluster.selects_nodes(pod):
             found = [node for node in found if cluster.matches(pod, node)]
         if constraint.honors_taints:
-            found = [node for node in found if cluster.tolerates(pod, node)]
+            found = cluster.tolerated(pod, found)
         return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import TypeAlias
 
 from kschedx.descheduler.arguments import InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, anti_affinity_terms, by_namespace, matching
@@ -30,18 +31,27 @@ def sort_by_priority(pods: list[PodFacts]) -> None:
     Equal pods are less than each other both ways, as upstream has it, so that a short list comes out in reverse.
     """
 
-    def less(one: PodFacts, other: PodFacts) -> bool:
-        if one.priority != other.priority:
-            if one.priority is None or other.priority is None:
-                return one.priority is None
-            return one.priority < other.priority
-        mine, its = _QOS.get(qos[one.key], 3), _QOS.get(qos[other.key], 3)
-        if mine == its < 3:
-            return PREFER_NO_EVICTION not in one.annotations or PREFER_NO_EVICTION in other.annotations
-        return mine == 0 or (mine, its) == (1, 2)
+    ranked = [
+        (pod.priority is not None, pod.priority or 0, _QOS.get(pod.qos, 3), PREFER_NO_EVICTION in pod.annotations, pod)
+        for pod in pods
+    ]
+    sort_slice(ranked, _comes_before)
+    pods[:] = [one[-1] for one in ranked]
 
-    qos = {pod.key: pod.qos for pod in pods}
-    sort_slice(pods, less)
+
+_Ranked: TypeAlias = tuple[bool, int, int, bool, PodFacts]
+"""Whether it has a priority, the priority, its QoS class, whether it prefers not to be evicted."""
+
+
+def _comes_before(one: _Ranked, other: _Ranked) -> bool:
+    if one[0] != other[0]:
+        return other[0]
+    if one[1] != other[1]:
+        return one[1] < other[1]
+    mine, its = one[2], other[2]
+    if mine == its < 3:
+        return not one[3] or other[3]
+    return mine == 0 or (mine == 1 and its == 2)
 
 
 # --- RemovePodsViolatingInterPodAntiAffinity

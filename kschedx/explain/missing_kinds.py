@@ -425,10 +425,6 @@ def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:
     return any(name and snapshot.storage.claim(pod.metadata.namespace, name) is None for name in names)
 
 
-def _lacks_volume(snapshot: Snapshot, pod: Pod) -> bool:
-    return any(claim.spec.volume_name not in snapshot.storage.volumes for claim in _bound_claims(snapshot, pod))
-
-
 def _lacks_class(snapshot: Snapshot, pod: Pod) -> bool:
     classes = snapshot.storage.classes
     return not classes and any(claim.storage_class for claim in _bound_claims(snapshot, pod))
@@ -456,7 +452,6 @@ def _lacks_priority_class(snapshot: Snapshot, pod: Pod) -> bool:
 
 _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
     "PersistentVolumeClaim": _lacks_claim,
-    "PersistentVolume": _lacks_volume,
     "StorageClass": _lacks_class,
     "ResourceClaim": _lacks_device_claim,
     "PriorityClass": _lacks_priority_class,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change, Json, PatchError, Target, apply_patch, pointer
+from kschedx.fixes.changes import Change, Json, PatchError, Target, add_operation, apply_patch, pointer
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.types import Container, OwnerReference, Pod, Volume
 from kschedx.snapshot.snapshot import Snapshot
@@ -123,6 +124,64 @@ def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
         name=owner.name,
     )
     return replace(change, target=target, patch=operations)
+
+
+class Undelivered(Enum):
+    """Why a change of the template alone does not reach the pod."""
+
+    ORDERED_READY = "OrderedReady"
+    """A StatefulSet does not replace a pod that is not ready."""
+    PARTITION = "partition"
+    """A StatefulSet updates only the ordinals from its partition on."""
+    ON_DELETE = "OnDelete"
+    NO_ROLLOUT = "NoRollout"
+    """A ReplicaSet or ReplicationController uses its template for new pods alone."""
+    PAUSED = "paused"
+    """A paused Deployment makes no pods of a new template."""
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """What has to be done after the template has changed, so that the pod is made of it."""
+
+    why: Undelivered
+    changes: tuple[Change, ...]
+
+
+def delivery(owner: Owner, pod: Pod) -> Delivery | None:
+    """None where the owner's controller replaces the pod by itself.
+
+    Upstream: pkg/controller/statefulset/stateful_set_control.go, pkg/controller/daemon/update.go.
+    """
+    spec = owner.manifest.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    strategy = spec.get("updateStrategy")
+    strategy = strategy if isinstance(strategy, dict) else {}
+    own = Target(api_version="v1", kind="Pod", namespace=pod.metadata.namespace, name=pod.metadata.name)
+    api_version = str(owner.manifest.get("apiVersion", ""))
+    target = Target(api_version=api_version, kind=owner.kind, namespace=pod.metadata.namespace, name=owner.name)
+    gone = Change(target=own, delete=True)
+    match owner.kind:
+        case "StatefulSet" if strategy.get("type") == "OnDelete":
+            return Delivery(why=Undelivered.ON_DELETE, changes=(gone,))
+        case "StatefulSet":
+            rolling = strategy.get("rollingUpdate")
+            partition = rolling.get("partition") if isinstance(rolling, dict) else None
+            ordinal = pod.metadata.name.rpartition("-")[2]
+            if isinstance(partition, int) and ordinal.isdigit() and int(ordinal) < partition:
+                lower = add_operation("/spec/updateStrategy/rollingUpdate/partition", int(ordinal))
+                return Delivery(why=Undelivered.PARTITION, changes=(Change(target=target, patch=(lower,)), gone))
+            if spec.get("podManagementPolicy") == "Parallel":
+                return None
+            return Delivery(why=Undelivered.ORDERED_READY, changes=(gone,))
+        case "DaemonSet" if strategy.get("type") == "OnDelete":
+            return Delivery(why=Undelivered.ON_DELETE, changes=(gone,))
+        case "ReplicaSet" | "ReplicationController":
+            return Delivery(why=Undelivered.NO_ROLLOUT, changes=(gone,))
+        case "Deployment" if spec.get("paused") is True:
+            resume = Change(target=target, patch=(add_operation("/spec/paused", False),))
+            return Delivery(why=Undelivered.PAUSED, changes=(resume,))
+        case _:
+            return None
 
 
 def _part(value: object, part: str | int) -> object:

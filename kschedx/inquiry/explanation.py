@@ -261,7 +261,9 @@ class Explanation(Struct, frozen=True, dict=True):
 
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
-        return tuple(Fix.of(one, owner, pod) for one in find_fixes(self.scheduler, self.cycle))
+        is_stored = pod.key in self.cycle.snapshot.pods.rows
+        found = find_fixes(self.scheduler, self.cycle)
+        return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
 
     def covered(self, fix: Fix) -> Covered | None:
         """For how many of the replicas that wait a fix does; None where nobody tried."""

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.owners import Owner, owner_change
+from kschedx.fixes.owners import Owner, delivery, owner_change
 from kschedx.fixes.steps import Step
 from kschedx.kube.types import Pod
-from kschedx.render.words.fixes import fix_commands, fix_title
+from kschedx.render.words.fixes import delivery_text, fix_commands, fix_title
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -29,11 +29,16 @@ class Fix(Struct, frozen=True, kw_only=True):
     """What somebody would send: the same changes, those of the pod made to its owner's template where that is known."""
 
     @classmethod
-    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod) -> Fix:
+    def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False) -> Fix:
+        """`is_stored`: the cluster has the pod, so that a new template has to reach it."""
         sent = tuple(one for one in found.changes if not one.by)
         apply = sent if owner is None else tuple(owner_change(one, owner, pod) for one in sent)
+        title = fix_title(found)
+        if owner is not None and is_stored and apply != sent and (left := delivery(owner, pod)) is not None:
+            title += f", then {delivery_text(left, owner, pod)}"
+            apply = (*apply, *(one for one in left.changes if one not in apply))
         return cls(
-            title=fix_title(found),
+            title=title,
             certainty=found.certainty,
             changes=found.changes,
             feasible_nodes=found.feasible_nodes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -229,7 +230,11 @@ class Manifests:
     @classmethod
     def read(cls, paths: Sequence[str]) -> Manifests:
         """Raises `InputError` for what cannot be read, and for fields that no API server would take."""
-        documents, left_out = read_manifest_documents(paths)
+        try:
+            documents, left_out = read_manifest_documents(paths)
+        except InputError as error:
+            error.hint = error.hint or _patch_hint(error.place.source)
+            raise
         _refuse_faults(documents)
         _give_names(documents)
         found = cls(_once(documents), paths, left_out)
@@ -355,6 +360,15 @@ def named(target: str, written: Sequence[Written], namespace: str | None) -> lis
     return [one for one in written if is_meant(one)]
 
 
+def _patch_hint(source: str) -> str:
+    """What to run where a file is a patch of a kustomization, which is beside it or above it; else empty."""
+    for folder in (*Path(source).parents,)[:3] if source and Path(source).is_file() else ():
+        if any((folder / name).is_file() for name in _KUSTOMIZATIONS):
+            return f"it is a patch of a kustomization: kubectl kustomize {folder} | kschedx why -"
+    return ""
+
+
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _RENDERED = {
     ("Template", "template.openshift.io"): "make its objects first: oc process --local -f FILE -o yaml | kschedx why -",
     ("Kustomization", "kustomize.toolkit.fluxcd.io"): (
@@ -485,7 +499,9 @@ def _written(document: ManifestDocument, cluster: Snapshot, applied: Snapshot) -
     try:
         made = workload_as_applied(applied, manifest)
     except InputError as error:
-        raise document.fault(error.at(Place(object=named))) from None
+        fault = document.fault(error.at(Place(object=named)))
+        fault.hint = fault.hint or _patch_hint(document.place.source)
+        raise fault from None
     is_known = kind.name != "StatefulSet" or key_of(manifest) not in cluster.workloads or knows_claims(cluster)
     yield Written(
         manifest=made.pod,

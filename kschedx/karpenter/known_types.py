@@ -35,7 +35,7 @@ from kschedx.karpenter.requirements import (
 )
 from kschedx.kube.autoscalers import NODE_CLASSES, NODE_POOL, NodeClaim, NodeClass, NodeOverlay, NodePool
 from kschedx.kube.quantity import ResourceList
-from kschedx.kube.types import Labels
+from kschedx.kube.types import Labels, NodeCondition
 from kschedx.snapshot.snapshot import Snapshot
 
 _OF_THE_TYPE = (AWS_LABELS | AZURE_LABELS | {ARCH, OS, REGION}) - OF_THE_NODE
@@ -84,6 +84,14 @@ def _class_of(snapshot: Snapshot, pool: NodePool) -> NodeClass | None:
     if record is None:
         return None
     return next((one for one in snapshot.of(record) if one.metadata.name == reference.name), None)
+
+
+def class_faults(snapshot: Snapshot, pool: NodePool) -> tuple[NodeCondition, ...]:
+    """The conditions of a pool's node class that are not true; `Ready` only where no other says why."""
+    node_class = _class_of(snapshot, pool)
+    conditions = node_class.status.conditions if node_class is not None else ()
+    faults = tuple(one for one in conditions if one.status != "True")
+    return tuple(one for one in faults if one.type != "Ready") or faults
 
 
 def _reserved(node_class: NodeClass | None, zones: Sequence[str]) -> dict[str, tuple[Offering, ...]]:

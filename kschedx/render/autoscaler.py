@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from rich.text import Text
 
-from kschedx.autoscaler.cluster import GroupVerdict, PodScaling
+from kschedx.autoscaler.cluster import GroupVerdict
 from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render import terminal
-from kschedx.render.terminal import BLANK, DIM, fact_lines, labelled, paragraph, text
+from kschedx.render.terminal import BLANK, DIM, SEPARATOR, fact_lines, labelled, paragraph, text
+from kschedx.render.view import Decider, Fix, Row
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.autoscaler import (
@@ -24,35 +25,76 @@ from kschedx.render.words.autoscaler import (
     group_headline,
     on_a_new_node,
     remedy_text,
+    template_label_text,
 )
+from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.growth import AutoscalerGrowth
     from kschedx.karpenter.growth import KarpenterGrowth as Provisioned
 
-MOST_GROUPS = 5
-"""Lines of groups on the first screen."""
 
-
-def autoscaler_block(explanation: Explanation, width: int, limit: int | None = MOST_GROUPS) -> list[Text]:
-    """Nothing where there is no autoscaler, or the pod fits a node."""
+def autoscaler_decider(explanation: Explanation) -> Decider | None:
+    """What cluster-autoscaler does; None where there is none, or the pod fits a node."""
     autoscaler, scaling = explanation.autoscaler, explanation.scaling
     if autoscaler is None or scaling is None:
-        return []
-    lines = paragraph(autoscaler_sentence(autoscaler, scaling), width, first="autoscaler  ")
-    if scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED:
-        rows = _rows(scaling.groups)
-        for number, row in enumerate(rows[:limit]):
-            lines += paragraph(_row_text(row), width, first="  ", indent=6)
-            if number == 0 or limit is None:
-                lines += _facts(row, width)
-        if limit is not None and len(rows) > limit:
-            lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
-    lines += _event(explanation, scaling, width)
-    for number, remedy in enumerate(explanation.scaling_remedies):
-        lines += labelled("" if number else "fix", remedy_text(remedy), width, further=2)
-    lines += [line for told in autoscaler_basis(autoscaler) for line in labelled("by", told, width)]
-    return lines
+        return None
+    considered = scaling.choice is None and scaling.pod.outcome is PodOutcome.CONSIDERED
+    rows = _rows(scaling.groups) if considered else ()
+    event = scaling.choice.event if scaling.choice else ""
+    if not event and scaling.pod.remains and scaling.pod.is_told:
+        event = not_triggered(scaling.pod.parts)
+    said = explanation.cycle.snapshot.autoscaler_events.get(explanation.cycle.pod.key)
+    return Decider(
+        name="autoscaler",
+        sentence=autoscaler_sentence(autoscaler, scaling),
+        rows=(
+            *(Row(text=one) for one in (template_label_text(autoscaler, scaling, explanation.cycle.pod),) if one),
+            *(Row(text=_row_text(row), facts=tuple(_facts(row)), is_brief=n > 0) for n, row in enumerate(rows)),
+        ),
+        event=event,
+        recorded=_recorded(said, event),
+        fixes=tuple(_fixes(explanation)),
+        basis=tuple(autoscaler_basis(autoscaler)),
+    )
+
+
+def _recorded(said: ScaleUpEvent | None, event: str) -> str:
+    if said is None:
+        return ""
+    if is_same_autoscaler_event(said.message, event):
+        return "the recorded event is the same"
+    return f"{said.message}  (recorded at another time, or with other flags)"
+
+
+def _fixes(explanation: Explanation) -> Iterator[Fix]:
+    for remedy in explanation.scaling_remedies:
+        title, _, seen = remedy_text(remedy).partition(SEPARATOR)
+        yield Fix(title=title, seen=seen)
+
+
+MOST_ROWS = 5
+"""Rows of a decider on the first screen."""
+_SAME = "the recorded event is the same"
+
+
+def decider_lines(decider: Decider, width: int, limit: int | None = MOST_ROWS) -> list[Text]:
+    """The sentence, why each node group or NodePool does not help, the event, and what makes it help."""
+    lines = paragraph(decider.sentence, width, first=decider.name.ljust(12))
+    for row in decider.rows[:limit]:
+        lines += paragraph(row.text, width, first="  ", indent=6)
+        for fact in () if row.is_brief and limit is not None else row.facts:
+            lines += fact_lines(fact, width, 2)
+    if limit is not None and len(decider.rows) > limit:
+        lines.append(text(f"  {count(len(decider.rows) - limit, 'more reason')}: -o wide", DIM))
+    if decider.event:
+        lines += labelled("event", decider.event, width, exact=True)
+    if decider.recorded:
+        lines += labelled("" if decider.recorded == _SAME else "recorded", decider.recorded, width, exact=True)
+    for number, fix in enumerate(decider.fixes):
+        lines += labelled("" if number else "fix", fix.text, width, further=2)
+    basis = decider.basis if limit is None else decider.basis[:1]
+    return [*lines, *(line for told in basis for line in labelled("by", told, width))]
 
 
 class _Row(Struct, frozen=True, kw_only=True):
@@ -83,40 +125,20 @@ def _row_text(row: _Row) -> str:
     return f"{names}{many} {row.told}"
 
 
-def _facts(row: _Row, width: int) -> list[Text]:
-    """The numbers behind the first rejection, and what is on a new node from the start."""
+def _facts(row: _Row) -> Iterator[Fact]:
+    """The numbers behind the first rejection, and what runs on a new node from the start."""
     group = row.groups[0]
     if not group.rejections or group.template is None:
-        return []
-    lines: list[Text] = []
+        return
     findings = group.rejections[0].findings
     for finding in findings[:1]:
-        for fact in describe(finding).facts[:2]:
-            lines += fact_lines(fact, width, 2)
+        yield from describe(finding).facts[:2]
     if any(isinstance(finding, InsufficientResource | TooManyPods) for finding in findings):
-        lines += fact_lines(Fact(label="new node", items=tuple(on_a_new_node(group.template))), width, 2)
+        yield Fact(label="new node", items=tuple(on_a_new_node(group.template)))
     if group.rejections[0].plugin == "NodeUnschedulable" and group.template.source != "template":
         model = group.template.source.removeprefix("node/")
-        lines += fact_lines(
-            Fact(label="model", items=(f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned",)),
-            width,
-        )
-    return lines
-
-
-def _event(explanation: Explanation, scaling: PodScaling, width: int) -> list[Text]:
-    """The event's text, and what the cluster's autoscaler said last."""
-    ours = scaling.choice.event if scaling.choice else ""
-    if not ours and scaling.pod.remains and scaling.pod.is_told:
-        ours = not_triggered(scaling.pod.parts)
-    lines = labelled("event", ours, width) if ours else []
-    key = explanation.cycle.pod.key
-    said = explanation.cycle.snapshot.autoscaler_events.get(key)
-    if said is None:
-        return lines
-    if is_same_autoscaler_event(said.message, ours):
-        return [*lines, *labelled("", "the recorded event is the same", width)]
-    return [*lines, *labelled("recorded", f"{said.message}  (recorded at another time, or with other flags)", width)]
+        text = f"{model} is cordoned, so cluster-autoscaler treats a new node as cordoned"
+        yield Fact(label="model", items=(text,))
 
 
 # What cluster-autoscaler and Karpenter add for all pods that wait.

@@ -13,7 +13,7 @@ from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, Mo
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import command_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import Simulation
 
@@ -150,6 +150,30 @@ def _lets_go_lines(lets_go: Sequence[DrainFix], width: int) -> Iterator[Text]:
         yield from command_lines(drain_remedy_commands(one), width)
 
 
+def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iterator[Fact]:
+    """Why kubectl or a budget stops the drain, and which pods fit no other node."""
+    if drained.is_refused:
+        for fate, told in (
+            (DrainOutcome.NEEDS_FORCE, "no controller recreates it, so kubectl drain requires --force"),
+            (DrainOutcome.NEEDS_EMPTYDIR_FLAG, "it uses an emptyDir, so kubectl drain requires --delete-emptydir-data"),
+        ):
+            held = [one.pod for one in drained.of(fate)]
+            if held:
+                yield Fact(label="refused", items=(f"{listed(held, 3)}: {told}",))
+        return
+    stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
+    for one in drained.of(*STAYS):
+        stopped.setdefault((one.fate, one.budget), []).append(one.pod)
+    for (fate, budget), pods in stopped.items():
+        told = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
+        yield Fact(label="blocked", items=(f"{listed(pods, 3)}: {told}",))
+    stranded = [one.pod for one in drained.pending]
+    if stranded:
+        verb = "fits" if len(stranded) == 1 else "fit"
+        why = "" if story is None else story_reason(story)
+        yield Fact(label="pending", items=(f"{listed(stranded, 3)}: {verb} no other node{f', {why}' if why else ''}",))
+
+
 def drain_lines(
     drained: DrainResult,
     width: int,
@@ -160,29 +184,19 @@ def drain_lines(
     """The verdict, then who stops it and what `lets_go`, who stays behind, and where the others went."""
     mark, style = ("✓ ", GOOD) if drained.is_done else ("✗ ", BAD)
     lines = paragraph(f"{drained.node}: {verdict(drained)}", width, first=mark, style=style)
-    if drained.is_refused:
-        for fate, told in (
-            (DrainOutcome.NEEDS_FORCE, "no controller recreates it, so kubectl drain requires --force"),
-            (DrainOutcome.NEEDS_EMPTYDIR_FLAG, "it uses an emptyDir, so kubectl drain requires --delete-emptydir-data"),
-        ):
-            held = [one.pod for one in drained.of(fate)]
-            if held:
-                lines += paragraph(f"{listed(held, 3)}: {told}", width, first="  ")
-        return lines
-    stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
-    for one in drained.of(*STAYS):
-        stopped.setdefault((one.fate, one.budget), []).append(one.pod)
-    for (fate, budget), pods in stopped.items():
-        told = _several(budget) if fate is DrainOutcome.BUDGETS else _stopped(budget, drained)
-        lines += paragraph(f"{listed(pods, 3)}: {told}", width, first="  ")
+    for fact in drain_facts(drained, story):
+        if fact.label == "pending":
+            lines += [
+                *lets_go,
+                *paragraph(fact.items[0], width, first="  ✗ ", indent=4),
+                *story_fix_lines(story, width),
+            ]
+            lets_go = ()
+        else:
+            lines += paragraph(fact.items[0], width, first="  ")
     lines += lets_go
-    stranded = [one.pod for one in drained.pending]
-    if stranded:
-        verb = "fits" if len(stranded) == 1 else "fit"
-        why = "" if story is None else story_reason(story)
-        told = f"{listed(stranded, 3)}: {verb} no other node{f', {why}' if why else ''}"
-        lines += paragraph(told, width, first="  ✗ ", indent=4)
-        lines += story_fix_lines(story, width)
+    if drained.is_refused:
+        return lines
     moved = [one for one in drained.of(DrainOutcome.EVICTED) if one.node]
     lines += _moved(moved, width, most)
     if drained.waves > 1:

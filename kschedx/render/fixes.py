@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -15,6 +16,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Covered, Explanation
 from kschedx.render.holding import gang_text
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text
+from kschedx.render.view import Fix as FixView
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
 
@@ -28,29 +30,47 @@ _PARTIAL = "partial"
 """A fix's certainty; `kschedx.fixes` is loaded only for a pod that needs it."""
 
 
-def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted."""
-    lines: list[Text] = []
+def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
+    """The fixes of a pod's answer, with what was seen when each was tried."""
     known = explanation.cycle.all_nodes.cluster.index
     replicas = explanation.replicas
-    for_whom = "for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
-    fixes = explanation.fixes
-    for number, fix in enumerate(fixes, start=1):
+    for_one = "for one of them" if replicas is not None and len(replicas.pending) > 1 else ""
+    made = []
+    for fix in explanation.fixes:
         covered = explanation.covered(fix)
-        title, for_these = (fix.title, for_whom) if covered is None else (covered.title, _for(covered))
-        label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        seen = _seen(fix, [name for name in fix.feasible_nodes if name in known], for_these)
-        made = paragraph(
-            SEPARATOR.join(filter(None, (title, seen))), width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2
+        title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
+        applied = [change.to_dict() for change in fix.apply]
+        made.append(
+            FixView(
+                title=title,
+                seen=_seen(fix, [name for name in fix.feasible_nodes if name in known], for_whom),
+                nodes=fix.feasible_nodes,
+                commands=fix.commands,
+                changes="" if fix.commands or not applied else msgspec.json.encode(applied).decode(),
+            )
         )
+    return tuple(made)
+
+
+def fixes_block(explanation: Explanation, width: int, limit: int | None = None) -> list[Text]:
+    """The fixes of an explanation as lines."""
+    return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
+
+
+def fix_lines(fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None) -> list[Text]:
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted."""
+    lines: list[Text] = []
+    for number, fix in enumerate(fixes, start=1):
+        label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
+        made = labelled(label, fix.text, width, further=2)
         made += command_lines(fix.commands, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
             return [*lines, text(" " * _INDENT + f"{count(left, 'more fix', 'more fixes')}: -o wide", DIM)]
         lines += made
-    if explanation.no_fix:
-        lines += labelled("no fix", explanation.no_fix, width)
-    if any(fix.apply and not fix.commands for fix in fixes):
+    if no_fix:
+        lines += labelled("no fix", no_fix, width)
+    if any(fix.changes for fix in fixes):
         lines.append(text(" " * _INDENT + f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", DIM))
     return lines
 
@@ -73,6 +93,14 @@ def story_reason(story: PendingStory) -> str:
     if story.explanation.outcome is Outcome.SCHEDULED and group is not None:
         return gang_text(group)
     return "; ".join(because(Diagnosis(story.explanation.cycle), 2))
+
+
+def story_fixes(story: PendingStory | None) -> tuple[FixView, ...]:
+    """The first thing that helps the pods of a story; empty where nothing does."""
+    if story is None or story.mended is None:
+        return ()
+    title, _, seen = mended_text(story.mended).partition(SEPARATOR)
+    return (FixView(title=title, seen=seen, commands=story.mended.fix.commands),)
 
 
 def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> list[Text]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from rich.text import Text
-
 from kschedx.framework.cycle import Cycle
 from kschedx.holding.model import (
     FlavorFit,
@@ -22,7 +20,6 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
-from kschedx.render.terminal import fact_lines
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
@@ -49,17 +46,15 @@ def gang_text(group: GangStatus) -> str:
     )
 
 
-def holding_block(holding: Holding, cycle: Cycle, width: int, *, wide: bool = False) -> list[Text]:
+def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
     """The facts below the sentence; of quotas those that are short, unless `wide`."""
-    lines: list[Text] = []
     if holding.kueue is not None:
-        lines += [row for fact in _kueue(holding.kueue, wide=wide) for row in fact_lines(fact, width)]
-    lines += [row for gate in holding.gates if gate.owner for row in fact_lines(_gate(gate), width)]
+        yield from _kueue(holding.kueue, wide=wide)
+    yield from (_gate(gate) for gate in holding.gates if gate.owner)
     if holding.scheduler is not None:
-        lines += [row for fact in _scheduler(holding.scheduler, cycle) for row in fact_lines(fact, width)]
+        yield from _scheduler(holding.scheduler, cycle)
     if holding.group is not None:
-        lines += [row for fact in _group(holding.group) for row in fact_lines(fact, width)]
-    return lines
+        yield from _group(holding.group)
 
 
 # --- Kueue

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from msgspec import Struct
-from rich.text import Text
 
 from kschedx.inquiry.explanation import Explanation
 from kschedx.karpenter.amounts import amounts_of, subtracted
@@ -16,7 +15,8 @@ from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
 from kschedx.render import terminal
-from kschedx.render.terminal import DIM, fact_lines, labelled, paragraph, text
+from kschedx.render.terminal import text
+from kschedx.render.view import Decider, Fix, Row
 from kschedx.render.wording import count, listed
 from kschedx.render.words.karpenter import (
     MOST_NAMES,
@@ -29,24 +29,34 @@ from kschedx.render.words.karpenter import (
     skipped_pool_text,
 )
 
-MOST_POOLS = 5
-"""Lines of pools on the first screen."""
 
-
-def karpenter_block(explanation: Explanation, width: int, limit: int | None = MOST_POOLS) -> list[Text]:
-    """Nothing where there is no Karpenter, or the pod fits a node."""
+def karpenter_decider(explanation: Explanation) -> Decider | None:
+    """What Karpenter does; None where there is none, or the pod fits a node."""
     karpenter, found = explanation.karpenter, explanation.provisioning
     if karpenter is None or found is None:
-        return []
-    lines = paragraph(karpenter_sentence(karpenter, found), width, first="karpenter   ")
-    lines += _pools(explanation, karpenter, found, width, limit)
-    lines += _event(explanation, found, width)
-    for number, remedy in enumerate(explanation.provisioning_remedies):
-        types = listed(remedy.types, MOST_NAMES)
-        told = f"{pool_remedy_title(remedy.step)} · adds a node of {remedy.pool}, {types}"
-        lines += labelled("" if number else "fix", told, width, further=2)
-    rules = f"rules of Karpenter {FOLLOWS} · " if limit is None else ""
-    return [*lines, *labelled("by", rules + karpenter_basis(karpenter), width)]
+        return None
+    said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
+    return Decider(
+        name="karpenter",
+        sentence=karpenter_sentence(karpenter, found),
+        rows=tuple(_pools(explanation, karpenter, found)),
+        event=found.event,
+        recorded="" if said is None else _recorded(said.message, found.event),
+        fixes=tuple(
+            Fix(
+                title=pool_remedy_title(remedy.step),
+                seen=f"adds a node of {remedy.pool}, {listed(remedy.types, MOST_NAMES)}",
+            )
+            for remedy in explanation.provisioning_remedies
+        ),
+        basis=(karpenter_basis(karpenter), f"rules of Karpenter {FOLLOWS}"),
+    )
+
+
+def _recorded(said: str, event: str) -> str:
+    if event and is_same_karpenter_event(said, event):
+        return "the recorded event is the same"
+    return f"{said}  (recorded at another time, or with other types and settings)" if event else said
 
 
 class _Row(Struct, frozen=True, kw_only=True):
@@ -56,27 +66,21 @@ class _Row(Struct, frozen=True, kw_only=True):
     told: str
 
 
-def _pools(
-    explanation: Explanation, karpenter: Karpenter, found: PodProvisioning, width: int, limit: int | None
-) -> list[Text]:
+def _pools(explanation: Explanation, karpenter: Karpenter, found: PodProvisioning) -> Iterator[Row]:
     if found.looked.outcome not in (PodEligibility.CONSIDERED, PodEligibility.NO_POOLS) or found.pool or found.existing:
-        return []
-    lines: list[Text] = []
+        return
     helped = {remedy.pool for remedy in explanation.provisioning_remedies}
-    rows = _rows(found.pools, helped)
-    for number, row in enumerate(rows[:limit]):
+    for number, row in enumerate(_rows(found.pools, helped)):
         names = listed([pool.name for pool in row.pools], MOST_NAMES)
         many = f" ({count(len(row.pools), 'NodePool')})" if len(row.pools) > 1 else ""
         mark = "?" if row.pools[0].certainty is LaunchCertainty.UNKNOWN else "✗"
-        lines += paragraph(f"{names}{many} {mark} {row.told}", width, first="  ", indent=6)
-        if limit is None or (number == 0 and isinstance(row.pools[0].rejection, NoInstanceType)):
-            for fact in pool_facts(row.pools[0]):
-                lines += fact_lines(fact, width)
-    if limit is not None and len(rows) > limit:
-        lines.append(text(f"  {count(len(rows) - limit, 'more reason')}: -o wide", DIM))
-    for one in karpenter.skipped if limit is None or not rows else karpenter.skipped[:1]:
-        lines += paragraph(f"{one.pool.name} ✗ {skipped_pool_text(one)}", width, first="  ", indent=6)
-    return lines
+        yield Row(
+            text=f"{names}{many} {mark} {row.told}",
+            facts=tuple(pool_facts(row.pools[0])),
+            is_brief=number > 0 or not isinstance(row.pools[0].rejection, NoInstanceType),
+        )
+    for one in karpenter.skipped:
+        yield Row(text=f"{one.pool.name} ✗ {skipped_pool_text(one, karpenter)}")
 
 
 def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
@@ -86,18 +90,6 @@ def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
         together.setdefault(pool_headline(pool), []).append(pool)
     rows = [_Row(pools=tuple(some), told=told) for told, some in together.items()]
     return sorted(rows, key=lambda row: (row.pools[0].name not in helped, row.pools[0].distance))
-
-
-def _event(explanation: Explanation, found: PodProvisioning, width: int) -> list[Text]:
-    """Karpenter's text, where all is known that it depends on, and what it said last."""
-    lines = labelled("event", found.event, width) if found.event else []
-    said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
-    if said is None:
-        return lines
-    if found.event and is_same_karpenter_event(said.message, found.event):
-        return [*lines, *labelled("", "the recorded event is the same", width)]
-    another = "  (another moment, or other types and settings)" if found.event else ""
-    return [*lines, *labelled("said", f"{said.message}{another}", width)]
 
 
 # A catalogue of instance types on a screen.

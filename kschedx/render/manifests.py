@@ -154,6 +154,8 @@ def joined_changes(changes: Sequence[Change]) -> list[Change]:
         at = next(
             (n for n, other in enumerate(found) if other.patch and one.patch and other.target == one.target), None
         )
+        if at is not None and any(other.delete for other in found[at + 1 :]):
+            at = None  # what is deleted between two patches is deleted in the state between them
         if at is None or one.by or found[at].by:
             found.append(one)
         else:

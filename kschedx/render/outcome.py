@@ -16,7 +16,8 @@ from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Replicas
 from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.scores import decision
-from kschedx.render.terminal import BAD, BOLD, DIM, GOOD, OPEN, SEPARATOR, fact_lines, labelled, line, paragraph
+from kschedx.render.terminal import BAD, BOLD, GOOD, OPEN, fact_lines, paragraph, text
+from kschedx.render.view import Tone, View
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
 from kschedx.render.words.notes import bound_by_hand_text
@@ -98,62 +99,77 @@ def _again(replicas: Replicas) -> str:
 SHOWN_NODES = 4
 
 
-def outcome_block(
-    diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
-) -> list[Text]:
-    """The answer, its causes, and the event's text."""
-    return [
-        *headline_block(diagnosis, ranking, width, holding),
-        *because_block(diagnosis, width),
-        *message_block(diagnosis, width, holding),
-    ]
+_LOOKS = {
+    Tone.GOOD: ("✓ ", GOOD),
+    Tone.BAD: ("✗ ", BAD),
+    Tone.HELD: ("‖ ", OPEN),
+    Tone.OPEN: ("? ", OPEN),
+    Tone.PLAIN: ("", ""),
+}
+"""A headline's mark and color."""
 
 
-def headline_block(
-    diagnosis: Diagnosis, ranking: Ranking | None, width: int, holding: Holding | None = None
-) -> list[Text]:
-    """The answer."""
-    cycle = diagnosis.cycle
-    mark, style = ("✓ ", GOOD) if cycle.outcome is Outcome.SCHEDULED else ("✗ ", BAD)
-    if cycle.outcome is Outcome.GATED:
-        mark, style = "‖ ", OPEN
-    if cycle.outcome is Outcome.UNDECIDED:
-        mark, style = "? ", OPEN
+def headline_lines(view: View, width: int) -> list[Text]:
+    """The headline with its mark in color, then its details."""
+    mark, style = _LOOKS[view.tone]
+    lines = paragraph(view.headline, width, first=mark, style=f"{BOLD} {style.split()[-1]}" if style else BOLD)
+    for detail in view.details:
+        if detail.startswith(COMMAND):
+            lines.append(text(f"    {detail.removeprefix(COMMAND)}", exact=True))
+        else:
+            lines += paragraph(detail, width, first="  ")
+    return lines
+
+
+def outcome_tone(cycle: Cycle, holding: Holding | None = None) -> Tone:
     if (bound := bound_by_hand(cycle)) is not None:
-        mark, style = ("✓ ", GOOD) if bound.is_taken else ("✗ ", BAD)
-    elif _lacks_room(cycle, holding):
-        mark, style = "✗ ", BAD
-    lines = paragraph(
-        outcome_sentence(diagnosis, ranking, holding), width, first=mark, style=f"{BOLD} {style.split()[-1]}"
-    )
-    if ranking and ranking.margin is not None and cycle.nominated is None:
-        lines += paragraph(_margin(ranking), width, first="  ")
+        return Tone.GOOD if bound.is_taken else Tone.BAD
+    if _lacks_room(cycle, holding):
+        return Tone.BAD
+    match cycle.outcome:
+        case Outcome.SCHEDULED:
+            return Tone.GOOD
+        case Outcome.GATED:
+            return Tone.HELD
+        case Outcome.UNDECIDED:
+            return Tone.OPEN
+        case Outcome.UNSCHEDULABLE | Outcome.ERROR:
+            return Tone.BAD
+        case _:
+            assert_never(cycle.outcome)
+
+
+def outcome_details(cycle: Cycle, ranking: Ranking | None) -> tuple[str, ...]:
+    """Sentences below the headline: by how much the node leads, what is missing to decide."""
+    details = [_margin(ranking)] if ranking and ranking.margin is not None and cycle.nominated is None else []
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
-        lines += paragraph(could_prefer(cycle.unheard), width, first="  ")
+        details.append(could_prefer(cycle.unheard))
     if commands := how_to_complete(cycle.unheard):
-        whatever = "to decide, add to the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle)
-        lines += paragraph(whatever, width, first="  ")
-        lines += [line(f"    {command}") for command in commands]
-    return lines
+        details.append("to decide, add to the dump:" if cycle.outcome is Outcome.UNDECIDED else _whatever_else(cycle))
+        details += [f"{COMMAND}{command}" for command in commands]
+    return tuple(details)
 
 
-def because_block(diagnosis: Diagnosis, width: int) -> list[Text]:
+COMMAND = "$ "
+"""How a detail begins that is a command to be copied."""
+
+
+def causes(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Why no node fits; nothing where one does."""
-    causes = () if diagnosis.feasible else because(diagnosis)
-    lines = labelled("because", SEPARATOR.join(causes), width) if causes else []
-    for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES]:
-        lines += labelled("" if lines else "because", root_cause_text(root), width)
-    return lines
+    return () if diagnosis.feasible else because(diagnosis)
 
 
-def message_block(diagnosis: Diagnosis, width: int, holding: Holding | None) -> list[Text]:
+def roots(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What lies behind the causes: a driver that does not run, a controller that fails."""
+    return tuple(root_cause_text(root) for root in root_causes(diagnosis)[:MOST_ROOT_CAUSES])
+
+
+def event_text(cycle: Cycle, holding: Holding | None) -> str:
     """The event's text as kube-scheduler writes it, whole, so that a search finds it; none for a pod that does not come
     to the queue, about which it writes nothing."""
-    cycle = diagnosis.cycle
-    message = "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
     if _lacks_room(cycle, holding) and holding is not None and holding.group is not None:
-        message = holding.group.message
-    return labelled("event", message, width, style=DIM, exact=True) if message else []
+        return holding.group.message
+    return "" if cycle.outcome is Outcome.GATED or cycle.pod.spec.node_name else cycle.message
 
 
 def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Holding | None = None) -> str:

@@ -20,6 +20,7 @@ from kschedx.karpenter.disruption import NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, shortens, text
+from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, listed
 
 NAMES = 3
@@ -147,19 +148,31 @@ MOST_NODES = 20
 def print_scale_down(
     asked: ScaleDown | None, removals: Sequence[Removal], kept: Sequence[NodeDisruption], *, wide: bool = False
 ) -> None:
-    """`asked` is None where no node is cluster-autoscaler's; `kept` are Karpenter's."""
+    """On standard output."""
     out = terminal.console()
+    terminal.write(scale_down_screen(asked, removals, kept, width=out.width, wide=wide), out)
+
+
+def scale_down_screen(
+    asked: ScaleDown | None,
+    removals: Sequence[Removal],
+    kept: Sequence[NodeDisruption],
+    *,
+    width: int,
+    wide: bool = False,
+) -> list[Text]:
+    """`asked` is None where no node is cluster-autoscaler's; `kept` are Karpenter's."""
     lines: list[Text] = []
     if asked is not None:
-        lines += scale_down_lines(asked, removals, width=out.width, wide=wide)
+        lines += scale_down_lines(asked, removals, width=width, wide=wide)
     for one in kept if wide else kept[:MOST_NODES]:
-        lines += [*([BLANK] if lines else []), *_of_karpenter(one, out.width)]
+        lines += [*([BLANK] if lines else []), *_of_karpenter(one, width)]
     if kept:
         told = "Karpenter: prices and replacement nodes are not evaluated"
         left = len(kept) - MOST_NODES
         more = f" · {count(left, 'more node')}: -o wide" if left > 0 and not wide else ""
-        lines += [BLANK, *paragraph(f"{told}{more}", out.width, style=DIM)]
-    terminal.write(lines, out)
+        lines += [BLANK, *paragraph(f"{told}{more}", width, style=DIM)]
+    return lines
 
 
 def _nodes_of(asked: ScaleDown) -> Sequence[str]:
@@ -195,14 +208,14 @@ def _story(asked: ScaleDown, found: Removal, width: int, *, wide: bool) -> list[
     else:
         first = f"{found.node}: cluster-autoscaler keeps it, {unremovable_text(found, found.reasons[0])}"
         lines = paragraph(first, width, first="✗ ", style=BAD)
-    for fact in _facts(asked, found, wide=wide):
+    for fact in removal_facts(asked, found, wide=wide):
         lines += fact_lines(fact, width)
     return lines
 
 
-def _facts(asked: ScaleDown, found: Removal, *, wide: bool) -> Iterator[Fact]:
+def removal_facts(asked: ScaleDown, found: Removal, *, wide: bool = True) -> Iterator[Fact]:
     blocking = found.of(RemovalFate.BLOCKS)
-    yield from _remedies(asked, found)
+    yield from (Fact(label="fix", items=(fix.text,)) for fix in removal_fixes(asked, found))
     is_told = len(blocking) == 1 and found.reasons[0] is Unremovable.BLOCKED_BY_POD
     for number, one in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
         yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {blocker_text(one)}",))
@@ -228,15 +241,15 @@ def _facts(asked: ScaleDown, found: Removal, *, wide: bool) -> Iterator[Fact]:
         yield Fact(label="reasons", items=tuple(one.value for one in found.reasons))
 
 
-def _remedies(asked: ScaleDown, found: Removal) -> Iterator[Fact]:
+def removal_fixes(asked: ScaleDown, found: Removal) -> tuple[Fix, ...]:
     """What would let it go, where that was tried."""
     after = asked.safe_to_evict(found)
     if after is None:
-        return
+        return ()
     left = {one.pod for one in after.of(RemovalFate.BLOCKS)}
     pods = [one.pod for one in found.of(RemovalFate.BLOCKS) if one.pod not in left]
     does = "the node is removed" if after.is_removable else f"then {unremovable_text(after, after.reasons[0])}"
-    yield Fact(label="fix", items=(f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true · {does}",))
+    return (Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does),)
 
 
 # --- several
@@ -270,3 +283,45 @@ def _basis(asked: ScaleDown) -> str:
     if autoscaler.membership.told_by:
         told.append(f"node groups by {listed(autoscaler.membership.told_by, NAMES)}")
     return " · ".join(told)
+
+
+# --- the view
+
+
+def scale_down_view(asked: ScaleDown | None, removals: Sequence[Removal], kept: Sequence[NodeDisruption]) -> View:
+    """A row for each node, those that are removed first."""
+    going = sum(one.is_removable for one in removals) + sum(one.may_go for one in kept)
+    total = len(removals) + len(kept)
+    ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
+    items = [_removal(asked, one) for one in ordered if asked is not None]
+    items += [
+        Item(
+            title=one.node,
+            tone=Tone.GOOD if one.may_go else Tone.BAD,
+            kind="removed" if one.may_go else "kept",
+            values=("", "Karpenter", "; ".join(obstacle.text for obstacle in one.obstacles)),
+        )
+        for one in kept
+    ]
+    return View(
+        command="kschedx scale-down",
+        headline=f"{going:,} of {count(total, 'node')} can be removed",
+        tone=Tone.GOOD if going else Tone.BAD,
+        items=tuple(items),
+        list_title="Nodes",
+        list_noun="node",
+        list_columns=(("requested", False), ("node group", False), ("result", False)),
+    )
+
+
+def _removal(asked: ScaleDown, found: Removal) -> Item:
+    used = "" if found.utilization is None else f"{round(100 * found.utilization.share)}% {found.utilization.resource}"
+    return Item(
+        title=found.node,
+        tone=Tone.GOOD if found.is_removable else Tone.BAD,
+        kind="removed" if found.is_removable else found.reasons[0].value,
+        values=(used, "" if found.group is None else found.group.name, removal_label(found)),
+        facts=tuple(fact for fact in removal_facts(asked, found) if fact.label != "fix"),
+        fixes=removal_fixes(asked, found),
+        members=tuple(f"{pod} → {node}" for pod, node in found.places.items()),
+    )

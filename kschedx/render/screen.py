@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from rich.text import Text
@@ -15,9 +15,18 @@ from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render import terminal
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
-from kschedx.render.fixes import fixes_block
-from kschedx.render.holding import holding_block
-from kschedx.render.outcome import because_block, headline_block, message_block, outcome_block, replicas_block
+from kschedx.render.fixes import fix_lines, fix_views
+from kschedx.render.holding import holding_facts
+from kschedx.render.outcome import (
+    causes,
+    event_text,
+    headline_lines,
+    outcome_details,
+    outcome_sentence,
+    outcome_tone,
+    replicas_block,
+    roots,
+)
 from kschedx.render.scores import SHOWN, matrices, node_rows, node_verdict_lines, ranking_block, tables
 from kschedx.render.terminal import (
     BLANK,
@@ -25,11 +34,14 @@ from kschedx.render.terminal import (
     DIM,
     fact_lines,
     joined,
+    labelled,
+    labelled_all,
     names_note,
     paragraph,
     shortens,
     text,
 )
+from kschedx.render.view import Decider, View
 from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import label_hint_text
@@ -76,9 +88,8 @@ def why_lines(
     if nodes:
         return _stories(diagnosis, nodes, width)
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
-        from kschedx.render.lifecycle import lifecycle_screen  # most pods have none
-
-        return lifecycle_screen(explanation, width)
+        view = explanation_view(explanation)
+        return _sections(_head(explanation, view, width, MOST_FIXES), _notes(view, width, None))
     return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
 
 
@@ -87,10 +98,72 @@ def _screen(explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_n
     if wide:
         return _everything(explanation, diagnosis, width)
     if all_nodes:
-        head = outcome_block(diagnosis, ranking(explanation.cycle, SHOWN), width, explanation.holding)
-        head = _sections(_replicas(explanation, width), [*head, *_runs_already(explanation, width)])
+        head = _head(explanation, explanation_view(explanation, with_fixes=False), width, None)
         return [*head, BLANK, *node_rows(diagnosis, width)]
     return _first(explanation, diagnosis, width)
+
+
+def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> View:
+    """The answer about one pod, in the order in which it is read."""
+    if explanation.lifecycle is not None:
+        from kschedx.render.lifecycle import lifecycle_view  # most pods have none
+
+        return lifecycle_view(explanation, explanation.lifecycle, with_fixes=with_fixes)
+    cycle = explanation.cycle
+    diagnosis = Diagnosis(cycle)
+    ranked = ranking(cycle, SHOWN + 1)
+    return View(
+        command="kschedx why",
+        subject=cycle.pod.key,
+        headline=outcome_sentence(diagnosis, ranked, explanation.holding),
+        tone=outcome_tone(cycle, explanation.holding),
+        details=(
+            *outcome_details(cycle, ranked),
+            *(note.text for note in explanation.notes if note.id == "runs-already"),
+        ),
+        because=causes(diagnosis),
+        roots=roots(diagnosis),
+        facts=tuple(holding_facts(explanation.holding, cycle)),
+        fixes=fix_views(explanation) if with_fixes else (),
+        no_fix=explanation.no_fix if with_fixes else "",
+        event=event_text(cycle, explanation.holding),
+        deciders=tuple(_deciders(explanation)) if with_fixes else (),
+        notes=tuple(note.text for note in explanation.notes if note.id not in SAID),
+    )
+
+
+def _deciders(explanation: Explanation) -> Iterator[Decider]:
+    """Both where a cluster has both; most have none, so that each is loaded when it is there."""
+    if explanation.autoscaler is not None:
+        from kschedx.render.autoscaler import autoscaler_decider
+
+        if (found := autoscaler_decider(explanation)) is not None:
+            yield found
+    if explanation.karpenter is not None:
+        from kschedx.render.karpenter import karpenter_decider
+
+        if (found := karpenter_decider(explanation)) is not None:
+            yield found
+
+
+def _head(explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False) -> list[Text]:
+    """Headline, causes, fixes, event."""
+    facts = holding_facts(explanation.holding, explanation.cycle, wide=True) if wide else view.facts
+    return _sections(
+        _replicas(explanation, width),
+        [
+            *headline_lines(view, width),
+            *labelled_all("because", view.because, width),
+            *(
+                row
+                for number, root in enumerate(view.roots)
+                for row in labelled("" if view.because or number else "because", root, width, further=2)
+            ),
+            *(row for fact in facts for row in fact_lines(fact, width)),
+            *fix_lines(view.fixes, view.no_fix, width, limit),
+            *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),
+        ],
+    )
 
 
 def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Text]:
@@ -111,19 +184,14 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
-    replicas = _replicas(explanation, width)
-    head = _sections(replicas, headline_block(diagnosis, ranked, width, explanation.holding))
-    head += _runs_already(explanation, width)
-    head += holding_block(explanation.holding, explanation.cycle, width)
-    head += because_block(diagnosis, width)
-    head += fixes_block(explanation, width, MOST_FIXES)
-    head += message_block(diagnosis, width, explanation.holding)
+    view = explanation_view(explanation)
+    head = _head(explanation, view, width, MOST_FIXES)
     tail = _sections(
         _steps(explanation, width),
         _labels(diagnosis, width),
         candidates_block(explanation.cycle, width),
-        _autoscaler(explanation, width),
-        _notes(explanation, width, MOST_NOTES),
+        [row for decider in view.deciders for row in _decider(decider, width)],
+        _notes(view, width, MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis), width)]
@@ -136,24 +204,10 @@ def _replicas(explanation: Explanation, width: int) -> list[Text]:
     return [] if explanation.replicas is None else replicas_block(explanation.replicas, width)
 
 
-def _runs_already(explanation: Explanation, width: int) -> list[Text]:
-    """Below the headline, which tells of a pod without a node."""
-    told = [note.text for note in explanation.notes if note.id == "runs-already"]
-    return [row for one in told for row in paragraph(one, width, first="  ")]
+def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[Text]:
+    from kschedx.render.autoscaler import MOST_ROWS, decider_lines
 
-
-def _autoscaler(explanation: Explanation, width: int, *, everything: bool = False) -> list[Text]:
-    """Of both where a cluster has both."""
-    lines: list[Text] = []
-    if explanation.autoscaler is not None:
-        from kschedx.render.autoscaler import MOST_GROUPS, autoscaler_block  # most clusters have none
-
-        lines += autoscaler_block(explanation, width, None if everything else MOST_GROUPS)
-    if explanation.karpenter is not None:
-        from kschedx.render.karpenter import MOST_POOLS, karpenter_block
-
-        lines += karpenter_block(explanation, width, None if everything else MOST_POOLS)
-    return lines
+    return decider_lines(decider, width, None if everything else MOST_ROWS)
 
 
 def _most_level(diagnosis: Diagnosis) -> Level:
@@ -253,12 +307,10 @@ def _labels(diagnosis: Diagnosis, width: int) -> list[Text]:
     return lines
 
 
-def _notes(explanation: Explanation, width: int, limit: int | None) -> list[Text]:
-    notes = [note for note in explanation.notes if note.id not in SAID]
+def _notes(view: View, width: int, limit: int | None) -> list[Text]:
     lines: list[Text] = []
-    for note in notes[:limit]:
-        label = "note".ljust(10) if not lines else " " * 10
-        lines += paragraph(note.text, width, first=f"  {label}", indent=12)
+    for number, note in enumerate(view.notes[:limit]):
+        lines += labelled("" if number else "note", note, width)
     return lines
 
 
@@ -281,12 +333,8 @@ def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
 def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     cycle = explanation.cycle
     ranked: Ranking | None = ranking(cycle)
-    head = _sections(_replicas(explanation, width), headline_block(diagnosis, ranked, width, explanation.holding))
-    head += _runs_already(explanation, width)
-    head += holding_block(explanation.holding, explanation.cycle, width, wide=True)
-    head += because_block(diagnosis, width)
-    head += fixes_block(explanation, width)
-    head += message_block(diagnosis, width, explanation.holding)
+    view = explanation_view(explanation)
+    head = _head(explanation, view, width, None, wide=True)
     blocks = [block(Level.ALL) for block in _blocks(diagnosis, width)]
     scores = [text("scores", BOLD), *matrices(ranked, width)] if ranked else []
     compared = ranking_block(ranked, width, SHOWN) if ranked and ranked.count > 1 else []
@@ -299,6 +347,6 @@ def _everything(explanation: Explanation, diagnosis: Diagnosis, width: int) -> l
         tables(diagnosis, width),
         scores,
         candidates_block(cycle, width, everything=True),
-        _autoscaler(explanation, width, everything=True),
-        _notes(explanation, width, None),
+        [row for decider in view.deciders for row in _decider(decider, width, everything=True)],
+        _notes(view, width, None),
     )

@@ -462,7 +462,7 @@ def _nodes_of(found: Fit) -> Sequence[str]:
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, what would be enough, where they go, and what stops the next one."""
     mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
-    lines = paragraph(_headline(found), width, first=mark, style=style)
+    lines = paragraph(fit_headline(found), width, first=mark, style=style)
     lines += _after_changes(found, width)
     if found.missing:
         lines += paragraph(f"needs {_enough(found)}", width, first="  ")
@@ -498,7 +498,7 @@ def _enough(found: Fit) -> str:
     return ", or ".join(every)
 
 
-def _headline(found: Fit) -> str:
+def fit_headline(found: Fit) -> str:
     name, number = found.title, found.count
     if found.could_reject and not found.is_enough:
         return f"{name}: undecided whether {'more fit' if number else 'any fits'}"

@@ -271,7 +271,7 @@ STATES: tuple[StateRow, ...] = (
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
     ),
     _row(
-        "NoScheduler", _OPEN, "{s.subject} is not decided about by kube-scheduler: {s.known}",
+        "NoScheduler", _OPEN, "{s.subject}: {s.known}",
         NoScheduler(subject=_POD, scheduler="my-schedulr", profiles=("default-scheduler",)),
     ),
     _row(

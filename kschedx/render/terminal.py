@@ -219,6 +219,11 @@ def labelled(
     return paragraph(content, width, first=first, indent=indent, style=style, exact=exact)
 
 
+def labelled_all(label: str, items: Sequence[str], width: int) -> list[Text]:
+    """Items one after the other behind a label; nothing where there are none."""
+    return labelled(label, SEPARATOR.join(items), width) if items else []
+
+
 def columns(
     rows: Iterable[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: int = 0, header: bool = False
 ) -> list[Text]:

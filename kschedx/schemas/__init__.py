@@ -122,6 +122,13 @@ def _instance_types() -> Json:
     return document("InstanceTypes", {"instanceTypes": types}) | {"$defs": definitions}
 
 
+def _node_groups() -> Json:
+    """Of a file that people write for `--node-groups`."""
+    from kschedx.schemas.reports import NODE_GROUPS
+
+    return NODE_GROUPS
+
+
 def _descheduling() -> Json:
     """Of the records themselves, which are written as they are."""
     import msgspec
@@ -153,6 +160,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Story": ("pytest --kschedx-update", _story),
     "KubeSchedulerConfiguration": ("kschedx why POD --config FILE", _configuration),
     "InstanceTypes": ("kschedx instance-types FILE -o json", _instance_types),
+    "NodeGroups": ("kschedx why POD --node-groups FILE", _node_groups),
     "Policy": ("kschedx why POD --config FILE --kube-version 1.13", _policy),
 }
 NAMES: Mapping[str, str] = {name: of for name, (of, _) in _SCHEMAS.items()}

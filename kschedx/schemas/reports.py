@@ -5,6 +5,7 @@ from __future__ import annotations
 from kschedx.autoscaler.scale_down import RemovalBlocker, RemovalFate, Unremovable
 from kschedx.schemas.parts import (
     COUNTS,
+    DIALECT,
     FINDING,
     INTEGER,
     STRING,
@@ -197,3 +198,36 @@ SCALE_DOWN: ScaleDownJson = document(
     },
     optional={"karpenter": by_name(_OF_KARPENTER)},
 )
+
+
+_TEXTS: Json = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+NODE_GROUPS: Json = {
+    "$schema": DIALECT,
+    "title": "NodeGroups",
+    "description": "The node groups of a cluster-autoscaler, for --node-groups. The output of /snapshotz works too.",
+    "type": "object",
+    "required": ["groups"],
+    "properties": {
+        "groups": {
+            "type": "object",
+            "description": "The name of a node group to what is known of it.",
+            "additionalProperties": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "nodes": STRINGS | {"description": "The nodes of the group in the snapshot."},
+                    "template": {"type": "object", "description": "A node of the group: {Node: manifest, Pods: []}."},
+                    "capacity": _TEXTS | {"description": "What a new node has: cpu, memory, pods (110), others."},
+                    "labels": _TEXTS | {"description": "Labels of a new node."},
+                    "taints": {
+                        "type": "array",
+                        "items": {"type": ["string", "object"]},
+                        "description": "Taints of a new node: KEY=VALUE:EFFECT.",
+                    },
+                    "tags": _TEXTS | {"description": "Tags k8s.io/cluster-autoscaler/node-template/... of AWS."},
+                },
+            },
+        }
+    },
+}
+"""Of a file that people write."""

@@ -130,18 +130,18 @@ METRICS_KINDS = frozenset({"NodeMetrics", "PodMetrics"})
 """Of `metrics.k8s.io`, which scheduling does not read."""
 MANIFEST_KINDS = frozenset({"Pod", "Node"}) | METRICS_KINDS
 
-R = TypeVar("R", bound=Struct)
 
-
-class _Metadata(Struct):
+class ManifestName(Struct, frozen=True, kw_only=True):
     name: str | None = ""
     namespace: str | None = ""
 
 
-class _Head(Struct, rename="camel"):
+class ManifestHead(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What an object is called; what is read of a kind beside it has fields of its own."""
+
     api_version: str | None = ""
     kind: str | None = ""
-    metadata: _Metadata | None = None
+    metadata: ManifestName | None = None
 
     def key_of(self, kind: str) -> str:
         """`namespace/name`, or the name of what has no namespace; empty for an object that is not of this kind."""
@@ -153,8 +153,10 @@ class _Head(Struct, rename="camel"):
         return f"{self.metadata.namespace or 'default'}/{name}" if kind in ("Pod", "PodMetrics") else name
 
 
-_HEADS: msgspec.json.Decoder[list[_Head]] = msgspec.json.Decoder(list[_Head])
+_HEADS: msgspec.json.Decoder[list[ManifestHead]] = msgspec.json.Decoder(list[ManifestHead])
 _RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
+R = TypeVar("R", bound=Struct)
+M = TypeVar("M", bound=ManifestHead)
 
 
 class Manifests:
@@ -179,36 +181,30 @@ class Manifests:
         """The same manifests, and one of a pod that is new, or takes another's place."""
         return Manifests(self._texts, {**self._added, ("Pod", key): manifest})
 
-    def records(self, kind: str, record: type[R]) -> dict[str, R]:
+    def records(self, kind: str, record: type[M]) -> dict[str, M]:
         """The objects of a kind by `namespace/name`, or by name for nodes and their metrics. Raises `InputError`.
 
         A list is read at once where all its objects can be read as `record`, whatever their kind.
         """
         decoder = msgspec.json.Decoder(list[record])  # type: ignore[valid-type] # a type at run time
-        found: dict[str, R] = {}
-        for text, heads in zip(self._texts, self._heads, strict=True):
-            names = [head.key_of(kind) for head in heads]
-            if not any(names):
-                continue
+        found: dict[str, M] = {}
+        for text in self._texts:
             try:
-                found.update((name, one) for name, one in zip(names, decoder.decode(text), strict=True) if name)
+                read: Sequence[M] = decoder.decode(text)
             except msgspec.ValidationError:
-                raws = _RAWS.decode(text)
-                found.update((name, decode(raw, record)) for name, raw in zip(names, raws, strict=True) if name)
+                heads = zip(_HEADS.decode(text), _RAWS.decode(text), strict=True)
+                read = [decode(raw, record) for head, raw in heads if head.key_of(kind)]
+            found.update((key, one) for one in read if (key := one.key_of(kind)))
         for (known, name), manifest in self._added.items():
             if known == kind:
                 found[name] = decode(msgspec.json.encode(manifest), record)
         return found
 
     @cached_property
-    def _heads(self) -> Sequence[Sequence[_Head]]:
-        return [_HEADS.decode(text) for text in self._texts]
-
-    @cached_property
     def _index(self) -> Mapping[tuple[str, str], Raw]:
         found: dict[tuple[str, str], Raw] = {}
-        for text, heads in zip(self._texts, self._heads, strict=True):
-            for head, raw in zip(heads, _RAWS.decode(text), strict=True):
+        for text in self._texts:
+            for head, raw in zip(_HEADS.decode(text), _RAWS.decode(text), strict=True):
                 if head.kind in MANIFEST_KINDS and (key := head.key_of(head.kind)):
                     found[head.kind, key] = raw  # a list that was read again has the last word
         return found

@@ -160,6 +160,9 @@ MAX_REPEATED = 32 << 20
 
 # the look back comes last, so that the search for the dashes is fast
 _SEPARATOR = re.compile(rb"---(?<![^\n]---)(?:[ \t]*+\n---)*+(.*)")
+_LIST = re.compile(rb"(?<=\n)apiVersion: v1\r?\nitems:")
+"""How the output of `kubectl get -o yaml` begins; two of them may stand in a file without `---` between them."""
+_VERSION = re.compile(rb"^apiVersion:", re.MULTILINE)
 _NOTHING = re.compile(rb"(?:[ \t]*+(?:#.*+)?\r?\n|%.*+\n)*+[ \t]*+(?:#.*)?")
 
 
@@ -192,9 +195,14 @@ def split(text: bytes, *, source: str, first_line: int = 1) -> Iterator[Text]:
     number, start, line = 0, 0, first_line
     for separator in itertools.chain(_SEPARATOR.finditer(text), (None,)):
         end = separator.start() if separator else len(text)
-        if not _NOTHING.fullmatch(text, start, end):
-            number += 1
-            yield Text(text=text[start:end], number=number, line=line)
+        begins = [start]
+        for found in _LIST.finditer(text, start + 1, end):
+            if _VERSION.search(text, begins[-1], found.start()):
+                begins.append(found.start())
+        for begin, until in zip(begins, [*begins[1:], end], strict=True):
+            if not _NOTHING.fullmatch(text, begin, until):
+                number += 1
+                yield Text(text=text[begin:until], number=number, line=line + text.count(b"\n", start, begin))
         if separator is None:
             return
         line += text.count(b"\n", start, separator.end())

@@ -56,4 +56,4 @@ def test_a_claim_of_a_template_that_nobody_makes(tmp_path: Path) -> None:
     assert ran.code == 1
     asked = "requested: gpu.deviceclass.resource.k8s.io/devices=2, used: gpu.deviceclass.resource.k8s.io/devices=2"
     refusal = f'resourceclaims.resource.k8s.io "web-0-gpus" is forbidden: exceeded quota: few, {asked}'
-    assert f"nobody makes claim shop/web-0-gpus from its template: {refusal}" in ran.out
+    assert f"claim shop/web-0-gpus is not created from its template: {refusal}" in ran.out

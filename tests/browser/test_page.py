@@ -178,4 +178,4 @@ def test_nodes_before_and_after_a_simulation(page: Page, tmp_path: Path) -> None
     assert "0% → 50%" in changed
     page.run("document.querySelector('[aria-label=nodes]').parentElement.querySelector('button[aria-pressed]').click()")
     assert len(page.text("[aria-label=nodes] .row.body")) == 3
-    assert "default/web → n0, one of 3 equally good" in page.text("table")[-1]
+    assert "default/web → n0, one of 3 tied nodes" in page.text("table")[-1]

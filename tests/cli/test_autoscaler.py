@@ -74,7 +74,7 @@ def test_a_status_in_unknown_words_is_named(tmp_path: Path) -> None:
     cluster = str(tmp_path / "cluster.yaml")
     assert scaling(cluster=cluster)["unknownStatus"] == ["Resting"]
     told = kschedx("why", "pod/search-0", "-n", "shop", "-s", cluster).out
-    assert "its status says Resting, which is not known here" in " ".join(told.split())
+    assert "its status has unknown values Resting" in " ".join(told.split())
 
 
 def test_many_pods_end_with_what_is_added_for_all() -> None:
@@ -83,7 +83,7 @@ def test_many_pods_end_with_what_is_added_for_all() -> None:
     assert "for 5 pods" in ran.out
     told = " ".join(kschedx("why", "--all-pending", "-s", MAXIMUM).out.split())
     general = "eks-general-62c4f0aa-11d2-4c0e-9f7e-30b1c2d4e5f6"
-    assert f"adds no node; no group helps 1 pod. {general}: max node group size reached; eks-memory-" in told
+    assert f"adds no node; no node group helps 1 pod. {general}: max node group size reached; eks-memory-" in told
 
 
 def test_the_queue_runs_on_the_cluster_that_has_grown() -> None:
@@ -111,11 +111,11 @@ def test_a_snapshot_and_an_anonymized_one_say_the_same(tmp_path: Path) -> None:
     [
         ("autoscaler-at-maximum", "checkout-7c9d", f"raise the maximum of {NAME} from 3 to 4"),
         ("autoscaler-daemonsets-fill-template", "report-5f4b", "lower the request to 830m cpu"),
-        ("autoscaler-below-cutoff", "placeholder-3a7f", "give it a priority of at least -10"),
+        ("autoscaler-below-cutoff", "placeholder-3a7f", "raise the pod's priority to at least -10"),
         (
             "autoscaler-zone-without-group",
             "ledger-0",
-            f"add a group like {ZONAL} with label topology.ebs.csi.aws.com/zone=eu-west-1c",
+            f"add a node group like {ZONAL} with label topology.ebs.csi.aws.com/zone=eu-west-1c",
         ),
     ],
 )
@@ -140,16 +140,16 @@ def _affinity(key: str, operator: str) -> Mapping[str, object]:
 @pytest.mark.parametrize(
     ("spec", "node", "title"),
     [
-        ({"nodeSelector": {"disk": "nvme"}}, {}, "add a group like workers with label disk=nvme"),
+        ({"nodeSelector": {"disk": "nvme"}}, {}, "add a node group like workers with label disk=nvme"),
         (
             {"nodeSelector": {"disk": "nvme"}},
             {"taints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]},
-            "add a group like workers with label disk=nvme and without taint dedicated=db:NoSchedule",
+            "add a node group like workers with label disk=nvme and without taint dedicated=db:NoSchedule",
         ),
         (
             {"affinity": _affinity("group", "DoesNotExist")},
             {},
-            "add a group like workers without label group",
+            "add a node group like workers without label group",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from tests.command import kschedx
 
 NO_EXECUTE = "dedicated=db:NoExecute"
 NO_SCHEDULE = "dedicated=db:NoSchedule"
-SAID = "default/x: spec.nodeName binds it to a: kube-scheduler never sees it, and "
+SAID = "default/x: spec.nodeName binds it to a, without kube-scheduler, and "
 
 
 def asking(cpu: str, **spec: object) -> Manifest:
@@ -45,7 +45,7 @@ def test_the_kubelet_decides(tmp_path: Path, pod: Manifest, taints: list[str], e
     (tmp_path / "pod.json").write_text(json.dumps(pod))
     ran = kschedx("why", "pod.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
     headline, *below = ran.out.splitlines()
-    absent = "default/x: spec.nodeName binds it to b: kube-scheduler never sees it, and there is no such node"
+    absent = "default/x: spec.nodeName binds it to b, without kube-scheduler; the node does not exist"
     assert headline[2:] == (SAID + expected if expected else absent)
     assert (headline[0], ran.code) == (("✓", 0) if expected.startswith("of resources") else ("✗", 1))
     assert not any("kube-scheduler:" in line or "nodes are available" in line for line in below), "nobody writes that"
@@ -93,8 +93,8 @@ def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
             0,
             "✓ default/deploy/web: nothing that is sure makes the kubelet of a refuse any of 2",
         ),
-        (bound("web", "1500m", 5), 1, "✗ default/deploy/web: the kubelet of a takes 2 of 5 replicas, and refuses 3"),
-        (bound("web", "9", 3), 1, "✗ default/deploy/web: the kubelet of a refuses all 3 replicas"),
+        (bound("web", "1500m", 5), 1, "✗ default/deploy/web: the kubelet of a runs 2 of 5 replicas and rejects 3"),
+        (bound("web", "9", 3), 1, "✗ default/deploy/web: the kubelet of a rejects all 3 replicas"),
         (bound("web", "1", 3, nodeName="b"), 1, "✗ default/web-new: spec.nodeName binds it to b: kube-scheduler never"),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_kubelet_takes_as_many_replicas_as_it_has_room_for(
     ran = kschedx("why", "web.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
     assert (ran.code, ran.err) == (code, "")
     assert ran.out.startswith(said)
-    is_made_again = "stays as a Failed pod, and another is made in its place, again and again" in ran.out
+    is_made_again = "stays as a Failed pod, and another is made in its place, repeatedly" in ran.out
     assert is_made_again is ("refuses" in said)
     document = json.loads(kschedx("why", "web.json", "--snapshot", "cluster.json", "-o", "json", cwd=tmp_path).out)
     assert document["kubelet"]["node"] == ("b" if "binds it to b" in said else "a")

@@ -52,11 +52,11 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     ran = kschedx("why", target, "-n", "infra", "-s", cluster)
     assert (ran.code, ran.err) == (1, "")
     told = ran.out.splitlines()
-    assert told[0] == "✗ DaemonSet infra/agent fits on 2 of the 3 nodes that it is for, waits on 1, leaves out 3"
+    assert told[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes, is pending for 1, 3 not eligible"
     assert "✗ 1 node: its pod waits, insufficient cpu, short by 1" in ran.out
     assert "  fix       lower requests.cpu of container main from 2 to 1 (verified, on small)" in ran.out
     assert "✓ 2 nodes: fits\n  runs, cordoned\n" in ran.out
-    assert "· 2 nodes: no pod is made, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
+    assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
 
 
 def test_the_document_names_them(tmp_path: Path) -> None:
@@ -99,6 +99,6 @@ def test_one_that_is_for_no_node(tmp_path: Path) -> None:
     ran = kschedx("why", "ds/agent", "-n", "infra", "-s", cluster)
     assert ran.code == 1
     told = ran.out.splitlines()
-    assert told[0] == "✗ DaemonSet infra/agent is for none of the 2 nodes"
+    assert told[0] == "✗ DaemonSet infra/agent selects none of 2 nodes"
     assert told[1] == "  fix 1     drop disk=ssd · fits a, b"
     assert '  selector  disk=ssd ✗ the node has "hdd"' in told

@@ -44,9 +44,7 @@ def manifest(tmp_path: Path) -> Path:
 
 def test_why_says_that_nodes_may_be_fuller(manifest: Path, tmp_path: Path) -> None:
     (first, *_) = notes(document(manifest, "-s", dump(tmp_path)))
-    assert (
-        first == f"a must-gather does not hold {LACK}: nodes may be fuller than they look (kschedx doctor tells more)"
-    )
+    assert first == f"a must-gather does not hold {LACK}: nodes may be fuller than shown (details: kschedx doctor)"
 
 
 def test_a_snapshot_of_the_dump_says_the_same(manifest: Path, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_manifest_is_judged_by_itself(tmp_path: Path) -> None:
 def test_where_nothing_waits_it_is_named(tmp_path: Path) -> None:
     write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
     ran = kschedx("why", "--all-pending", "-A", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    named = f"ReplicaSet shop/web-6d9f gets no pods: {SAID} (kschedx why replicaset/web-6d9f -n shop)"
+    named = f"ReplicaSet shop/web-6d9f creates no pods: {SAID} (kschedx why replicaset/web-6d9f -n shop)"
     assert named in ran.out
     gone = {**REPLICA_SET, "spec": {**SPEC, "replicas": 0}}
     write(tmp_path, NODE, DEPLOYMENT, gone, event(), name="later.yaml")

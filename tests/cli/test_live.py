@@ -626,9 +626,7 @@ def test_many_pods_and_what_may_not_be_read(api: FakeApiServer, url: str, tmp_pa
     """It is told once; of the kinds that only admission reads, nothing need be said about pods that were admitted."""
     api.replace([NODE, POD, BIG_POD])
     forbid(api, "Service", "CSINode", "LimitRange")
-    note = (
-        "note: listing is forbidden for csinodes.storage.k8s.io, services: a pod that depends on them cannot be decided"
-    )
+    note = "note: listing is forbidden for csinodes.storage.k8s.io, services: pods that use them are undecided"
     assert why(tmp_path, url, "--all-pending").err.splitlines() == [note]
     assert diff(tmp_path, url, "default", "binpack", "--all-pending").err.splitlines() == [note]
 

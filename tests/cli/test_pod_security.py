@@ -83,9 +83,7 @@ def test_a_fix_lets_the_pods_in(tmp_path: Path) -> None:
 def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
     cluster = changed(DEPLOYMENT, "spec.template.spec.hostNetwork", True)
     ran = asked(tmp_path, [*CLUSTER[:3], cluster])
-    assert (
-        "fix       let namespace payments enforce privileged, for all its pods (verified: then fits node-a" in ran.out
-    )
+    assert "fix       enforce privileged in namespace payments, for all its pods (fits node-a" in ran.out
     assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in ran.out
     assert "the pod insists on what that forbids\n  ✗ host namespaces · hostNetwork=true\n" in ran.out
     assert '✗ hostPort: container "ledger" uses hostPort 8443' in ran.out
@@ -95,7 +93,7 @@ def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
 def test_what_is_in_the_way_afterwards(tmp_path: Path) -> None:
     path = "spec.template.spec.containers.0.resources.requests.cpu"
     ran = asked(tmp_path, [*CLUSTER[:3], changed(DEPLOYMENT, path, "9")])
-    assert "(verified for Pod Security; kube-scheduler then: 0/2 nodes are available: 2 Insufficient cpu." in ran.out
+    assert "(admitted, then unschedulable: 0/2 nodes are available: 2 Insufficient cpu." in ran.out
     hard = {"pods": "0"}
     quota: Manifest = {
         "apiVersion": "v1",
@@ -105,7 +103,7 @@ def test_what_is_in_the_way_afterwards(tmp_path: Path) -> None:
         "status": {"hard": hard, "used": {"pods": "0"}},
     }
     assert (
-        "(verified for Pod Security; then: Pod payments/ledger-6d9f5c7b8-new: Error creating: pods "
+        "(admitted, then: Pod payments/ledger-6d9f5c7b8-new: Error creating: pods "
         in asked(tmp_path, [*CLUSTER, quota]).out
     )
 
@@ -116,11 +114,11 @@ def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
     write(tmp_path, new, name="new.yaml")
     ran = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert ran.code == 1
-    assert "note      kubectl apply only warns of it: the Deployment is there then, and its pods are not" in ran.out
+    assert "note      kubectl apply only warns: it creates the Deployment, but its pods are refused" in ran.out
     other = {**new, "metadata": {"name": "other", "namespace": "payments"}}
     write(tmp_path, new, other, name="both.yaml")
     both = kschedx("why", "-f", "both.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert (both.code, both.out.splitlines()[0]) == (1, "6 pods cannot be scheduled")
+    assert (both.code, both.out.splitlines()[0]) == (1, "6 pods are unschedulable")
     document = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", "-o", "json", cwd=tmp_path)
     state = json.loads(document.out)["state"]
     assert (document.code, state["name"], state["by"]) == (1, "Refused", "Pod Security")
@@ -149,7 +147,9 @@ def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
     assert "namespace payments would take no other pod of this template (violates PodSecurity" in all_there.out
     one_lacks = asked(tmp_path, [*CLUSTER, *running(2)])
     assert one_lacks.code == 1
-    assert one_lacks.out.startswith("✗ Deployment payments/ledger gets no other pod: Pod Security refuses its pods\n")
+    assert one_lacks.out.startswith(
+        "✗ Deployment payments/ledger creates no other pod: Pod Security refuses its pods\n"
+    )
     assert WORDS in one_lacks.out
 
 
@@ -178,7 +178,7 @@ def test_a_pod_by_itself(tmp_path: Path) -> None:
     write(tmp_path, NODE, changed(SPACE, "metadata.name", "shop"))
     write(tmp_path, POD, name="pod.yaml")
     ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
-    assert ran.out.splitlines()[0] == "✗ shop/web-0 is not let in: Pod Security of its namespace refuses it"
+    assert ran.out.splitlines()[0] == "✗ shop/web-0 is refused by Pod Security of its namespace"
     assert 'pods "web-0" is forbidden: violates PodSecurity "restricted:v1.33": allowPrivilegeEscalation' in ran.out
     own: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
     patch = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:v1", "securityContext": own}]}}

@@ -104,7 +104,7 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
     ran = kschedx(*asking, cwd=tmp_path, columns=200)
     headline, *blocks = ran.out.split("\n\n")
     assert (ran.code, ran.err) == (1, "")
-    assert headline == "5 pods: 4 cannot, 1 can be scheduled"
+    assert headline == "5 pods: 4 unschedulable, 1 can be scheduled"
     refused, limited, fits = blocks
     assert refused.startswith("✗ 3 pods: Error creating: pods ")
     assert SAID in refused
@@ -292,7 +292,7 @@ def test_a_refused_claim_that_no_pod_names_is_left_out(tmp_path: Path) -> None:
     written(tmp_path, CLAIM, bare(SMALL))
     ran = why(tmp_path)
     assert ran.code == 0
-    assert "PersistentVolumeClaim data counts for nothing, since the API server refuses it: persistentvolume" in ran.out
+    assert "PersistentVolumeClaim data is ignored, the API server refuses it: persistentvolume" in ran.out
 
 
 def test_claims_of_a_stateful_set_add_up(tmp_path: Path) -> None:

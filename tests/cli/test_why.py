@@ -215,7 +215,7 @@ def test_a_resource_that_no_node_has_is_held_by_nobody(tmp_path: Path, resource:
     files = write(tmp_path, asked, name="pod.yaml"), "-s", write(tmp_path, NODE)
     ran = kschedx("why", *files, "--kube-version", release)
     assert (ran.code, ran.err) == (1, "")
-    assert f"no node offers {resource}" in ran.out
+    assert f"no node has {resource}" in ran.out
 
 
 def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_pod_of_a_cluster_on_a_node_that_is_gone_is_left_out(tmp_path: Path) -
     ran = kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "-o", "json")
     (note,) = (one for one in json.loads(ran.out)["notes"] if one["id"] == "orphans")
     assert (ran.code, note["nodes"]) == (0, ["node-99"])
-    assert note["text"] == "1 pod runs on nodes that are not there and counts nowhere: node-99"
+    assert note["text"] == "1 pod runs on nodes that do not exist and is ignored: node-99"
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, stored), "--refuse-orphans").err
     assert "there is no node" in kschedx("why", pod, "-s", write(tmp_path, NODE, lost)).err
 

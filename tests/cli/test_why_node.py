@@ -24,19 +24,19 @@ def test_what_it_offers_who_holds_it_and_whom_it_would_take(tmp_path: Path) -> N
     ran = kschedx("why", "node", "n1", "-s", write(tmp_path, *CLUSTER))
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
-        "node n1: 1 of 10 pods, would take 1 of 3 pods that wait",
+        "node n1: 1 of 10 pods, fits 1 of 3 pending pods",
         "  taints team=a:NoSchedule",
         "",
         "  resource  allocatable  requested  free",
         "  cpu                 4          3     1",
         "  memory            8Gi          0   8Gi",
-        "  cpu held by  3 default/runs (priority 7)",
+        "  cpu used by  3 default/runs (priority 7)",
         "",
         "✓ default/fits fits",
         "✗ default/big untolerated taint team=a:NoSchedule · insufficient cpu, short by 1",
         "✗ default/gated scheduling gate acme.io/wait",
         "",
-        "each pod was looked at alone",
+        "each pod is evaluated alone",
     ]
 
 

@@ -102,7 +102,7 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
             (),
             [
                 (
-                    "the snapshot holds no RuntimeClass: what kata adds to its pods (overhead, node selector, "
+                    "RuntimeClass kata is not in the snapshot: its overhead, node selector, '...node selector, "
                     "tolerations) does not count"
                 )
             ],

@@ -30,7 +30,7 @@ def diagnosed(*nodes: Manifest, resource: str = "nvidia.com/gpu") -> Diagnosis:
 def test_labels_of_the_hardware(labels: dict[str, str], told: list[str]) -> None:
     diagnosis = diagnosed(node("a", labels=labels), node("b"))
     assert [label for hint in diagnosis.hardware for _, label in hint.nodes] == told
-    assert headline(diagnosis.groups[0].exemplar.findings[0]) == "no node offers nvidia.com/gpu"
+    assert headline(diagnosis.groups[0].exemplar.findings[0]) == "no node has nvidia.com/gpu"
 
 
 def test_the_hint_in_words() -> None:

@@ -135,7 +135,7 @@ def test_a_kind_is_missed_where_the_answer_depends_on_it(
 def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
     waiting = changed(WEB, "metadata.creationTimestamp", "2026-01-01T00:00:00Z")
     told = {note.id: note for note in explain_pod(without("Service", [*ROOMY, waiting], Missing.ABSENT), "web").notes}
-    assert told["unread-kind"].text == "the API server serves no services: there are none"
+    assert told["unread-kind"].text == "the API server serves no services, so there are none"
     quiet = explain_pod(without("PodGroup", [*ROOMY, waiting], Missing.ABSENT), "web").notes
     assert "unread-kind" not in {note.id for note in quiet}
 
@@ -192,5 +192,5 @@ def test_a_dump_of_nodes_alone_says_that_pods_are_unknown(is_dump: bool) -> None
     snapshot = Snapshot.from_objects([node("a")])
     snapshot = replace(snapshot, source=replace(snapshot.source, is_dump=is_dump))
     told = {note.id: note.text for note in kschedx.explain(snapshot, me).notes}
-    expected = "the dump does not hold any pod: nodes may be fuller than they look (kschedx doctor tells more)"
+    expected = "the dump does not hold any pod: nodes may be fuller than shown (details: kschedx doctor)"
     assert told.get("dump") == (expected if is_dump else None)

@@ -23,7 +23,7 @@ def a_node(status: str, *taints: str) -> Manifest:
 def test_it_is_told(one: Manifest, is_told: bool) -> None:
     notes = kschedx.explain(kschedx.Snapshot.from_objects([one, pod("p")]), "default/p").notes
     told = [note.text for note in notes if note.id == "not-ready-node"]
-    assert told == (["a is not ready, and no taint says so: kube-scheduler looks at taints alone"] if is_told else [])
+    assert told == (["a is not ready but not tainted: kube-scheduler checks only taints"] if is_told else [])
 
 
 def test_who_tolerates_the_taint_knows() -> None:

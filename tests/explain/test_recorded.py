@@ -74,7 +74,7 @@ def message(*objects: Manifest) -> object:
 def test_the_condition_is_the_event() -> None:
     found = note(pending(NO_ROOM))
     assert found is not None
-    assert found.text == "the cluster's own event says the same"
+    assert found.text == "the recorded event is the same"
     assert found.facts == {"message": NO_ROOM, "differences": []}
 
 
@@ -159,32 +159,32 @@ OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
         (
             OURS.replace("0/5", "0/6").replace("3 node(s)", "4 node(s)"),
             [
-                "it counts 6 nodes, the snapshot has 5: another moment, or an incomplete snapshot",
-                '4 × "node(s) had untolerated taint(s)" there, 3 here: another moment',
+                "it counts 6 nodes, the snapshot has 5: recorded at another time, or an incomplete snapshot",
+                '4 × "node(s) had untolerated taint(s)" there, 3 here: recorded at another time',
             ],
         ),
         (
             f"0/5 nodes are available: {ONE_TAINT}, 2 Insufficient cpu, 2 {OTHER_TAINT}. {AFTER}",
-            [f'"{ONE_TAINT[2:]}", "{OTHER_TAINT}" is how another release says it'],
+            [f'"{ONE_TAINT[2:]}", "{OTHER_TAINT}" is the text of another Kubernetes version'],
         ),
         (
             f"0/5 nodes are available: 2 Insufficient memory, 3 node(s) had untolerated taint(s). {AFTER}",
             [
-                '"Insufficient memory" is not found here: another moment, or another configuration',
-                '"Insufficient cpu" is found here only',
+                '"Insufficient memory" does not apply now: recorded at another time, or with another configuration',
+                '"Insufficient cpu" is new',
             ],
         ),
         (
             f"0/5 nodes are available: 2 Insufficient cpu, 3 licence server says no. {AFTER}",
             [
-                "\"licence server says no\" is of no plugin that kschedx knows: an extender's, or another scheduler's",
-                '"node(s) had untolerated taint(s)" is found here only',
+                '"licence server says no" is not of a known plugin: it comes from an extender or another scheduler',
+                '"node(s) had untolerated taint(s)" is new',
             ],
         ),
-        (f"{HERE}.", ["it says nothing of preemption: another release, or no preemption there"]),
+        (f"{HERE}.", ["it has no preemption part: another Kubernetes version, or preemption is "]),
         (
             f"{HERE}. {AFTER}".replace("2 No preemption victims found for incoming pod", "2 Insufficient cpu"),
-            ["preemption ended otherwise there: other pods on the nodes at another moment, or another release"],
+            ["its preemption result differs: recorded at another time, or by another Kubernetes version"],
         ),
     ],
     ids=["same", "counts", "older words", "another resource", "unknown", "no preemption", "preemption"],
@@ -201,7 +201,7 @@ def test_a_nominated_pod_was_told_of_before_its_victims_were_gone() -> None:
 
 def test_a_pod_that_fits_by_now() -> None:
     (told,) = differences(OURS, "")
-    assert told == "kschedx finds a node for it: another moment, or another configuration"
+    assert told == "kschedx finds a node: recorded at another time, or with another configuration"
 
 
 def test_an_event_that_was_cut_is_compared_as_far_as_it_goes() -> None:
@@ -217,7 +217,7 @@ def test_a_long_event_makes_no_long_note() -> None:
     taints = ", ".join(f"1 node(s) had untolerated taint {{key-{number}: value}}" for number in range(40))
     told = "; ".join(differences(f"0/5 nodes are available: {taints}, 1 {'x' * 9999}.", OURS))
     assert len(told) < 600
-    assert '{key-2: value}" and 37 more is how another release says it' in told
+    assert '{key-2: value}" and 37 more is the text of another Kubernetes version' in told
 
 
 def test_the_first_screen_shows_it() -> None:
@@ -226,7 +226,7 @@ def test_the_first_screen_shows_it() -> None:
     first = next(number for number, line in enumerate(lines) if line.startswith("  note"))
     assert lines[first : first + 4] == [
         "  note      the cluster's own event (last seen 2026-01-31T12:00:00Z) differs: it counts 9 nodes, the",
-        '            snapshot has 2: another moment, or an incomplete snapshot; 9 × "Insufficient cpu" there,',
-        "            2 here: another moment",
+        "            snapshot has 2: recorded at another time, or an incomplete snapshot; 9 ×",
+        "            2 here: recorded at another time",
         lines[first + 3],
     ]

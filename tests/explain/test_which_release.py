@@ -21,9 +21,9 @@ def with_kubelet(name: str, version: str) -> Manifest:
         (["", ""], "1.36", None),
         (["no version"], "1.36", None),
         (["v1.36.1"], "1.36", None),
-        (["v1.31.4-eks-1"], "1.31", "the kubelets are v1.31.4-eks-1: kube-scheduler 1.31 is emulated"),
-        (["v1.30.1", "v1.31.0", "v1.31.2"], "1.31", "most kubelets are v1.31.2: kube-scheduler 1.31 is emulated"),
-        (["v1.30.1", "v1.31.0"], "1.31", "most kubelets are v1.31.0: kube-scheduler 1.31 is emulated"),
+        (["v1.31.4-eks-1"], "1.31", "the kubelets are v1.31.4-eks-1: kschedx emulates kube-scheduler 1.31"),
+        (["v1.30.1", "v1.31.0", "v1.31.2"], "1.31", "most kubelets are v1.31.2: kschedx emulates kube-scheduler 1.31"),
+        (["v1.30.1", "v1.31.0"], "1.31", "most kubelets are v1.31.0: kschedx emulates kube-scheduler 1.31"),
         (
             ["v1.99.0"],
             "1.37",
@@ -35,9 +35,13 @@ def with_kubelet(name: str, version: str) -> Manifest:
         (
             ["v1.37.0"],
             "1.37",
-            "the kubelets are v1.37.0: kube-scheduler 1.37, as published and not measured, is emulated",
+            "the kubelets are v1.37.0: kschedx emulates kube-scheduler 1.37, as published and not measured",
         ),
-        (["v1.24.9"], "1.26", "the kubelets are v1.24.9, which kschedx does not know: kube-scheduler 1.26 is emulated"),
+        (
+            ["v1.24.9"],
+            "1.26",
+            "the kubelets are v1.24.9, which kschedx does not support: kschedx emulates kube-scheduler 1.26",
+        ),
     ],
 )
 def test_kubelets_tell_the_release(kubelets: list[str], emulated: str, note: str | None) -> None:

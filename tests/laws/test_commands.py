@@ -19,7 +19,6 @@ from kschedx.fixes.steps import DeletePods, LabelNode, RemoveTaints, Step, StopW
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Taint
 from kschedx.render.manifests import kubectl_commands
-from kschedx.render.words.fixes import step_commands
 from kschedx.snapshot.columns import ClusterRow
 
 RECORD = """#!/bin/sh
@@ -65,7 +64,7 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         return [] if set(given) & set(HOSTILE) else [list(words)]
 
     def step(step: Step, *words: str, given: tuple[str, ...]) -> tuple[str, list[list[str]]]:
-        return "".join(f"{line}\n" for line in step_commands(step)), meant(*words, given=given)
+        return "".join(f"{line}\n" for line in step.commands()), meant(*words, given=given)
 
     group, kind, namespace, name, key, value = (word() for _ in range(6))
     target = Target(api_version=f"{group}/v1", kind=kind, namespace=namespace, name=name)
@@ -100,7 +99,7 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         given=(name, key, value),
     )
     yield step(
-        LabelNode(row=row, node=name, labels=((key, value),)),
+        LabelNode(row=row, node=name, labels=((key, value),), is_overwritten=True),
         *("kubectl", "label", "node", name, f"{key}={value}", "--overwrite"),
         given=(name, key, value),
     )
@@ -109,7 +108,7 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
         *("kubectl", "scale", *of_target, "--replicas=0"),
         given=named,
     )
-    victim = Victim(row=0, pod=f"{namespace}/{name}", priority=0)
+    victim = Victim(pod=f"{namespace}/{name}", priority=0)
     if "/" not in namespace:
         yield step(
             DeletePods(victims=(victim,)), "kubectl", "delete", "pod", name, "-n", namespace, given=(namespace, name)

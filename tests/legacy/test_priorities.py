@@ -337,4 +337,6 @@ def test_what_is_said_about_the_choice(version: str, notes: list[str] | None) ->
     (tie,) = [
         note for note in decide([node("a"), node("b"), pod("web")], version, config)["notes"] if note["id"] == "tie"
     ]
-    assert tie["text"].endswith("they take turns" if notes is not None else "kube-scheduler picks one at random")
+    assert tie["text"].endswith(
+        "kube-scheduler alternates between them" if notes is not None else "kube-scheduler selects one at random"
+    )

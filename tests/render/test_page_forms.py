@@ -131,7 +131,7 @@ def test_a_simulation_as_markdown() -> None:
         kschedx.Snapshot.from_objects([node("a"), pod("1"), pod("9") | {"metadata": {"name": "big"}}])
     )
     told = markdown(simulation_page(simulation))
-    assert told.startswith("## 1 of 2 pods are scheduled, 1 stays pending\n")
-    assert "### Nodes\n\n| node | cpu | memory | pods |\n" in told
+    assert told.startswith("## ✗ 1 of 2 pods are scheduled, 1 stays pending\n")
+    assert "### Nodes before and after\n\n| node | cpu | memory | pods |\n" in told
     assert re.search(r"^\| a \| 0\S* of \S+ → ", told, re.MULTILINE)
-    assert "| default/big | 0/1 nodes are available: 1 Insufficient cpu." in told
+    assert "0/1 nodes are available: 1 Insufficient cpu." in told

@@ -56,17 +56,18 @@ READS: list[tuple[Lifecycle, str, int]] = [
         "gets no other pods: ResourceQuota refuses them",
         1,
     ),
-    (
-        NoScheduler(subject=WEB, scheduler="mine", profiles=(), others=3),
-        "is not decided about by kube-scheduler: scheduler mine decides about it, and its configuration is not known",
-        3,
-    ),
 ]
 
 
 @pytest.mark.parametrize(("facts", "reads", "code"), READS, ids=[type(one[0]).__name__ for one in READS])
 def test_how_a_state_reads(facts: Lifecycle, reads: str, code: int) -> None:
     assert (headline(facts), row_of(facts).exit_code) == (f"{WEB} {reads}", code)
+
+
+def test_a_scheduler_that_is_not_known() -> None:
+    runs = NoScheduler(subject=WEB, scheduler="mine", profiles=(), others=3)
+    assert headline(runs) == f"{WEB}: scheduler mine decides about it, and its configuration is not known"
+    assert row_of(runs).exit_code == 3
 
 
 def test_an_ordinal_names_its_predecessor() -> None:

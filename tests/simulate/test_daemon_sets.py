@@ -178,7 +178,7 @@ GPU: Manifest = {"tolerations": [{"key": "gpu", "operator": "Exists", "effect": 
     ids=[
         *("a node becomes its", "a node is its no longer", "another label", "a taint keeps none away that is there"),
         *("a taint drives it off", "it tolerates that", "a taint goes", "a taint that it tolerates", "uncordon"),
-        *("a node that is lost", "by field", "by manifest", "a new node"),
+        *("a missing node lost", "by field", "by manifest", "a new node"),
     ],
 )
 def test_its_pods_follow_labels_and_taints(

@@ -161,7 +161,7 @@ def test_many_are_told_with_their_group() -> None:
     story = ("-s", "fixtures/pod-group-no-room/cluster.yaml", *(f"--feature-gate={gate}=true" for gate in GATES))
     for alone in ((), ("--alone",)):
         ran = command("why", "--all-pending", "-A", *alone, *story)
-        assert (ran.code, ran.out.splitlines()[0]) == (1, "4 pods cannot be scheduled")
+        assert (ran.code, ran.out.splitlines()[0]) == (1, "4 pods are unschedulable")
         assert "4 pods: fits by itself, and gets no node: its group ml/train finds room for 3 of the 4" in ran.out
     one = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
     told = json.loads(one.out)

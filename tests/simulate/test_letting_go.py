@@ -54,7 +54,7 @@ def told(objects: Sequence[Manifest], *names: str) -> list[str]:
         (
             {"minAvailable": 3},
             [
-                "scale shop/deploy/web to 4",
+                "scale shop/deploy/web to 4 · the node can be drained",
                 "kubectl scale deploy/web -n shop --replicas=4",
                 "lower minAvailable of PDB shop/web from 3 to 2",
                 """kubectl patch pdb web -n shop --type merge -p '{"spec":{"minAvailable":2}}'""",
@@ -85,7 +85,7 @@ def test_pods_that_are_not_ready_count() -> None:
     *rest, first, second, third = deployment("web", "1", HERE)
     found = told([*nodes(), *rest, first, second, unready(third), pdb(minAvailable=3)])
     assert found[::2] == [
-        "scale shop/deploy/web to 5",
+        "scale shop/deploy/web to 5 · the node can be drained",
         "lower minAvailable of PDB shop/web from 3 to 1",
     ]
 
@@ -106,7 +106,7 @@ def test_every_budget_has_to_let_go() -> None:
     found = told([*nodes(), *both, pdb(minAvailable=3), pdb("api", "api", maxUnavailable=0)], "node-1", "node-2")
     seen = "raise maxUnavailable of PDB shop/api from 0 to 1 · all 2 nodes can be drained"
     assert [line for line in found if not line.startswith("kubectl")] == [
-        f"scale shop/deploy/web to 4, {seen}",
+        f"scale shop/deploy/web to 4 · the node can be drained',..., {seen}",
         f"lower minAvailable of PDB shop/web from 3 to 2, {seen}",
     ]
 

@@ -121,7 +121,7 @@ def test_more_of_a_pod_are_in_the_cluster_after_fit(tmp_path: Path) -> None:
     cluster, out = tmp_path / "cluster.json", tmp_path / "after.json"
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": shop()}))
     assert command("fit", "deploy/web", "-n", "shop", "-s", cluster, "--out", out).code == 0
-    assert command("fit", "deploy/web", "-n", "shop", "-s", out).out.startswith("✗ deploy/web: none more fits")
+    assert command("fit", "deploy/web", "-n", "shop", "-s", out).out.startswith("✗ deploy/web: no more fit")
 
 
 def with_secrets(manifest: Manifest) -> Manifest:

@@ -61,13 +61,13 @@ def test_of_many_ways_some_are_drawn() -> None:
 
 
 TOO_MANY = "in too many ways to try all; of 8 drawn by lot and the one by name"
-BY_CHANCE = "1 decision is a matter of chance, 1 other outcome possible: "
+BY_CHANCE = "1 decision is random, 1 other outcome possible: "
 
 
 @pytest.mark.parametrize(
     ("objects", "told"),
     [
-        ([machine("a"), asking("web", "1")], "no decision is a matter of chance"),
+        ([machine("a"), asking("web", "1")], "no decision is random"),
         ([*TWO, asking("web", "1")], f"{BY_CHANCE}as many pods are placed, 1"),
         (
             [*TWO, asking("first", "1", priority=9), asking("big", "4", only="a")],
@@ -75,7 +75,7 @@ BY_CHANCE = "1 decision is a matter of chance, 1 other outcome possible: "
         ),
         (
             MANY,
-            f"8 decisions are a matter of chance, {TOO_MANY} 9 differ: as many pods are placed, 9",
+            f"8 decisions are random, {TOO_MANY} 9 differ:  pods are scheduled in each9",
         ),
     ],
     ids=["none", "it does not matter", "it matters", "many"],

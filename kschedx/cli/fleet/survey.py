@@ -17,7 +17,7 @@ from msgspec import Struct
 from kschedx.cli.output import ExitCode
 from kschedx.cli.worker import Captured, Run, Worker
 from kschedx.errors import InputError, Place, nearest
-from kschedx.render.wording import count, visible
+from kschedx.render.wording import count
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -273,29 +273,34 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
 
 
 def page(rows: Sequence[Row]) -> Page:
-    from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, Tone
+    from kschedx.render.page.model import SCREEN_WIDTH, page_of
+    from kschedx.render.page.reports import footer
+    from kschedx.render.view import Item, Tone, View
+    from kschedx.render.wording import Fact
 
-    question = " ".join(rows[0].question) if rows else ""
     tones = {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}
-    columns = (
-        Column(label="cluster"),
-        Column(label="exit code", is_number=True),
-        Column(label="answer"),
-        Column(label="said beside"),
-        Column(label="seconds", is_number=True),
-    )
-    cells = tuple(
-        (visible(row.cluster), row.exit_code, visible(row.summary), visible(row.errors), round(row.seconds))
+    kinds = {ExitCode.SCHEDULABLE: "nothing amiss", ExitCode.UNSCHEDULABLE: "amiss"}
+    items = tuple(
+        Item(
+            title=row.cluster,
+            tone=tones.get(ExitCode(row.exit_code), Tone.OPEN),
+            kind=kinds.get(ExitCode(row.exit_code), "no answer"),
+            values=(row.summary, row.exit_code, round(row.seconds)),
+            facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
+        )
         for row in by_need(rows)
     )
-    return Page(
-        title="kschedx fleet",
+    view = View(
+        command="kschedx fleet",
         headline=headline(rows),
-        tone=tones.get(exit_code(rows), Tone.HELD),
-        facts=(("question", visible(question)),),
-        screen="\n".join(line.plain.rstrip() for line in screen(rows, SCREEN_WIDTH)),
-        sections=(Table(title="Clusters", columns=columns, rows=cells),),
+        tone=tones.get(exit_code(rows), Tone.OPEN),
+        items=items,
+        list_title="Clusters",
+        list_noun="cluster",
+        list_columns=(("answer", False), ("exit code", True), ("seconds", True)),
     )
+    question = " ".join(rows[0].question) if rows else ""
+    return page_of(view, (), (line.plain for line in screen(rows, SCREEN_WIDTH)), footer(command=question))
 
 
 def write_parquet(rows: Sequence[Row], path: str) -> None:

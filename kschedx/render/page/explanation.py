@@ -2,89 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from importlib.metadata import version
 
-import msgspec
+from msgspec.structs import replace
 
-from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.node_groups import NodeGroup
-from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
-from kschedx.framework.cycle import Cycle, Outcome
+from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.blocks import eviction_facts, shown_findings
-from kschedx.render.outcome import outcome_sentence, replicas_sentence
+from kschedx.render.outcome import replicas_sentence
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Candidate,
     Candidates,
-    Column,
-    Fix,
-    Fixes,
+    Facet,
     Line,
-    Notes,
     Page,
     Scores,
     Section,
-    Table,
-    Tone,
     Verdicts,
+    page_of,
 )
-from kschedx.render.pending import cause_title, pending_lines, pending_sentence
-from kschedx.render.screen import why_lines
+from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
+from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
+from kschedx.snapshot.nodes import NodeTable
 
 MOST_CANDIDATES = 200
 NOT_ASKED = "not asked"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
 
-def page_headline(explanation: Explanation, diagnosis: Diagnosis) -> str:
-    """What becomes of the replicas, where there are several; else of the pod."""
-    if explanation.replicas is not None:
-        return replicas_sentence(explanation.replicas)
-    return outcome_sentence(diagnosis, ranking(explanation.cycle, 2), explanation.holding)
-
-
 def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Page:
-    """Everything that the screens of `why` can show, in one place; without `every_node` only a group's first node has
-    its story, which is all that can be read where nothing can be opened."""
+    """The answer about one pod with every node; without `every_node` only a group's first node has its details, which
+    is all that can be read where nothing can be opened."""
     cycle = explanation.cycle
-    diagnosis = Diagnosis(cycle)
-    facts = [("kube-scheduler", cycle.message)] if cycle.message else []
-    facts.append(("release", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"))
-    return Page(
-        title=f"{cycle.pod.key} · kschedx why",
-        headline=visible(page_headline(explanation, diagnosis)),
-        tone=_tone(explanation.overall),
-        facts=tuple((label, visible(text)) for label, text in facts),
-        screen="\n".join(line.plain.rstrip() for line in why_lines(explanation, width=SCREEN_WIDTH)),
-        sections=tuple(_sections(explanation, diagnosis, every_node=every_node)),
+    view = explanation_view(explanation)
+    replicas = explanation.replicas
+    if replicas is not None:
+        tone = Tone.GOOD if replicas.fits else Tone.BAD
+        view = replace(view, headline=replicas_sentence(replicas), tone=tone, details=(view.headline, *view.details))
+    source = cycle.snapshot.source
+    return page_of(
+        view,
+        _sections(explanation, every_node=every_node),
+        (line.plain for line in why_lines(explanation, width=SCREEN_WIDTH)),
+        (
+            ("kube-scheduler", f"{cycle.release.version}, profile {cycle.profile.scheduler_name}"),
+            ("cluster", source.text),
+            ("taken", source.taken),
+            ("kschedx", version("kschedx")),
+        ),
     )
 
 
-def _tone(outcome: Outcome) -> Tone:
-    match outcome:
-        case Outcome.SCHEDULED:
-            return Tone.GOOD
-        case Outcome.GATED:
-            return Tone.HELD
-        case _:
-            return Tone.BAD
-
-
-def _sections(explanation: Explanation, diagnosis: Diagnosis, *, every_node: bool) -> Iterator[Section]:
-    fixes = tuple(_fixes(explanation))
-    if fixes:
-        yield Fixes(fixes=fixes)
-    notes = tuple(visible(note.text) for note in explanation.notes if note.id != ROUTINE)
-    if notes:
-        yield Notes(notes=notes)
+def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section]:
+    diagnosis = Diagnosis(explanation.cycle)
     verdicts = _verdicts(diagnosis, every_node=every_node)
     if verdicts is not None:
         yield verdicts
@@ -96,15 +76,22 @@ def _sections(explanation: Explanation, diagnosis: Diagnosis, *, every_node: boo
         yield Candidates(candidates=candidates)
 
 
-def _fixes(explanation: Explanation) -> Iterator[Fix]:
-    for fix in explanation.fixes:
-        applied = [change.to_dict() for change in fix.apply]
-        yield Fix(
-            title=visible(fix.title),
-            certainty=fix.certainty.value,
-            nodes=tuple(map(visible, fix.feasible_nodes)),
-            changes="\n".join(fix.commands) or msgspec.json.format(msgspec.json.encode(applied), indent=2).decode(),
-        )
+_FACETS = (
+    ("zone", ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")),
+    ("pool", ("karpenter.sh/nodepool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool")),
+    ("type", ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")),
+)
+"""Label of a facet to the node labels that tell it, the first that any node has."""
+
+
+def _facets(nodes: NodeTable) -> Iterator[Facet]:
+    for label, keys in _FACETS:
+        for key in keys:
+            column = nodes.label(key)
+            values = [value or "none" for value in column.values]
+            if len(set(values)) > 1:
+                yield Facet(label=label, values=tuple(map(visible, values)), of=tuple(map(int, column.codes)))
+                break
 
 
 def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
@@ -141,6 +128,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
         verdict_of=tuple(verdict_of),
         stories=tuple(stories),
         story_of=tuple(story_of),
+        facets=tuple(_facets(cycle.nodes)),
         groups=(*((passing,) if passing else ()), *groups),
     )
 
@@ -201,44 +189,3 @@ def _candidates(cycle: Cycle) -> Iterator[Candidate]:
                 visible(f"{pods.key(row)} (priority {int(pods.priorities[row])})") for row in candidate.victims
             ),
         )
-
-
-# The answers about many pods as a page: a table for each cause.
-
-
-def pending_page(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]) -> Page:
-    """As on the screen, the largest group first, with every pod."""
-    lines = pending_lines(answers, fix_of, width=SCREEN_WIDTH, wide=True, notes=notes)
-    fits = all(answer.outcome is Outcome.SCHEDULED for answer in answers)
-    return Page(
-        title="kschedx why",
-        headline=visible(pending_sentence(answers)),
-        tone=Tone.GOOD if fits else Tone.BAD,
-        facts=(),
-        screen="\n".join(line.plain.rstrip() for line in lines),
-        sections=tuple(_cause_tables(answers, fix_of, notes)),
-    )
-
-
-def _cause_tables(
-    answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]
-) -> Iterator[Section]:
-    if notes:
-        yield Notes(notes=tuple(map(visible, notes)))
-    columns = (
-        Column(label="pod"),
-        Column(label="made by"),
-        Column(label="priority", is_number=True),
-        Column(label="node"),
-        Column(label="all details"),
-    )
-    for group in groups(answers):
-        fix = fix_of(group)
-        rows = tuple(map(_row, group.answers))
-        title = cause_title(group)
-        yield Table(title=visible(f"{title}; fix: {fix}" if fix else title), columns=columns, rows=rows)
-
-
-def _row(answer: PodAnswer) -> tuple[str, str, int, str, str]:
-    nodes = ", ".join(answer.nodes[:4])
-    return visible(answer.pod), visible(answer.owner), answer.priority, visible(nodes), visible(answer.command)

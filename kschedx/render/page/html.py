@@ -24,9 +24,11 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<header id="head"><h1 class="{tone}">{headline}</h1>{facts}</header>
+<a class="skip" href="#sections">Skip to the tables</a>
+<header id="head"><h1 class="{tone}">{headline}</h1></header>
 <main id="sections"></main>
-<details id="screen" open><summary>As text</summary><pre>{screen}</pre></details>
+<details id="screen" open><summary>As text</summary><pre tabindex="0">{screen}</pre></details>
+<footer>{footer}</footer>
 <script type="application/json" id="page">{data}</script>
 <script>{script}</script>
 </body>
@@ -42,15 +44,18 @@ _POLICY = (
 def html(page: Page) -> str:
     """The file's text. Nothing on the page can become markup or script: its policy allows the file's own alone."""
     style, script = _asset("page.css"), _asset("page.js")
-    facts = "".join(f"<p><b>{escape(label)}</b> {escape(told)}</p>" for label, told in page.facts)
+    data = _embedded(page)
+    digest = sha256(data.encode()).hexdigest()[:16]
+    cited = (*page.footer, ("digest", digest))
+    footer = "".join(f"<span><b>{escape(label)}</b> {escape(told)}</span>" for label, told in cited)
     return _PAGE.format(
         policy=_POLICY.format(style=_hash(style), script=_hash(script)),
         title=escape(page.title),
-        tone=page.tone.value,
-        headline=escape(page.headline),
-        facts=facts,
+        tone=page.head.tone.value,
+        headline=escape(page.head.headline),
+        footer=footer,
         screen=escape(page.screen),
-        data=_embedded(page),
+        data=data,
         style=style,
         script=script,
     )

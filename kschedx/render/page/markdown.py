@@ -6,46 +6,93 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from kschedx.render.page.model import Candidates, Fixes, Notes, Page, Scores, Section, Table, Usage, Verdicts
-from kschedx.render.wording import count, listed
+from kschedx.render.page.model import (
+    Candidates,
+    Items,
+    Page,
+    PageFix,
+    Scores,
+    Section,
+    Table,
+    Timeline,
+    Usage,
+    Verdicts,
+)
+from kschedx.render.view import Tone
+from kschedx.render.wording import count
 
 MOST_ROWS = 20
 """Of a table; a comment has to be read."""
-MOST_NODES = 4
+MOST_CHARACTERS = 60_000
+"""A GitHub comment holds 65,536."""
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
 def markdown(page: Page) -> str:
-    """Headline, facts, then the sections in order; a pod's story, which says more, is folded at the end as text."""
-    return "\n".join(_lines(page)).rstrip("\n") + "\n"
+    """Headline, causes, fixes, event, then the tables; a pod's screen, which says more, is folded at the end as text.
+    What exceeds a GitHub comment is left out with a count."""
+    lines = list(_lines(page))
+    text: list[str] = []
+    size = 0
+    for number, line in enumerate(lines):
+        size += len(line) + 1
+        if size > MOST_CHARACTERS:
+            return "\n".join([*text, "", f"{count(len(lines) - number, 'more line')} left out.", ""])
+        text.append(line)
+    return "\n".join(text).rstrip("\n") + "\n"
 
 
 def _lines(page: Page) -> Iterator[str]:
-    yield f"## {plain(page.headline)}"
+    head = page.head
+    yield f"## {_MARKS[head.tone]}{plain(head.headline)}"
     yield ""
-    for label, told in page.facts:
-        yield f"- **{plain(label)}** {plain(told)}"
+    yield from (f"- {plain(detail)}" for detail in head.details)
+    if head.because:
+        yield f"- **because** {plain(' · '.join(head.because))}"
+    yield from (f"- **{plain(label or 'and')}** {plain(told)}" for label, told in head.facts)
+    yield from _fixes(head.fixes, head.no_fix)
+    if head.event:
+        yield f"- **event** {plain(head.event)}"
+    for decider in head.deciders:
+        yield ""
+        yield f"**{plain(decider.name)}** {plain(decider.sentence)}"
+        yield ""
+        yield from (f"- {plain(text)}" for text, _ in decider.rows)
+        yield from _fixes(decider.fixes, "")
+        if decider.event:
+            yield f"- **event** {plain(decider.event)}"
+    if head.notes:
+        yield ""
+        yield from (f"- **note** {plain(note)}" for note in head.notes)
     for section in page.sections:
         yield ""
         yield from _section(section)
     if any(isinstance(section, Verdicts) for section in page.sections):
         yield ""
         yield from folded("as text", fenced(page.screen))
+    if page.footer:
+        yield ""
+        yield " · ".join(f"{plain(label)} {plain(told)}" for label, told in page.footer)
+
+
+def _fixes(fixes: Iterable[PageFix], no_fix: str) -> Iterator[str]:
+    for number, fix in enumerate(fixes, start=1):
+        seen = f" · {plain(fix.seen)}" if fix.seen else ""
+        yield f"- **fix {number}** {plain(fix.title)}{seen}"
+    if no_fix:
+        yield f"- **no fix** {plain(no_fix)}"
+
+
+_MARKS = {Tone.GOOD: "✓ ", Tone.BAD: "✗ ", Tone.HELD: "‖ ", Tone.OPEN: "? ", Tone.PLAIN: ""}
 
 
 def _section(section: Section) -> Iterator[str]:
     match section:
-        case Fixes():
-            yield "### Fixes"
+        case Items():
+            yield f"### {plain(section.title)}"
             yield ""
-            for number, fix in enumerate(section.fixes, start=1):
-                nodes = f": fits {plain(listed(fix.nodes, MOST_NODES))}" if fix.nodes else ""
-                yield f"{number}. {plain(fix.title)} ({fix.certainty}{nodes})"
-        case Notes():
-            yield "### Notes"
-            yield ""
-            yield from (f"- {plain(note)}" for note in section.notes)
+            yield from _items(section)
         case Verdicts():
             yield "### Verdicts"
             yield ""
@@ -72,12 +119,29 @@ def _section(section: Section) -> Iterator[str]:
             cells = [[plain(str(cell)) for cell in row] for row in section.rows]
             yield from table([plain(column.label) for column in section.columns], cells)
         case Usage():
-            yield "### Nodes"
+            yield "### Nodes before and after"
             yield ""
             amounts = [[plain(node), *map(plain, told)] for node, told in zip(section.nodes, section.told, strict=True)]
             yield from table(("node", *map(plain, section.resources)), amounts)
+        case Timeline():
+            decisions = (f"- {plain(one)}" for one in section.texts[:MOST_ROWS])
+            yield from folded(f"{count(len(section.texts), 'decision')}", decisions)
         case _:
             assert_never(section)
+
+
+def _items(section: Items) -> Iterator[str]:
+    """A row for each item, with its fixes in the last column."""
+    rows = []
+    for row, at in zip(section.rows, section.detail_of, strict=True):
+        detail = section.details[at]
+        told = [f"**{plain(label)}** {plain(text)}" for label, text in detail.facts if label]
+        told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
+        told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
+        told += [f"**event** {plain(detail.event)}"] if detail.event else []
+        title = f"{_MARKS[Tone(str(row[0]))]}{plain(str(row[2]))}"
+        rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(told)))
+    yield from table((section.noun, *(plain(column.label) for column in section.columns), "details"), rows)
 
 
 def _verdicts(section: Verdicts) -> Iterator[str]:

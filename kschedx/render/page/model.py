@@ -5,21 +5,17 @@ Every text is data: the page sets it as text, never as markup.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterable
 
 from msgspec import Struct
 
+from kschedx.render.view import Decider, Fix, Tone, View
+from kschedx.render.wording import Fact, visible
+
+MOST_NODES = 20
+"""Of a fix."""
 SCREEN_WIDTH = 100
 """Columns of the screen that a page holds as text."""
-
-
-class Tone(StrEnum):
-    """How the answer's headline is marked, beside its words."""
-
-    GOOD = "good"
-    BAD = "bad"
-    HELD = "held"
-    PLAIN = "plain"
 
 
 class Line(Struct, frozen=True, kw_only=True, array_like=True):
@@ -47,6 +43,7 @@ class Verdicts(Struct, frozen=True, kw_only=True, tag="verdicts", tag_field="kin
     stories: tuple[tuple[Line, ...], ...]
     story_of: tuple[int, ...]
     """(node,) an index into `stories`."""
+    facets: tuple[Facet, ...]
     groups: tuple[tuple[int, ...], ...]
     """Nodes that one row stands for, nearest first; each node is in one of them."""
 
@@ -79,21 +76,19 @@ class Candidates(Struct, frozen=True, kw_only=True, tag="candidates", tag_field=
     candidates: tuple[Candidate, ...]
 
 
-class Fix(Struct, frozen=True, kw_only=True):
-    title: str
-    certainty: str
-    nodes: tuple[str, ...]
-    changes: str
-    """To be copied: kubectl's commands, else the changes as patches and manifests."""
-
-
-class Fixes(Struct, frozen=True, kw_only=True, tag="fixes", tag_field="kind"):
-    fixes: tuple[Fix, ...]
-
-
 class Column(Struct, frozen=True, kw_only=True):
     label: str
     is_number: bool = False
+
+
+class Timeline(Struct, frozen=True, kw_only=True, tag="timeline", tag_field="kind"):
+    """The queue, decision by decision."""
+
+    pending: tuple[int, ...]
+    """(decision,) pods that are still pending after it."""
+    placed: tuple[int, ...]
+    evicted: tuple[int, ...]
+    texts: tuple[str, ...]
 
 
 class Table(Struct, frozen=True, kw_only=True, tag="table", tag_field="kind"):
@@ -116,19 +111,163 @@ class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
     """(node, resource) the amounts in words."""
 
 
-class Notes(Struct, frozen=True, kw_only=True, tag="notes", tag_field="kind"):
+class Facet(Struct, frozen=True, kw_only=True):
+    """A property of nodes to filter by: zone, pool, instance type."""
+
+    label: str
+    values: tuple[str, ...]
+    of: tuple[int, ...]
+    """(node,) an index into `values`."""
+
+
+class Items(Struct, frozen=True, kw_only=True, tag="items", tag_field="kind"):
+    """The rows of an answer; each opens on demand. Equal details stand once in `details`."""
+
+    title: str
+    noun: str
+    columns: tuple[Column, ...]
+    """After the first, which is the row's title."""
+    rows: tuple[tuple[str | int, ...], ...]
+    """tone, kind, title, then the columns' values."""
+    details: tuple[Detail, ...]
+    detail_of: tuple[int, ...]
+
+
+class Detail(Struct, frozen=True, kw_only=True):
+    """What a row shows when it is opened."""
+
+    facts: tuple[tuple[str, str], ...] = ()
+    event: str = ""
+    fixes: tuple[PageFix, ...] = ()
+    no_fix: str = ""
+    members: tuple[str, ...] = ()
+
+
+class PageFix(Struct, frozen=True, kw_only=True):
+    title: str
+    seen: str
+    copy: str
+    """kubectl's commands, else the changes as patches and manifests."""
+    nodes: tuple[str, ...] = ()
+
+
+class PageDecider(Struct, frozen=True, kw_only=True):
+    """cluster-autoscaler or Karpenter."""
+
+    name: str
+    sentence: str
+    rows: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    event: str
+    recorded: str
+    fixes: tuple[PageFix, ...]
+    basis: tuple[str, ...]
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """What stands above the tables, in the order of the terminal."""
+
+    headline: str
+    tone: Tone
+    details: tuple[str, ...]
+    because: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    fixes: tuple[PageFix, ...]
+    no_fix: str
+    event: str
+    deciders: tuple[PageDecider, ...]
     notes: tuple[str, ...]
 
 
-Section = Verdicts | Scores | Candidates | Fixes | Table | Usage | Notes
+Section = Items | Verdicts | Scores | Candidates | Table | Usage | Timeline
 
 
 class Page(Struct, frozen=True, kw_only=True):
+    """An answer to be shared: its view, then its tables."""
+
     title: str
-    headline: str
-    tone: Tone
-    facts: tuple[tuple[str, str], ...]
-    """Labelled lines under the headline."""
+    head: Head
+    sections: tuple[Section, ...]
     screen: str
     """The first screen as text."""
-    sections: tuple[Section, ...]
+    footer: tuple[tuple[str, str], ...] = ()
+    """What a citation needs: command, cluster, time, versions, digest."""
+
+
+def page_of(
+    view: View, sections: Iterable[Section], screen: Iterable[str], footer: Iterable[tuple[str, str]] = ()
+) -> Page:
+    """A view with its tables; every text is harmless from here on."""
+    made = [_items(view)] if view.items else []
+    title = " · ".join(filter(None, (view.subject, view.command)))
+    return Page(
+        title=visible(title),
+        head=Head(
+            headline=visible(view.headline),
+            tone=view.tone,
+            details=tuple(map(visible, view.details)),
+            because=tuple(map(visible, (*view.because, *view.roots))),
+            facts=_facts(view.facts),
+            fixes=tuple(map(_fix, view.fixes)),
+            no_fix=visible(view.no_fix),
+            event=visible(view.event),
+            deciders=tuple(map(_decider, view.deciders)),
+            notes=tuple(map(visible, view.notes)),
+        ),
+        sections=(*made, *sections),
+        screen="\n".join(line.rstrip() for line in screen),
+        footer=tuple((label, visible(text)) for label, text in footer if text),
+    )
+
+
+def _facts(facts: Iterable[Fact]) -> tuple[tuple[str, str], ...]:
+    return tuple((visible(fact.label), visible(" · ".join(fact.items))) for fact in facts)
+
+
+def _fix(fix: Fix) -> PageFix:
+    copy = "\n".join(fix.commands) or fix.changes
+    return PageFix(
+        title=visible(fix.title), seen=visible(fix.seen), copy=copy, nodes=tuple(map(visible, fix.nodes[:MOST_NODES]))
+    )
+
+
+def _decider(decider: Decider) -> PageDecider:
+    return PageDecider(
+        name=decider.name,
+        sentence=visible(decider.sentence),
+        rows=tuple((visible(row.text), _facts(row.facts)) for row in decider.rows),
+        event=visible(decider.event),
+        recorded=visible(decider.recorded),
+        fixes=tuple(map(_fix, decider.fixes)),
+        basis=tuple(map(visible, decider.basis)),
+    )
+
+
+def _items(view: View) -> Items:
+    details: dict[Detail, int] = {}
+    detail_of = []
+    for item in view.items:
+        detail = Detail(
+            facts=_facts(item.facts),
+            event=visible(item.event),
+            fixes=tuple(map(_fix, item.fixes)),
+            no_fix=visible(item.no_fix),
+            members=tuple(map(visible, item.members)),
+        )
+        detail_of.append(details.setdefault(detail, len(details)))
+    rows = tuple(
+        (
+            item.tone.value,
+            visible(item.kind),
+            visible(item.title),
+            *(visible(value) if isinstance(value, str) else value for value in item.values),
+        )
+        for item in view.items
+    )
+    return Items(
+        title=view.list_title,
+        noun=view.list_noun,
+        columns=tuple(Column(label=label, is_number=is_number) for label, is_number in view.list_columns),
+        rows=rows,
+        details=tuple(details),
+        detail_of=tuple(detail_of),
+    )

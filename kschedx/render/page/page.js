@@ -27,13 +27,45 @@ function section(title, ...children) {
   return made;
 }
 
+// The page's state is its address: `#nodes.q=gpu&nodes.sort=-2&nodes.kind=blocked` opens the same view again.
+const address = new URLSearchParams(location.hash.slice(1));
+function remember(key, value) {
+  if (value === "" || value === null) address.delete(key);
+  else address.set(key, value);
+  history.replaceState(null, "", `#${address}`);
+}
+
+// Buttons with counts, one of which is pressed at a time.
+function chips(label, key, counts, choose) {
+  const chosen = () => address.get(key) || "";
+  const buttons = [...counts].sort((a, b) => b[1] - a[1]).map(([name, number_of]) => make("button", {
+    type: "button", class: "chip", "aria-pressed": String(chosen() === name), onclick: () => {
+      remember(key, chosen() === name ? "" : name);
+      buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.name === chosen())));
+      choose();
+    }}, `${name} ${number(number_of)}`));
+  buttons.forEach((button, at) => { button.dataset.name = [...counts].sort((a, b) => b[1] - a[1])[at][0]; });
+  return buttons.length > 1 && buttons.length <= 40
+    ? make("div", {class: "chips", role: "group", "aria-label": label}, make("span", {class: "label"}, label), ...buttons) : "";
+}
+
+function tally(values) {
+  const counts = new Map();
+  for (const value of values) counts.set(value, (counts.get(value) || 0) + 1);
+  return counts;
+}
+
 // A sortable, filterable list of rows of which only those in sight are in the page.
-// columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into.
-function grid({label, template, columns, rows, text, pick, noun}) {
-  let shown = rows, selected = null, sorted = {column: -1, up: true};
+// columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
+function grid({label, template, columns, rows, text, pick, noun, keep = () => true}) {
+  const sort_key = `${label}.sort`, word_key = `${label}.q`;
+  const at_first = Number(address.get(sort_key) || 0);
+  let shown = rows, selected = null, sorted = {column: Math.abs(at_first) - 1, up: at_first >= 0};
   const words = new Map();
   const count = make("span", {class: "count", role: "status"});
-  const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${label}`, oninput: refresh});
+  const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${label}`,
+    oninput: () => { remember(word_key, filter.value); refresh(); }});
+  filter.value = address.get(word_key) || "";
   const head = make("div", {class: "row head", role: "row", style: {gridTemplateColumns: template}});
   const canvas = make("div", {style: {position: "relative"}});
   const frame = make("div", {class: "grid", role: "grid", tabindex: "0", "aria-label": label, onscroll: draw, onkeydown: key}, head, canvas);
@@ -45,8 +77,7 @@ function grid({label, template, columns, rows, text, pick, noun}) {
 
   function sort(index) {
     sorted = {column: index, up: sorted.column === index ? !sorted.up : true};
-    buttons.forEach((button, at) => button.parentElement.setAttribute(
-      "aria-sort", at !== index ? "none" : sorted.up ? "ascending" : "descending"));
+    remember(sort_key, (sorted.up ? 1 : -1) * (index + 1));
     refresh();
   }
   function words_of(row) {
@@ -55,8 +86,10 @@ function grid({label, template, columns, rows, text, pick, noun}) {
   }
   function refresh() {
     const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    shown = wanted.length ? rows.filter((row) => wanted.every((word) => words_of(row).includes(word))) : rows.slice();
-    if (sorted.column >= 0) {
+    shown = rows.filter((row) => keep(row) && wanted.every((word) => words_of(row).includes(word)));
+    buttons.forEach((button, at) => button.parentElement.setAttribute(
+      "aria-sort", at !== sorted.column ? "none" : sorted.up ? "ascending" : "descending"));
+    if (sorted.column >= 0 && columns[sorted.column]) {
       const compare = columns[sorted.column].compare;
       shown.sort((a, b) => (sorted.up ? compare(a, b) : compare(b, a)));
     }
@@ -85,7 +118,8 @@ function grid({label, template, columns, rows, text, pick, noun}) {
     if (pick) pick(row);
   }
   function key(event) {
-    const step = {ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20}[event.key];
+    if (event.key === "Enter" && shown.length) { select(selected || shown[0]); return; }
+    const step = {ArrowDown: 1, j: 1, k: -1, ArrowUp: -1, PageDown: 20, PageUp: -20}[event.key];
     if (!step || !shown.length) return;
     event.preventDefault();
     const at = Math.min(shown.length - 1, Math.max(0, shown.indexOf(selected) + step));
@@ -96,7 +130,7 @@ function grid({label, template, columns, rows, text, pick, noun}) {
   redraws.push(draw);
   requestAnimationFrame(refresh);
   return {
-    frame, tools: make("div", {class: "tools"}, filter, count),
+    frame, refresh, tools: make("div", {class: "tools"}, filter, count),
     show(next) { rows = next; selected = null; refresh(); },
     select,
   };
@@ -127,6 +161,15 @@ const DRAW = {
       const line = data.stories[data.story_of[node]][0];
       return line ? `${line[0]} · ${line[2]}` : data.plugins[data.verdict_of[node]];
     };
+    const facet_of = (node) => data.facets.map((facet) => facet.values[facet.of[node]]);
+    const chosen = (row) => row.members.some((node) => {
+      const reason = address.get("verdicts.reason") || "";
+      return (!reason || reason === verdict(node)) && data.facets.every((facet) => {
+        const wanted = address.get(`verdicts.${facet.label}`) || "";
+        return !wanted || facet.values[facet.of[node]] === wanted;
+      });
+    });
+    const verdict = (node) => passes(node) ? "fits" : data.plugins[data.verdict_of[node]];
     const groups = data.groups.map((members) => ({node: members[0], members}));
     const nodes = data.nodes.map((_, node) => ({node, members: [node]}));
     const label = (row) => row.members.length > 1 ? `${data.nodes[row.node]} and ${number(row.members.length - 1)} more` : data.nodes[row.node];
@@ -144,7 +187,7 @@ const DRAW = {
       {label: "why", compare: by((row) => headline(row.node)), cell: (row) => cell(headline(row.node))},
     ];
     const table = grid({
-      label: "verdicts", noun: "row", columns, rows: groups, pick: tell,
+      label: "verdicts", noun: "row", columns, rows: groups, pick: tell, keep: chosen,
       template: `17rem 4rem repeat(${data.plugins.length}, 24px) 34rem`,
       text: (row) => [row.members.map((node) => data.nodes[node]).join(" "), headline(row.node),
         ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
@@ -169,7 +212,34 @@ const DRAW = {
     const legend = make("div", {class: "legend"}, ...["Success", "Unschedulable", "UnschedulableAndUnresolvable", "Error"].map((code) =>
       make("span", {}, make("span", {class: `key cell ${look(code)[0]}`}, look(code)[1]), code)),
       make("span", {}, "framed: the plugin that kube-scheduler stops at"));
-    section("Verdicts", table.tools, legend, make("div", {class: "split"}, table.frame, story));
+    const again = () => { table.refresh(); paint(); };
+    const all = data.nodes.map((_, node) => node);
+    const facets = [chips("reason", "verdicts.reason", tally(all.map(verdict)), again),
+      ...data.facets.map((facet) => chips(facet.label, `verdicts.${facet.label}`, tally(all.map((node) => facet.values[facet.of[node]])), again))];
+    const map = make("div", {class: "heat"});
+    function paint() {
+      const by_place = new Map();
+      for (const node of all) {
+        const place = data.facets.length ? facet_of(node)[0] : "nodes";
+        if (!by_place.has(place)) by_place.set(place, tally([]));
+        const reasons = by_place.get(place);
+        reasons.set(verdict(node), (reasons.get(verdict(node)) || 0) + 1);
+      }
+      map.replaceChildren(...[...by_place].map(([place, reasons]) => {
+        const total = [...reasons.values()].reduce((sum, value) => sum + value, 0);
+        return make("div", {class: "heatrow"}, make("span", {class: "label"}, `${place} (${number(total)})`),
+          make("span", {class: "heatbar"}, ...[...reasons].sort().map(([reason, many]) => make("button", {
+            type: "button", class: reason === "fits" ? "c-pass" : "c-reject", title: `${place}: ${reason}, ${plural(many, "node")}`,
+            style: {flexGrow: many, background: reason === "fits" ? "" : colour(data.plugins.indexOf(reason))},
+            onclick: () => {
+              remember("verdicts.reason", address.get("verdicts.reason") === reason ? "" : reason);
+              if (data.facets.length) remember(`verdicts.${data.facets[0].label}`, address.get("verdicts.reason") ? place : "");
+              again();
+            }}, `${reason} ${number(many)}`))));
+      }));
+    }
+    paint();
+    section("Nodes", ...facets, map, table.tools, legend, make("div", {class: "split"}, table.frame, story));
     const first = groups.find((row) => !passes(row.node)) || groups[0];
     if (first) requestAnimationFrame(() => table.select(first));
   },
@@ -213,7 +283,7 @@ const DRAW = {
     const legend = make("div", {class: "legend"}, ...data.plugins.map((plugin, at) =>
       make("span", {}, make("span", {class: "key", style: {background: colour(at)}}), `${plugin} × ${data.weights[at]}`)));
     const best = data.best > 1 ? `${plural(data.best, "node")} share the highest total: kube-scheduler picks one at random` : `${data.nodes[0]} has the highest total`;
-    section("Scores", make("p", {}, best), table.tools, legend, table.frame);
+    section("Scores", make("p", {}, best), lead(data), table.tools, legend, table.frame);
   },
 
   candidates(data) {
@@ -224,16 +294,60 @@ const DRAW = {
         make("ul", {}, ...candidate.victims.map((victim) => make("li", {class: "mono"}, victim)))))));
   },
 
-  fixes(data) {
-    section("Fixes", make("ul", {class: "cards"}, ...data.fixes.map((fix) => {
-      const copy = make("button", {type: "button", onclick: async () => {
-        copy.textContent = (await copied(fix.changes)) ? "copied" : "not copied";
-        setTimeout(() => { copy.textContent = "copy changes"; }, 1500);
-      }}, "copy changes");
-      return make("li", {class: "card"}, make("p", {}, fix.title, " ", make("span", {class: "badge"}, fix.certainty)),
-        fix.nodes.length ? make("p", {class: "label"}, `fits ${fix.nodes.slice(0, 4).join(", ")}${fix.nodes.length > 4 ? ` and ${number(fix.nodes.length - 4)} more` : ""}`) : "",
-        make("details", {}, make("summary", {}, "changes"), make("pre", {}, fix.changes)), copy);
-    })));
+  items(data) {
+    const rows = data.rows.map((row, at) => ({row, detail: data.details[data.detail_of[at]]}));
+    const story = make("aside", {class: "story", "aria-live": "polite"}, `Choose a ${data.noun}.`);
+    const marks = {good: ["✓", "c-pass"], bad: ["✗", "c-reject"], open: ["?", "c-none"], held: ["‖", "c-none"], plain: ["", ""]};
+    const columns = [
+      {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
+        make("span", {class: `mark ${row[0]}`}, marks[row[0]][0]), row[2])},
+      ...data.columns.map((column, at) => ({
+        label: column.label, number: column.is_number, compare: by(({row}) => column.is_number ? -row[3 + at] : row[3 + at]),
+        cell: ({row}) => cell(typeof row[3 + at] === "number" ? number(row[3 + at]) : row[3 + at], column.is_number ? "number" : ""),
+      })),
+    ];
+    const key = `${data.title.toLowerCase()}.kind`;
+    const table = grid({
+      label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell,
+      keep: ({row}) => !address.get(key) || address.get(key) === row[1],
+      template: `minmax(18rem, 2fr) ${data.columns.map((column) => column.is_number ? "8rem" : "minmax(10rem, 1.5fr)").join(" ")}`,
+      text: ({row, detail}) => [...row, ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
+    });
+    function tell({row, detail}) {
+      remember(`${data.title.toLowerCase()}.open`, row[2]);
+      story.replaceChildren(make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
+        make("dl", {}, ...detail.facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
+        ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []),
+        ...(detail.members.length ? [make("p", {class: "label"}, plural(detail.members.length, "entry").replace("entrys", "entries")),
+          make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one)))] : []));
+    }
+    const kinds = chips("", key, tally(data.rows.map((row) => row[1]).filter(Boolean)), () => table.refresh());
+    section(data.title, kinds, table.tools, make("div", {class: "split"}, table.frame, story));
+    const opened = rows.find(({row}) => row[2] === address.get(`${data.title.toLowerCase()}.open`)) || rows[0];
+    if (opened) requestAnimationFrame(() => table.select(opened));
+  },
+
+  timeline(data) {
+    const last = data.texts.length - 1;
+    const high = Math.max(1, ...data.pending, ...data.placed, ...data.evicted);
+    const line = (values, kind) => shape("polyline", {class: kind, fill: "none",
+      points: values.map((value, at) => `${(1000 * at) / Math.max(last, 1)},${150 - (145 * value) / high}`).join(" ")});
+    const cursor = shape("line", {class: "cursor", y1: 0, y2: 150});
+    const told = make("output", {class: "mono"});
+    const slider = make("input", {type: "range", min: 0, max: last, value: address.get("step") || last, "aria-label": "decision",
+      oninput: () => { remember("step", slider.value); show(); }});
+    function show() {
+      const at = Number(slider.value), x = (1000 * at) / Math.max(last, 1);
+      cursor.setAttribute("x1", x);
+      cursor.setAttribute("x2", x);
+      told.textContent = `${number(at + 1)}. ${data.texts[at]} (pending ${number(data.pending[at])}, placed ${number(data.placed[at])}, evicted ${number(data.evicted[at])})`;
+    }
+    const plot = shape("svg", {viewBox: "0 0 1000 155", role: "img", "aria-label": "pods pending, placed, and evicted by decision", class: "plot"},
+      line(data.pending, "pending"), line(data.placed, "placed"), line(data.evicted, "evicted"), cursor);
+    const legend = make("div", {class: "legend"}, ...["pending", "placed", "evicted"].map((kind) =>
+      make("span", {}, make("span", {class: `key ${kind}`}), kind)));
+    section("Decisions", legend, plot, slider, make("p", {}, told));
+    show();
   },
 
   table(data) {
@@ -293,15 +407,70 @@ const DRAW = {
     const legend = make("div", {class: "legend"}, make("span", {}, make("span", {class: "key was"}), "before"), make("span", {}, make("span", {class: "key now"}), "after"));
     section("Nodes before and after", table.tools, legend, table.frame);
   },
-
-  notes(data) {
-    section("Notes", make("ul", {}, ...data.notes.map((note) => make("li", {}, note))));
-  },
 };
 
+// Why the winner wins: what each plugin gives the first node over the best other one; plugins without a difference are left out.
+function lead(data) {
+  const second = data.best < data.nodes.length ? data.best : data.nodes.length > 1 ? 1 : -1;
+  if (second < 0) return "";
+  const weighted = (node, at) => data.normalized[node][at] * data.weights[at];
+  const parts = data.plugins.map((plugin, at) => [plugin, weighted(0, at) - weighted(second, at), at]).filter(([, value]) => value);
+  if (!parts.length) return "";
+  const high = Math.max(...parts.map(([, value]) => Math.abs(value)));
+  return make("div", {class: "lead"}, make("p", {class: "label"}, `${data.nodes[0]} over ${data.nodes[second]}: ${data.totals[0] - data.totals[second]} points`),
+    ...parts.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).map(([plugin, value, at]) => make("div", {class: "leadrow"},
+      make("span", {}, plugin), make("span", {class: "bar"}, make("span", {style: {width: `${(100 * Math.abs(value)) / high}%`, background: colour(at)}})),
+      make("span", {class: "number"}, `${value > 0 ? "+" : ""}${number(value)}`))));
+}
+
+function shape(tag, properties, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(properties)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+// Fixes are numbered as on the terminal; each copies its commands or its patch.
+function fix_list(fixes, none) {
+  const made = fixes.map((fix) => {
+    const copy = make("button", {type: "button", class: "chip", onclick: async () => {
+      copy.textContent = (await copied(fix.copy)) ? "copied" : "not copied";
+      setTimeout(() => { copy.textContent = "copy"; }, 1500);
+    }}, "copy");
+    return make("li", {}, fix.title, fix.seen ? make("span", {class: "label"}, ` · ${fix.seen} `) : " ",
+      ...(fix.copy ? [copy, make("details", {}, make("summary", {}, "commands"), make("pre", {tabindex: "0"}, fix.copy))] : []));
+  });
+  return [...(made.length ? [make("ol", {class: "fixes"}, ...made)] : []), ...(none ? [make("p", {}, make("b", {}, "no fix "), none)] : [])];
+}
+
+function head(data) {
+  const line = (label, ...content) => make("div", {class: "fact"}, make("b", {}, label), make("div", {}, ...content));
+  const made = data.details.map((detail) => make("p", {}, detail));
+  if (data.because.length) made.push(line("because", make("ul", {}, ...data.because.map((cause) => make("li", {}, cause)))));
+  for (const [label, text] of data.facts) made.push(line(label, text));
+  if (data.fixes.length || data.no_fix) made.push(line("fix", ...fix_list(data.fixes, data.no_fix)));
+  if (data.event) made.push(line("event", make("span", {class: "mono"}, data.event)));
+  for (const one of data.deciders) {
+    made.push(line(one.name, make("p", {}, one.sentence),
+      ...(one.rows.length ? [make("ul", {}, ...one.rows.map(([text, facts]) => make("li", {}, text,
+        ...facts.map(([label, told]) => make("div", {class: "label"}, `${label} ${told}`)))))] : []),
+      ...fix_list(one.fixes, ""), ...(one.event ? [make("p", {class: "mono"}, `event ${one.event}`)] : []),
+      ...(one.recorded ? [make("p", {class: "label"}, one.recorded)] : []), make("p", {class: "label"}, one.basis.join(" · "))));
+  }
+  for (const note of data.notes) made.push(line("note", note));
+  document.getElementById("head").append(...made);
+}
+
 // Colours that people with any colour vision tell apart (Okabe and Ito), then the same darker.
-const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a7f00", "#5b2a86", "#7f7f7f", "#1b6ca8", "#a56a00", "#00684c"];
-const colour = (at) => COLOURS[at % COLOURS.length];
+const COLOURS = ["#0072b2", "#b07600", "#007a5a", "#b4558c", "#3579a8", "#c14d00", "#7a7000", "#5b2a86", "#6f6f6f", "#1b6ca8", "#8f5c00", "#00684c"];
+const PLUGINS = ["NodeResourcesFit", "NodeAffinity", "TaintToleration", "PodTopologySpread", "InterPodAffinity", "NodeResourcesBalancedAllocation",
+  "ImageLocality", "VolumeBinding", "NodeUnschedulable", "NodePorts", "DynamicResources", "VolumeZone"];
+// A plugin has the same color on every page.
+const names = (page.sections.find((one) => one.kind === "scores") || page.sections.find((one) => one.kind === "verdicts") || {plugins: []}).plugins;
+const colour = (at) => {
+  const known = PLUGINS.indexOf(names[at]);
+  return COLOURS[(known < 0 ? at : known) % COLOURS.length];
+};
 
 async function copied(text) {
   try {
@@ -318,5 +487,6 @@ async function copied(text) {
   }
 }
 
+head(page.head);
 for (const one of page.sections) DRAW[one.kind](one);
 document.getElementById("screen").open = false;

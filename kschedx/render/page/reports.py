@@ -1,36 +1,52 @@
-"""The answer of `kschedx simulate` and `kschedx drain` as a page."""
+"""The answers about many pods, nodes, or objects as views and pages: a list whose rows open on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
 
 from rich.text import Text
 
 from kschedx.doctor.diagnosis import Diagnosis
-from kschedx.doctor.findings import Finding, MissingKind
-from kschedx.explain.difference import Difference, PlacedAnew, Summary
+from kschedx.doctor.findings import MissingKind
+from kschedx.explain.causes import CauseGroup, PodAnswer, groups
+from kschedx.explain.difference import Difference, DifferenceGroup, Summary
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
+from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
+from kschedx.framework.cycle import Outcome
 from kschedx.render.comparison import comparison_lines
 from kschedx.render.doctor import certainty_text, diagnosis_lines, finding_words, missing_kind_effect, missing_kind_text
-from kschedx.render.drain import drain_lines
-from kschedx.render.page.model import SCREEN_WIDTH, Column, Notes, Page, Section, Table, Tone, Usage
+from kschedx.render.drain import (
+    drain_facts,
+    drain_remedy_commands,
+    drain_remedy_title,
+    stranded_story,
+    verdict,
+)
+from kschedx.render.fixes import story_fixes, story_reason
+from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Timeline, Usage, page_of
+from kschedx.render.pending import cause_title, pending_lines, pending_sentence
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
+    fit_headline,
+    fit_lines,
     shown_resources,
     simulation_headline,
     simulation_lines,
 )
 from kschedx.render.terminal import SEPARATOR
-from kschedx.render.wording import amount, count, visible
+from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.wording import Fact, amount, count, visible
 from kschedx.render.words.comparison import (
     change_rows,
     compared,
     comparison_headline,
     difference_title,
     effect_counts,
+    effect_words,
     left_out,
     node_notes,
     node_rows,
@@ -39,82 +55,200 @@ from kschedx.render.words.comparison import (
     pod_lines,
     side_titles,
 )
-from kschedx.simulate.drain import DrainResult
+from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.fit import Fit
 from kschedx.simulate.simulation import NodeUse, Simulation
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_STORIES = 40
+"""Workloads and nodes for which fixes are tried; the largest come first."""
+
+
+def footer(snapshot: Snapshot | None = None, command: str = "") -> tuple[tuple[str, str], ...]:
+    """What a citation needs."""
+    source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
+    return (("command", command), *source, ("kschedx", version("kschedx")))
+
+
+# --- pending pods
+
+
+def pending_view(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]) -> View:
+    """A row for each cause, the largest group first; identical pods are one row."""
+    fits = all(answer.outcome is Outcome.SCHEDULED for answer in answers)
+    return View(
+        command="kschedx why",
+        headline=pending_sentence(answers),
+        tone=Tone.GOOD if fits else Tone.BAD,
+        items=tuple(_cause(group, fix_of(group)) for group in groups(answers)),
+        list_title="Causes",
+        list_noun="cause",
+        list_columns=(("pods", True), ("namespaces", True), ("highest priority", True)),
+        notes=tuple(notes),
+    )
+
+
+def _cause(group: CauseGroup, fix: str) -> Item:
+    first = group.first
+    good = first.outcome is Outcome.SCHEDULED
+    title, _, seen = fix.partition(SEPARATOR)
+    return Item(
+        title=cause_title(group),
+        tone=Tone.GOOD if good else Tone.OPEN if first.outcome in (None, Outcome.UNDECIDED) else Tone.BAD,
+        kind="schedulable" if good else "undecided" if first.outcome in (None, Outcome.UNDECIDED) else "pending",
+        values=(len(group.answers), len(group.namespaces), max(answer.priority for answer in group.answers)),
+        facts=(Fact(label="more", items=(first.command,)),) if first.command and not good else (),
+        event=first.message,
+        fixes=(Fix(title=title, seen=seen),) if fix else (),
+        members=tuple(_member(answer) for answer in group.answers),
+    )
+
+
+def _member(answer: PodAnswer) -> str:
+    return f"{answer.pod} → {', '.join(answer.nodes[:4])}" if answer.nodes else answer.pod
+
+
+def pending_page(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]) -> Page:
+    told: dict[int, str] = {}
+
+    def once(group: CauseGroup) -> str:
+        key = id(group.first)
+        if key not in told:
+            told[key] = fix_of(group)
+        return told[key]
+
+    lines = pending_lines(answers, once, width=SCREEN_WIDTH, notes=notes)
+    return page_of(pending_view(answers, once, notes), (), _plain(lines), footer())
+
+
+# --- simulations
+
+
+def simulation_view(simulation: Simulation) -> View:
+    """A row for each workload, those that lack most pods first."""
+    shared = SharedFixes(simulation)
+    items = []
+    for number, result in enumerate(
+        sorted(simulation.workloads, key=lambda one: (-one.refused - len(one.pending), -len(one.evicted)))
+    ):
+        story = shared.story(result.pending) if result.pending and number < MOST_STORIES else None
+        bad = bool(result.pending or result.refused)
+        facts = [Fact(label="because", items=(story_reason(story),))] if story is not None else []
+        facts += [Fact(label="refused", items=(result.refusal,))] if result.refused else []
+        items.append(
+            Item(
+                title=result.workload.reference,
+                tone=Tone.BAD if bad else Tone.GOOD,
+                kind="pending" if result.pending else "refused" if bad else "scheduled",
+                values=(len(result.placed), len(result.pending), len(result.evicted), len(result.nodes)),
+                facts=tuple(facts),
+                event=simulation.messages.get(result.pending[0], "") if result.pending else "",
+                fixes=story_fixes(story),
+                no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
+                members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
+            )
+        )
+    changes = "; ".join(map(str, simulation.changes))
+    return View(
+        command="kschedx simulate",
+        headline=simulation_headline(simulation),
+        tone=Tone.GOOD if simulation.is_done else Tone.BAD,
+        details=(f"after {changes}",) if changes else (),
+        items=tuple(items),
+        list_title="Workloads",
+        list_noun="workload",
+        list_columns=(("scheduled", True), ("pending", True), ("evicted", True), ("nodes", True)),
+    )
 
 
 def simulation_page(simulation: Simulation) -> Page:
     """What becomes of how many pods, the nodes before and after, and every decision."""
-    return _page(
-        simulation, simulation_headline(simulation), "simulate", simulation_lines(simulation, width=SCREEN_WIDTH)
+    lines = simulation_lines(simulation, width=SCREEN_WIDTH)
+    return page_of(
+        simulation_view(simulation), _simulation_sections(simulation), _plain(lines), footer(simulation.before)
     )
+
+
+def drains_view(
+    simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
+) -> View:
+    """A row for each node, those that cannot be drained first."""
+    drained = simulation.drained
+    done = sum(one.is_done for one in drained)
+    then = {one.node: one for one in forced}
+    items = []
+    for number, one in enumerate(sorted(drained, key=lambda one: one.is_done)):
+        story = stranded_story(simulation, one) if not each and number < MOST_STORIES else None
+        facts = list(drain_facts(one, story))
+        if one.is_refused and one.node in then:
+            facts.append(Fact(label="forced", items=(verdict(then[one.node]),)))
+        items.append(
+            Item(
+                title=one.node,
+                tone=Tone.GOOD if one.is_done else Tone.BAD,
+                kind=_drain_kind(one),
+                values=(len(one.of(DrainOutcome.EVICTED)), verdict(one)),
+                facts=tuple(facts),
+                fixes=story_fixes(story),
+                no_fix=story.explanation.no_fix if story is not None and story.mended is None else "",
+                members=tuple(f"{leaves.pod} → {leaves.node or 'pending'}" for leaves in one.of(DrainOutcome.EVICTED)),
+            )
+        )
+    return View(
+        command="kschedx drain",
+        headline=f"{done:,} of {count(len(drained), 'node')} can be drained",
+        tone=Tone.GOOD if done == len(drained) else Tone.BAD,
+        fixes=tuple(_drain_fix(one) for one in lets_go),
+        items=tuple(items),
+        list_title="Nodes",
+        list_noun="node",
+        list_columns=(("pods evicted", True), ("result", False)),
+    )
+
+
+def _drain_fix(found: DrainFix) -> Fix:
+    title, _, seen = drain_remedy_title(found).partition(SEPARATOR)
+    return Fix(title=title, seen=seen, commands=drain_remedy_commands(found))
+
+
+def _drain_kind(drained: DrainResult) -> str:
+    if drained.is_done:
+        return "can be drained"
+    if drained.is_refused:
+        return "kubectl refuses"
+    return "pods stay pending" if drained.pending else "blocked by a PDB"
 
 
 def drains_page(
     simulation: Simulation, *, each: bool, lets_go: Sequence[DrainFix] = (), forced: Sequence[DrainResult] = ()
 ) -> Page:
-    done = sum(drained.is_done for drained in simulation.drained)
-    told = f"{done:,} of {count(len(simulation.drained), 'node')} can be drained"
     lines = drains_lines(simulation, width=SCREEN_WIDTH, each=each, lets_go=lets_go, forced=forced)
-    return _page(simulation, told, "drain", lines)
-
-
-def _page(simulation: Simulation, told: str, command: str, screen: Sequence[Text]) -> Page:
-    changes = "; ".join(map(str, simulation.changes))
-    return Page(
-        title=f"kschedx {command}",
-        headline=visible(told),
-        tone=Tone.GOOD if simulation.is_done else Tone.BAD,
-        facts=(("after", visible(changes)),) if changes else (),
-        screen="\n".join(line.plain.rstrip() for line in screen),
-        sections=tuple(_simulation_sections(simulation)),
-    )
+    view = drains_view(simulation, each=each, lets_go=lets_go, forced=forced)
+    sections = () if each else _simulation_sections(simulation)
+    return page_of(view, sections, _plain(lines), footer(simulation.before))
 
 
 def _simulation_sections(simulation: Simulation) -> Iterator[Section]:
-    for drained in simulation.drained:
-        lines = [line.plain.strip() for line in drain_lines(drained, SCREEN_WIDTH, None)]
-        yield Notes(notes=tuple(filter(None, lines)))
-    if simulation.messages:
-        columns = (Column(label="pod"), Column(label="why"))
-        rows = tuple((visible(pod), visible(text)) for pod, text in simulation.messages.items())
-        yield Table(title="Pending", columns=columns, rows=rows)
-    if simulation.refused:
-        refused = simulation.refused.values()
-        yield Table(
-            title="Refused by the API server",
-            columns=(Column(label="workload"), Column(label="replicas", is_number=True), Column(label="why")),
-            rows=tuple((visible(one.workload.reference), one.number, visible(one.refusal)) for one in refused),
-        )
-    workloads = tuple(
-        (
-            visible(result.workload.reference),
-            len(result.placed),
-            len(result.pending),
-            len(result.evicted),
-            visible(", ".join(f"{node} × {number}" for node, number in result.nodes.items())),
-        )
-        for result in simulation.workloads
-    )
-    if workloads:
-        yield Table(
-            title="Workloads",
-            columns=(
-                Column(label="workload"),
-                Column(label="placed", is_number=True),
-                Column(label="pending", is_number=True),
-                Column(label="evicted", is_number=True),
-                Column(label="nodes"),
-            ),
-            rows=workloads,
-        )
     yield _usage(simulation)
     if simulation.steps:
-        columns = (Column(label="step", is_number=True), Column(label="decision"))
-        decisions = tuple(
-            (number, visible(decision_text(step))) for number, step in enumerate(simulation.steps, start=1)
-        )
-        yield Table(title="Decisions", columns=columns, rows=decisions)
+        yield _timeline(simulation)
+
+
+def _timeline(simulation: Simulation) -> Timeline:
+    pending, placed, evicted = len(simulation.queue), 0, 0
+    counts: list[tuple[int, int, int]] = []
+    for step in simulation.steps:
+        if step.node is not None:
+            placed, pending = placed + 1, max(pending - 1, 0)
+        elif step.nominated is not None:
+            evicted += len(step.victim_keys)
+        counts.append((pending, placed, evicted))
+    return Timeline(
+        pending=tuple(one[0] for one in counts),
+        placed=tuple(one[1] for one in counts),
+        evicted=tuple(one[2] for one in counts),
+        texts=tuple(visible(decision_text(step)) for step in simulation.steps),
+    )
 
 
 def _usage(simulation: Simulation) -> Usage:
@@ -159,108 +293,146 @@ def _told(before: NodeUse | None, after: NodeUse | None, resource: str) -> str:
 # The answer of `kschedx diff-profiles` as a page.
 
 
+# --- how many fit
+
+
+def fit_view(found: Fit) -> View:
+    """A row for each node that takes more of the pod."""
+    stopped = found.stopped
+    return View(
+        command="kschedx fit",
+        subject=found.title,
+        headline=fit_headline(found),
+        tone=Tone.GOOD if found.is_enough else Tone.OPEN if found.could_reject else Tone.BAD,
+        fixes=tuple(Fix(title=fix.title) for fix in (stopped.fixes[:2] if stopped is not None else ())),
+        event=stopped.message if stopped is not None else found.refusal,
+        items=tuple(
+            Item(
+                title=name,
+                tone=Tone.GOOD,
+                values=(
+                    number,
+                    *(
+                        f"{found.usage_before[name].percent(one)} → {found.usage_after[name].percent(one)}%"
+                        for one in ("cpu", "memory", "pods")
+                    ),
+                ),
+            )
+            for name, number in found.nodes.items()
+        ),
+        list_title="Nodes",
+        list_noun="node",
+        list_columns=(("more", True), ("cpu", False), ("memory", False), ("pods", False)),
+    )
+
+
+def fit_page(found: Fit) -> Page:
+    return page_of(fit_view(found), (), _plain(fit_lines(found, width=SCREEN_WIDTH)), footer(found.snapshot))
+
+
+# --- profiles
+
+
 def comparison_page(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> Page:
-    """First how the two differ as configuration, then what that does to pods."""
+    """How the two differ as configuration, then what that does to pods."""
     lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH)
-    facts = [] if summary is None else [("compared", compared(summary))]
-    return Page(
-        title="kschedx diff-profiles",
-        headline=visible(comparison_headline(before, after)),
+    return page_of(
+        comparison_view(before, after, summary),
+        _comparison_sections(before, after, changes, summary),
+        _plain(lines),
+        footer(),
+    )
+
+
+def comparison_view(before: Setup, after: Setup, summary: Summary | None) -> View:
+    """A row for each pod that differs."""
+    items = (
+        [] if summary is None else [_difference(group, one) for group in summary.groups for one in group.differences]
+    )
+    told = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
+    if summary is not None and summary.not_placed_anew:
+        told = (*told, not_placed_anew(summary))
+    return View(
+        command="kschedx diff-profiles",
+        headline=comparison_headline(before, after),
         tone=Tone.PLAIN,
-        facts=tuple((label, visible(text)) for label, text in facts),
-        screen="\n".join(line.plain.rstrip() for line in lines),
-        sections=tuple(_comparison_sections(before, after, changes, summary)),
+        details=told,
+        items=tuple(items),
+        list_title="Pods",
+        list_noun="pod",
+        list_columns=(("change", False),),
+    )
+
+
+def _difference(group: DifferenceGroup, one: Difference) -> Item:
+    told, facts = pod_lines(one)
+    title = difference_title(group).partition(": ")
+    kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
+    return Item(
+        title=one.pod, kind=kind, values=(told,), facts=tuple(Fact(label="because", items=(fact,)) for fact in facts)
     )
 
 
 def _comparison_sections(
     before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None
 ) -> Iterator[Section]:
-    if changes:
-        rows = tuple(tuple(map(visible, row)) for row in change_rows(changes, before, after))
-        columns = tuple(Column(label=label) for label in ("where", "what", "change"))
-        yield Table(title="Configuration", columns=columns, rows=rows)
-    else:
-        yield Notes(notes=("The configurations are the same.",))
-    if summary is None:
-        return
-    told = (*effect_counts(summary), *left_out(summary))
-    if summary.not_placed_anew:
-        told = (*told, not_placed_anew(summary))
-    if told:
-        yield Notes(notes=tuple(map(visible, told)))
-    if summary.placed_anew is not None:
-        yield from _nodes(summary.placed_anew, side_titles(before, after))
-    columns = tuple(Column(label=label) for label in ("pod", "what happens to it", "why"))
-    for group in summary.groups:
+    rows = tuple(tuple(map(visible, row)) for row in change_rows(changes, before, after))
+    columns = tuple(Column(label=label) for label in ("where", "what", "change"))
+    yield Table(title="Configuration", columns=columns, rows=rows)
+    if summary is not None and summary.placed_anew is not None:
+        found, names = summary.placed_anew, side_titles(before, after)
+        heading, *cells = node_rows(found, names)
+        title = placed_anew_title(found)
         yield Table(
-            title=visible(difference_title(group)),
-            columns=columns,
-            rows=tuple(map(_pod_row, group.differences)),
+            title=visible(title[0].upper() + title[1:]),
+            columns=tuple(Column(label=visible(label)) for label in heading),
+            rows=(
+                *(tuple(map(visible, row)) for row in cells),
+                *((visible(note),) for note in node_notes(found, names)),
+            ),
         )
 
 
-def _nodes(found: PlacedAnew, names: tuple[str, str]) -> Iterator[Section]:
-    title = placed_anew_title(found)
-    if found.before == found.after:
-        yield Notes(notes=(title,))
-        return
-    heading, *rows = node_rows(found, names)
-    yield Table(
-        title=title[0].upper() + title[1:],
-        columns=tuple(Column(label=visible(label)) for label in heading),
-        rows=tuple(tuple(map(visible, row)) for row in rows),
+# --- dumps and fleets
+
+
+def doctor_view(diagnosis: Diagnosis) -> View:
+    """A row for each gap, the certain ones first."""
+    weakening = len(diagnosis.weakening)
+    source = diagnosis.inventory.source
+    gaps = count(weakening, "gap makes", "gaps make")
+    told = f"{gaps} answers less reliable" if weakening else "complete, no gaps found"
+    items = []
+    for one in diagnosis.findings:
+        tone = Tone.BAD if one.counts else Tone.PLAIN
+        if isinstance(one, MissingKind):
+            title = f"{one.kind}: {missing_kind_text(one)}{certainty_text(one.certainty)}"
+            facts = (Fact(label="affects", items=(missing_kind_effect(one),)),)
+            items.append(Item(title=title, tone=tone, kind="missing kind", facts=facts))
+        else:
+            words = finding_words(one, whole=True)
+            items.append(Item(title=words.headline, tone=tone, kind="gap" if one.counts else "note", facts=words.facts))
+    command = diagnosis.completion.command if diagnosis.completion else ""
+    return View(
+        command="kschedx doctor",
+        subject=source,
+        headline=f"{source}: {told}",
+        tone=Tone.BAD if weakening else Tone.GOOD,
+        fixes=(Fix(title="complete the dump", commands=(command,)),) if command else (),
+        items=tuple(items),
+        list_title="Gaps",
+        list_noun="gap",
     )
-    notes = node_notes(found, names)
-    if notes:
-        yield Notes(notes=tuple(map(visible, notes)))
-
-
-def _pod_row(difference: Difference) -> tuple[str, str, str]:
-    told, facts = pod_lines(difference)
-    return visible(difference.pod), visible(told), visible("; ".join(facts))
-
-
-# The answer of `kschedx doctor` as a page.
 
 
 def doctor_page(diagnosis: Diagnosis) -> Page:
-    """What is there, what is amiss, and how to complete it."""
-    weakening = len(diagnosis.weakening)
-    told = count(weakening, "thing weakens", "things weaken") if weakening else "nothing found that weakens"
-    source = visible(diagnosis.inventory.source)
-    found = [one for one in diagnosis.findings if not isinstance(one, MissingKind)]
-    missing = [one for one in diagnosis.findings if isinstance(one, MissingKind)]
-    sections: list[Section] = []
-    if found:
-        columns = tuple(Column(label=label) for label in ("finding", "facts"))
-        sections.append(Table(title="Findings", columns=columns, rows=tuple(map(_finding_row, found))))
-    if missing:
-        columns = tuple(Column(label=label) for label in ("kind", "what is missing", "what that weakens"))
-        rows = tuple(
-            (
-                one.kind,
-                visible(missing_kind_text(one) + certainty_text(one.certainty)),
-                visible(missing_kind_effect(one)),
-            )
-            for one in missing
-        )
-        sections.append(Table(title="Missing kinds", columns=columns, rows=rows))
+    """What is there, what is missing, and how to complete it."""
     kinds = tuple((visible(kind), number) for kind, number in diagnosis.inventory.kinds.items())
     columns = (Column(label="kind"), Column(label="objects", is_number=True))
-    sections.append(Table(title="Objects", columns=columns, rows=kinds))
-    completion = diagnosis.completion
-    return Page(
-        title=f"{source} · kschedx doctor",
-        headline=f"{source}: {told} an answer",
-        tone=Tone.BAD if weakening else Tone.GOOD,
-        facts=(("complete it", visible(completion.command)),) if completion else (),
-        screen="\n".join(line.plain.rstrip() for line in diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)),
-        sections=tuple(sections),
-    )
+    lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
+    sections = (Table(title="Objects", columns=columns, rows=kinds),)
+    return page_of(doctor_view(diagnosis), sections, _plain(lines), footer())
 
 
-def _finding_row(finding: Finding) -> tuple[str, str]:
-    told = finding_words(finding, whole=True)
-    facts = (f"{fact.label} {SEPARATOR.join(fact.items)}".strip() for fact in told.facts)
-    return visible(told.headline), visible("; ".join(facts))
+def _plain(lines: Iterable[Text]) -> Iterator[str]:
+    return (line.plain for line in lines)

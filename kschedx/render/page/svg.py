@@ -1,127 +1,94 @@
-"""A page's picture: the score matrix where nodes were scored, the verdict map where none fits."""
+"""A page as a picture card for a chat or a README: headline, causes, fixes, and the first rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import escape
 
-from kschedx.render.page.model import Page, Scores, Verdicts
+from kschedx.render.page.model import Items, Page, Scores, Verdicts
+from kschedx.render.terminal import wrapped
+from kschedx.render.view import Tone
 from kschedx.render.wording import count
 
-MOST_ROWS = 60
-CELL, LINE, CHARACTER = 24, 22, 8
-"""Sizes in pixels; CHARACTER is the width of one in the font below, at most."""
+MOST_ROWS = 12
+MOST_FIXES = 3
+COLUMNS = 92
+"""Characters of a line."""
+LINE, CHARACTER, MARGIN = 22, 8, 20
 FONT = "13px ui-monospace, Menlo, Consolas, monospace"
-MOST_NAME = 48
-"""Characters of a name."""
+MARKS = {Tone.GOOD: "✓ ", Tone.BAD: "✗ ", Tone.HELD: "‖ ", Tone.OPEN: "? ", Tone.PLAIN: ""}
 
-LOOKS = {
-    "Success": ("#e3f0ec", "#0b6b58", "·"),
-    "Unschedulable": ("#f3b58b", "#3d1c00", "×"),
-    "UnschedulableAndUnresolvable": ("#b3390f", "#ffffff", "■"),
-    "Error": ("#5b2a86", "#ffffff", "!"),
-}
-"""A verdict's paper, ink and mark, as in the HTML file."""
-OTHER = ("none", "#57606a", "")
+_STYLE = (
+    f"text{{font:{FONT};fill:#1b1f24;white-space:pre}}.paper{{fill:#ffffff;stroke:#d0d7de}}"
+    ".head{font-weight:bold}.good{fill:#0b6b58}.bad{fill:#b3390f}.held,.open{fill:#7a5a00}.soft{fill:#57606a}"
+    "@media (prefers-color-scheme: dark){text{fill:#e6edf3}.paper{fill:#101418;stroke:#30363d}.good{fill:#5fd3b5}"
+    ".bad{fill:#ff9f6e}.held,.open{fill:#e3c565}.soft{fill:#9aa6b2}}"
+)
 
 
 def svg(page: Page) -> str:
-    """One picture with its own white paper, so that it can be read on any page. Texts are text, never markup."""
-    scores = next((section for section in page.sections if isinstance(section, Scores)), None)
-    verdicts = next((section for section in page.sections if isinstance(section, Verdicts)), None)
-    if scores is not None:
-        return _picture(page.headline, *_score_matrix(scores))
-    if verdicts is not None:
-        return _picture(page.headline, *_verdict_map(verdicts))
-    return _picture(page.headline, [], 0, 0)
-
-
-def _picture(headline: str, body: list[str], width: float, height: float) -> str:
-    width = max(width, len(headline) * CHARACTER + 24, 320)
-    height += 56
-    head = _text(12, 24, headline, weight="bold")
+    """One picture, readable on light and dark pages. Texts are text, never markup."""
+    lines = list(_lines(page))
+    width, height = COLUMNS * CHARACTER + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
+    body = "".join(
+        f'<text x="{MARGIN}" y="{MARGIN + 14 + number * LINE}" class="{style}">{escape(text)}</text>'
+        for number, (style, text) in enumerate(lines)
+        if text
+    )
+    label = escape(page.head.headline)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(headline)}" >'
-        f'<style>text{{font:{FONT};fill:#1b1f24}}</style><rect width="100%" height="100%" fill="#ffffff"/>'
-        f'{head}<g transform="translate(12 44)">{"".join(body)}</g></svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'role="img" aria-label="{label}"><title>{label}</title><style>{_STYLE}</style>'
+        f'<rect class="paper" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="8"/>{body}</svg>\n'
     )
 
 
-def _verdict_map(section: Verdicts) -> tuple[list[str], float, float]:
-    names = [_group_name(section, members) for members in section.groups[:MOST_ROWS]]
-    left = max(map(len, names), default=0) * CHARACTER + 12
-    top = max(map(len, section.plugins), default=0) * CHARACTER + 8
-    body = [
-        f'<text transform="translate({left + at * CELL + 16:.0f} {top - 6:.0f}) rotate(-90)">{escape(plugin)}</text>'
-        for at, plugin in enumerate(section.plugins)
-    ]
-    for row, members in enumerate(section.groups[:MOST_ROWS]):
-        node, y = members[0], top + row * LINE
-        body.append(_text(0, y + 15, names[row]))
-        for at, cell in enumerate(section.patterns[section.pattern_of[node]]):
-            paper, ink, mark = LOOKS.get(section.codes[cell], OTHER)
-            frame = ' stroke="#1b1f24" stroke-width="2"' if section.verdict_of[node] == at else ""
-            x = left + at * CELL
-            body.append(
-                f'<rect x="{x + 1:.0f}" y="{y + 1:.0f}" width="{CELL - 2}" height="{LINE - 2}" fill="{paper}"{frame}/>'
-                f'<text x="{x + CELL / 2:.0f}" y="{y + 15:.0f}" text-anchor="middle" style="fill:{ink}">{mark}</text>'
-            )
-    height = top + len(names) * LINE
-    if len(section.groups) > MOST_ROWS:
-        height += LINE
-        body.append(_text(0, height - 6, count(len(section.groups) - MOST_ROWS, "more row")))
-    return body, left + len(section.plugins) * CELL + 24, height
+def _lines(page: Page) -> Iterator[tuple[str, str]]:
+    """Each line's class and text."""
+    head = page.head
+    for number, row in enumerate(wrapped(MARKS[head.tone] + head.headline, COLUMNS)):
+        yield f"head {head.tone.value}", row if number == 0 else f"  {row}"
+    if head.because:
+        yield from _labelled("because", " · ".join(head.because))
+    for decider in head.deciders:
+        yield from _labelled("also", f"{decider.name} {decider.sentence}")
+    fixes = [*head.fixes, *(fix for decider in head.deciders for fix in decider.fixes)]
+    for number, fix in enumerate(fixes[:MOST_FIXES], start=1):
+        yield from _labelled(f"fix {number}", " · ".join(filter(None, (fix.title, fix.seen))))
+    if len(fixes) > MOST_FIXES:
+        yield "soft", f"  {'':10}{count(len(fixes) - MOST_FIXES, 'more fix', 'more fixes')}"
+    rows = list(_rows(page))
+    if rows:
+        yield "", ""
+    for row in rows[:MOST_ROWS]:
+        yield "", row if len(row) <= COLUMNS else f"{row[: COLUMNS - 1]}…"
+    if len(rows) > MOST_ROWS:
+        yield "soft", count(len(rows) - MOST_ROWS, "more row")
 
 
-def _group_name(section: Verdicts, members: tuple[int, ...]) -> str:
-    others = f" +{len(members) - 1:,}" if len(members) > 1 else ""
-    return _short(section.nodes[members[0]]) + others
+def _labelled(label: str, text: str) -> Iterator[tuple[str, str]]:
+    for number, row in enumerate(wrapped(text, COLUMNS - 12)):
+        yield "", f"  {label if number == 0 else '':10}{row}"
 
 
-def _score_matrix(section: Scores) -> tuple[list[str], float, float]:
-    heads = [
-        "total",
-        *(f"{plugin} × {weight}" for plugin, weight in zip(section.plugins, section.weights, strict=True)),
-    ]
-    widths = [max(len(head), 8) * CHARACTER + 14 for head in heads]
-    names = [_short(name) for name in section.nodes[:MOST_ROWS]]
-    left = max(map(len, names)) * CHARACTER + 16
-    highest = max(1, *section.totals)
-    body = list(_cells(heads, widths, left, 15, weight="bold"))
-    for row, name in enumerate(names):
-        y = LINE * (row + 1)
-        parts = [score * weight for score, weight in zip(section.normalized[row], section.weights, strict=True)]
-        body.append(_text(0, y + 15, name, weight="bold" if row < section.best else "normal"))
-        x = left
-        for part, width in zip([section.totals[row], *parts], widths, strict=True):
-            share = max(0.0, part / highest) * (width - 8)
-            body.append(f'<rect x="{x:.0f}" y="{y + 3:.0f}" width="{share:.1f}" height="{LINE - 6}" fill="#bcd9ee"/>')
-            x += width
-        body += _cells([f"{value:,}" for value in (section.totals[row], *parts)], widths, left, y + 15)
-    height = LINE * (len(names) + 1)
-    if len(section.nodes) > MOST_ROWS:
-        height += LINE
-        body.append(_text(0, height - 6, count(len(section.nodes) - MOST_ROWS, "more node")))
-    return body, left + sum(widths) + 12, height
-
-
-def _cells(
-    values: Sequence[str], widths: Sequence[float], left: float, y: float, *, weight: str = "normal"
-) -> Iterator[str]:
-    x = left
-    for value, width in zip(values, widths, strict=True):
-        yield _text(x + width - 10, y, value, weight=weight, anchor="end")
-        x += width
-
-
-def _text(x: float, y: float, content: str, *, weight: str = "normal", anchor: str = "start") -> str:
-    bold = ' style="font-weight:bold"' if weight == "bold" else ""
-    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}"{bold}>{escape(content)}</text>'
-
-
-def _short(name: str) -> str:
-    """Names differ at both ends."""
-    if len(name) <= MOST_NAME:
-        return name
-    return f"{name[: MOST_NAME // 2]}…{name[-(MOST_NAME // 2 - 1) :]}"
+def _rows(page: Page) -> Iterator[str]:
+    """The rows of the first table."""
+    for section in page.sections:
+        match section:
+            case Items():
+                for row in section.rows:
+                    cells = "  ".join(str(cell) for cell in row[3:] if cell != "")
+                    yield f"{MARKS[Tone(str(row[0]))]}{row[2]}  {cells}"
+                return
+            case Verdicts():
+                for members in section.groups:
+                    story = section.stories[section.story_of[members[0]]]
+                    why = next((f"✗ {line.plugin}: {line.headline}" for line in story if line.plugin), "✓ fits")
+                    others = f" and {len(members) - 1:,} more" if len(members) > 1 else ""
+                    yield f"{section.nodes[members[0]]}{others}  {why}"
+                return
+            case Scores():
+                yield from (f"{node}  {total:,}" for node, total in zip(section.nodes, section.totals, strict=True))
+                return
+            case _:
+                continue

@@ -23,7 +23,9 @@ from kschedx.autoscaler.remedies import (
 from kschedx.autoscaler.sizes import Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
+from kschedx.fixes.node_requirements import own_terms
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.types import Pod
 from kschedx.render.wording import amount, count, listed
 from kschedx.render.words import headline
 
@@ -119,6 +121,32 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
     for status in group.rejections:
         told = [headline(finding) for finding in status.findings] or list(status.reasons) or ["rejects it"]
         yield f"✗ {status.plugin}: {', '.join(told)}"
+
+
+_LABELS_OF_TEMPLATES = {
+    "aws": "tag its ASG with k8s.io/cluster-autoscaler/node-template/label/{key}={value}",
+    "azure": "tag its scale set with k8s.io_cluster-autoscaler_node-template_label_{underscored}={value}",
+    "clusterapi": "annotate it with capacity.cluster-autoscaler.kubernetes.io/labels: {key}={value}",
+}
+"""Cloud provider to where it reads the labels of a group without nodes."""
+
+
+def template_label_text(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> str:
+    """How a group without nodes announces a label that the pod selects and no node has; empty where that cannot be
+    the cause. Which labels the group's nodes would have is not in the cluster."""
+    group = next((one for one in scaling.groups if one.target == 0 and one.template is None), None)
+    known = autoscaler.snapshot.cluster.label_keys
+    terms = (term for term in own_terms(pod) if term is not None)
+    required = ((one.key, one.values[0]) for term in terms for one in term.match_expressions if one.operator == "In")
+    selected = [(key, value) for key, value in (*pod.spec.node_selector.items(), *required) if key not in known]
+    if group is None or not selected:
+        return ""
+    key, value = selected[0]
+    how = _LABELS_OF_TEMPLATES.get(autoscaler.flags.cloud_provider, "")
+    if not how:
+        return ""
+    announced = how.format(key=key, value=value, underscored=key.replace("/", "_"))
+    return f"{group.name} has no nodes to read labels from: if its nodes get {key}={value}, {announced}"
 
 
 def on_a_new_node(template: Template) -> Iterator[str]:

@@ -20,8 +20,10 @@ from kschedx.fixes.dead_end import (
     RefusedByExtender,
     Untold,
 )
+from kschedx.fixes.owners import Delivery, Owner, Undelivered
 from kschedx.fixes.phrases import requirement_text
 from kschedx.kube.selectors import NodeSelectorRequirement
+from kschedx.kube.types import Pod
 from kschedx.render.wording import count
 from kschedx.render.words import describe
 
@@ -38,6 +40,24 @@ def fix_title(fix: Fix) -> str:
         return text
     left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in fix.remaining.items())
     return f"{text} (then still {left})"
+
+
+def delivery_text(found: Delivery, owner: Owner, pod: Pod) -> str:
+    """What you do after the template has changed, and why its controller does not."""
+    name, workload = pod.metadata.name, f"{owner.kind} {owner.name}"
+    match found.why:
+        case Undelivered.ORDERED_READY:
+            return f"delete pod {name} ({workload} is OrderedReady: it does not replace a pod that is not ready)"
+        case Undelivered.PARTITION:
+            return f"lower its partition and delete pod {name} ({workload} updates from its partition on)"
+        case Undelivered.ON_DELETE:
+            return f"delete pod {name} (the update strategy of {workload} is OnDelete)"
+        case Undelivered.NO_ROLLOUT:
+            return f"delete pod {name} ({workload} uses its template for new pods only)"
+        case Undelivered.PAUSED:
+            return f"resume {workload}, which is paused"
+        case _:
+            assert_never(found.why)
 
 
 def with_nodes(steps: Iterable[s.Step], number: int) -> str:

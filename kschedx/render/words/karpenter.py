@@ -10,6 +10,7 @@ from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
 from kschedx.karpenter.growth import KarpenterGrowth
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
+from kschedx.karpenter.known_types import class_faults
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.provisioning import SkippedPool
 from kschedx.karpenter.rejections import (
@@ -25,6 +26,7 @@ from kschedx.karpenter.requirements import ZONE, LabelRequirement, NothingInComm
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeOverlay
 from kschedx.kube.quantity import Unit
+from kschedx.kube.types import NodeCondition
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.render.words.autoscaler import by_name, change_of_pod, most_said
 
@@ -300,7 +302,7 @@ def resources_text(amounts: Amounts) -> str:
     return ", ".join(_listed_amounts({name: amounts[name] for name in _TOLD if name in amounts}))
 
 
-def skipped_pool_text(one: SkippedPool) -> str:
+def skipped_pool_text(one: SkippedPool, karpenter: Karpenter) -> str:
     """Why a pool is not used, whatever the pod."""
     match one.why:
         case "static":
@@ -308,11 +310,19 @@ def skipped_pool_text(one: SkippedPool) -> str:
         case "not-ready":
             said = one.pool.not_ready
             told = ": ".join(filter(None, (said.reason, said.message))) if said is not None else ""
-            return f"is not ready{f': {told}' if told else ''}"
+            kind = one.pool.spec.template.spec.node_class_ref.kind
+            faults = [f"{kind} {_condition(fault)}" for fault in class_faults(karpenter.snapshot, one.pool)]
+            return ": ".join(("is not ready", "; ".join(filter(None, (told, *faults))))).removesuffix(": ")
         case "deleting":
             return "is being deleted"
         case _:
             return "no instance type meets its own requirements"
+
+
+def _condition(one: NodeCondition) -> str:
+    """`SubnetsReady=False (SubnetsNotFound): no subnet matches`, quoted in full."""
+    reason = f" ({one.reason})" if one.reason else ""
+    return f"{one.type}={one.status}{reason}{f': {one.message}' if one.message else ''}"
 
 
 def karpenter_basis(karpenter: Karpenter) -> str:

@@ -1,0 +1,90 @@
+"""A change of a template that its controller does not bring to the pod: what has to be done besides, as commands."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.render.manifests import kubectl_commands
+from tests.builders import Manifest, at, node, pod
+
+ASKS = [{"name": "main", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
+HELD = pod("other", on="n", containers=[{"name": "main", "resources": {"requests": {"cpu": "1"}}}])
+ROOM = {"cpu": "2", "memory": "4Gi", "pods": "10"}
+
+
+def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]]:
+    """The title of the fix that lowers the request, and its kubectl commands."""
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": ASKS}}
+    api_version = "v1" if kind == "ReplicationController" else "apps/v1"
+    owner: Manifest = {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "x", "namespace": "default", "uid": "u"},
+        "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template, **spec},
+    }
+    reference = {"apiVersion": api_version, "kind": kind, "name": "x", "uid": "u", "controller": True}
+    mine = pod(name, labels={"app": "x"}, containers=ASKS, metadata={"ownerReferences": [reference]})
+    objects = [node("n", allocatable=ROOM), HELD, owner, mine]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), f"default/{name}").fixes
+    lower = next(fix for fix in fixes if fix.title.startswith("lower requests.cpu"))
+    return lower.title, kubectl_commands(lower.apply).splitlines()
+
+
+DELETED = "kubectl delete pod x-0 -n default"
+PARTITIONED = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "deleted"),
+    [
+        ("StatefulSet", {}, True),
+        ("StatefulSet", {"podManagementPolicy": "Parallel"}, False),
+        ("StatefulSet", {"podManagementPolicy": "Parallel", "updateStrategy": {"type": "OnDelete"}}, True),
+        ("StatefulSet", {"podManagementPolicy": "Parallel", **PARTITIONED}, True),
+        ("ReplicaSet", {}, True),
+        ("ReplicationController", {"selector": {"app": "x"}}, True),
+        ("DaemonSet", {"updateStrategy": {"type": "OnDelete"}}, True),
+        ("DaemonSet", {"updateStrategy": {"type": "RollingUpdate"}}, False),
+        ("Deployment", {}, False),
+    ],
+)
+def test_the_pod_is_deleted_where_its_controller_keeps_it(kind: str, spec: Manifest, deleted: bool) -> None:
+    title, commands = script(kind, spec)
+    assert (DELETED in commands) is deleted
+    assert ("delete pod x-0" in title) is deleted
+    assert commands[0].startswith("kubectl patch ")
+
+
+def test_a_partition_is_lowered_to_the_pod() -> None:
+    _, commands = script("StatefulSet", PARTITIONED, name="x-1")
+    assert any('"path": "/spec/updateStrategy/rollingUpdate/partition", "value": 1' in one for one in commands)
+
+
+def test_a_paused_deployment_is_resumed() -> None:
+    title, commands = script("Deployment", {"paused": True})
+    assert title.endswith("then resume Deployment x, which is paused")
+    assert '"path": "/spec/paused", "value": false' in commands[0]
+
+
+def test_moving_a_pod_cordons_its_node_until_its_replacement_runs_elsewhere() -> None:
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u", "controller": True}
+    there = {**HELD, "metadata": {**at(HELD, "metadata"), "name": "db-0", "ownerReferences": [reference]}}
+    nodes = [node("n", allocatable=ROOM), node("small", allocatable={**ROOM, "cpu": "1"})]
+    snapshot = kschedx.Snapshot.from_objects([*nodes, there, pod("me", containers=ASKS)])
+    move = next(fix for fix in kschedx.explain(snapshot, "default/me").fixes if fix.title.startswith("move"))
+    assert move.title == "move default/db-0 from n to small"
+    assert move.commands == (
+        "kubectl cordon n",
+        "kubectl delete pod db-0 -n default",
+        "kubectl wait pod db-0 -n default --for=condition=PodScheduled",
+        "kubectl uncordon n",
+    )
+    assert [line.split()[1] for line in kubectl_commands(move.apply).splitlines()] == ["patch", "delete", "patch"]
+    assert move.feasible_nodes == ("n",)
+
+
+def test_a_pod_that_no_controller_creates_again_is_not_moved() -> None:
+    nodes = [node("n", allocatable=ROOM), node("small", allocatable={**ROOM, "cpu": "1"})]
+    snapshot = kschedx.Snapshot.from_objects([*nodes, HELD, pod("me", containers=ASKS)])
+    assert not [fix for fix in kschedx.explain(snapshot, "default/me").fixes if fix.title.startswith("move")]
