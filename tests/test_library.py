@@ -262,14 +262,12 @@ def test_the_library_shows_its_functions_and_nothing_else() -> None:
 
 
 def test_results_are_short_to_look_at_and_print_their_screen() -> None:
-    explanation = kschedx.explain(SNAPSHOT, POD)
-    for result in (
-        SNAPSHOT,
-        explanation,
-        kschedx.simulate(SNAPSHOT),
-        kschedx.fit(SNAPSHOT, POD),
-        kschedx.drain(SNAPSHOT),
-    ):
+    container = {"name": "app", "image": "app"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [container]}}
+    snapshot = kschedx.Snapshot.from_objects([NODE])
+    explanation = kschedx.explain(snapshot, pod)
+    fit = kschedx.fit(snapshot, pod)
+    for result in (snapshot, explanation, kschedx.simulate(snapshot), fit, kschedx.drain(snapshot)):
         assert len(repr(result)) < 200
         assert "\n" not in repr(result)
     assert explanation.cycle.pod.key in str(explanation).partition("\n")[0]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import assert_never
-
-from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.fixes import fix_lines, fix_views
-from kschedx.render.outcome import headline_lines, then_text
+from kschedx.render.fixes import fix_views
+from kschedx.render.holding import holding_facts
+from kschedx.render.outcome import then_text
 from kschedx.render.states import (
     BeingDeleted,
     Contradicted,
@@ -30,12 +29,9 @@ from kschedx.render.states import (
     headline,
     row_of,
 )
-from kschedx.render.terminal import BLANK, labelled, paragraph
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
-MOST_FIXES = 9
-"""Lines."""
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
 _TONES = {
@@ -45,59 +41,34 @@ _TONES = {
 }
 
 
-def lifecycle_view(explanation: Explanation) -> View:
+def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    lifecycle, then, lead = explanation.lifecycle, "", "; without that "
-    assert lifecycle is not None, "requested by its state"
-    if isinstance(lifecycle, Contradicted):
-        lead = "; by what is in the dump "
+    then, lead = "", "; by what is in the dump " if isinstance(lifecycle, Contradicted) else "; without that "
     if lifecycle.is_open and explanation.is_run:
-        then = then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))
-    tone = _TONES[row_of(lifecycle).exit_code]
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
-        tone = Tone.HELD
+        then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
+    is_held = isinstance(lifecycle, WaitingForKubelet | ScaledToZero)
+    told = (note.text for note in explanation.notes if note.id not in UNTOLD)
+    is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(
         command="kschedx why",
-        subject=explanation.cycle.pod.key,
-        headline=f"{headline(lifecycle)}{f'{lead}{then}' if then else ''}",
-        tone=tone,
-        because=tuple(causes(lifecycle)),
-        fixes=fix_views(explanation),
-        no_fix=explanation.no_fix,
-        event=lifecycle.event if isinstance(lifecycle, WaitingForKubelet) else "",
-        notes=(
-            *(note.text for note in explanation.notes if note.id not in UNTOLD),
-            *lifecycle_notes(lifecycle),
-        ),
+        subject=lifecycle.subject,
+        headline=f"{headline(lifecycle)}{then}",
+        tone=Tone.HELD if is_held else _TONES[row_of(lifecycle).exit_code],
+        roots=tuple(causes(lifecycle)),
+        facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
+        fixes=fix_views(explanation) if with_fixes else (),
+        event=_event(lifecycle),
+        notes=(*told, *lifecycle_notes(lifecycle)),
     )
 
 
-def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
-    """The view as lines."""
-    view = lifecycle_view(explanation)
-    lifecycle = explanation.lifecycle
-    assert lifecycle is not None, "requested by its state"
-    lines = _head(view.headline, view.tone, view.because, width)
-    lines += fix_lines(view.fixes, view.no_fix, width, MOST_FIXES)
-    lines += event_lines(lifecycle, width)
-    for number, note in enumerate(view.notes):
-        lines += [*([BLANK] if not number else []), *labelled("" if number else "note", note, width)]
-    return lines
-
-
-def _head(sentence: str, tone: Tone, because: Sequence[str], width: int) -> list[Text]:
-    """The headline with its mark, then a line for each cause."""
-    lines = headline_lines(View(command="", headline=sentence, tone=tone), width)
-    for number, cause in enumerate(because):
-        lines += labelled("" if number else "because", cause, width, further=2)
-    return lines
-
-
-def event_lines(lifecycle: Lifecycle, width: int) -> list[Text]:
+def _event(lifecycle: Lifecycle) -> str:
     """What the cluster itself reports, whole, so that a search finds it."""
-    if isinstance(lifecycle, WaitingForKubelet) and lifecycle.event:
-        return [BLANK, *paragraph(lifecycle.event, width, first="  event     ", indent=12)]
-    return []
+    match lifecycle:
+        case WaitingForKubelet(event=event) | Contradicted(message=event):
+            return event
+        case _:
+            return ""
 
 
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
@@ -149,8 +120,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
             if hint:
                 yield f'did you mean "{hint}"?'
-        case Contradicted(message=message):
-            yield f"event: {message}"
+        case Contradicted():
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
