@@ -265,6 +265,8 @@ class Explanation(Struct, frozen=True, dict=True):
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
         if self.lifecycle is not None:
             return () if self.remedies is None else self.remedies()
+        if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
+            return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return ()
         from kschedx.fixes import find_fixes
@@ -276,6 +278,24 @@ class Explanation(Struct, frozen=True, dict=True):
         is_stored = pod.key in self.cycle.snapshot.pods.rows
         found = find_fixes(self.scheduler, self.cycle)
         return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
+
+    def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
+        """What gives a node to the one member that the group lacks, with the others on theirs."""
+        lacking = [one.pod for one in gang.waiting if not one.node and not one.gates]
+        if not lacking or gang.placed + (gang.together or 0) + 1 < gang.min_count:
+            return ()
+        from kschedx.fixes import find_fixes
+        from kschedx.fixes.owners import template_owner
+        from kschedx.inquiry.fix import Fix
+        from kschedx.snapshot.edits import with_bound_pods
+
+        placed = {one.pod: one.node for one in gang.waiting if one.node}
+        snapshot = with_bound_pods(self.cycle.snapshot, placed)
+        pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
+        scheduler = self.scheduler.on(snapshot)
+        cycle = scheduler.schedule(pod, self.cycle.profile)
+        owner = template_owner(snapshot, pod)
+        return tuple(Fix.of(one, owner, pod) for one in find_fixes(scheduler, cycle))
 
     def covered(self, fix: Fix) -> Covered | None:
         """For how many of the replicas that wait a fix does; None where nobody tried."""

@@ -150,6 +150,8 @@ class Simulation:
         """Replicas that the API server does not take."""
         self.open_counts = dict(simulator.manager.open_counts)
         """Custom resources that may have more pods than are here, or pods that need more, to why."""
+        self.choices = tuple(simulator.manager.choices)
+        """What controllers pick at random, in which nothing else was tried."""
         self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
         self.drained: tuple[DrainResult, ...] = tuple(simulator.drained)
         self.scenes = simulator.scenes
