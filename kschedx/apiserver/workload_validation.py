@@ -23,7 +23,7 @@ from kschedx.kube.workloads import MAKING_PODS
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _COUNTS = ("replicas", "parallelism", "completions")
 """Numbers of pods in the spec of a workload."""
-_PATCH = "of a patch, what it comes to: kubectl kustomize FOLDER | kschedx why -"
+_PATCH = "it looks like a kustomize patch: kubectl kustomize FOLDER | kschedx why -"
 
 
 def validate_workload(manifest: Mapping[str, object]) -> Iterator[InputError]:

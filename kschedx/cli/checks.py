@@ -42,7 +42,13 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
 
     cycle, replicas = explanation.cycle, explanation.replicas
     told = [] if replicas is None else [replicas_sentence(replicas), replicas.refusal]
-    told += [outcome_sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
+    if explanation.lifecycle is not None:
+        from kschedx.render.lifecycle import causes
+        from kschedx.render.states import headline
+
+        told += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
+    else:
+        told += [outcome_sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
     if explanation.overall is not Outcome.SCHEDULED:
         told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
     return of_pod(cycle.pod.key if replicas is None else replicas.workload, explanation.overall, told, place)

@@ -114,8 +114,8 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     from kschedx.descheduler.cluster import Metrics
     from kschedx.errors import UndecidableError
 
-    measures = any(one.classification_is_missing for one in found.loop.errors)
-    if measures and not Metrics.of(snapshot).nodes:
+    measures = found.policy is not None and found.policy.has_metrics
+    if measures and found.loop.errors and not Metrics.of(snapshot).nodes:
         raise UndecidableError(
             "the policy measures usage, and the snapshot holds no NodeMetrics and PodMetrics: add what "
             "`kubectl get nodemetrics,podmetrics -A -o json` prints"

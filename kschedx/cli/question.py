@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.karpenter.cluster import KarpenterOptions
     from kschedx.simulate.changes import Change
+    from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
 RECORD = "record="
@@ -305,8 +306,6 @@ def feature_gates(settings: Sequence[str]) -> dict[str, bool]:
 
 # The cluster after the changes of a command line, for commands whose question comes after them.
 
-_SHOWN = 3
-
 
 def cluster_after_changes(
     question: Question,
@@ -328,10 +327,10 @@ def cluster_after_changes(
     from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.what_if import settled
 
-    tell_foreign(question.changes)
     options = SimulationOptions(force=question.force, delete_emptydir_data=question.delete_emptydir_data)
     namespace = question.namespace or reached.namespace
     done = settled(reached.snapshot, setup, question.changes, options, namespace, asked=asked, held=theirs).simulation()
+    tell_open_counts(done)
     for drained in done.drained:
         if not drained.is_done:
             typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
@@ -345,14 +344,9 @@ def cluster_after_changes(
     return replace(reached, snapshot=done.after), (note,)
 
 
-def tell_foreign(changes: Sequence[Change]) -> None:
-    """A line on stderr about workloads of others that are applied, whose pods no change makes."""
-    from kschedx.inquiry.manifests import title
-    from kschedx.kube.workloads import foreign_pods, is_foreign
-    from kschedx.render.wording import listed, visible
+def tell_open_counts(simulation: Simulation) -> None:
+    """A line on stderr about each custom resource whose pods are not all known."""
+    from kschedx.render.wording import visible
 
-    objects = [dict(manifest) for change in changes for manifest, _ in change.objects]
-    names = [title(one) for one in objects if is_foreign(one) and foreign_pods(one)]
-    if names:
-        told = f"not counted, since only their controllers make their pods: {listed(names, _SHOWN)}"
-        typer.echo(visible(f"note: {told} (kschedx why -f FILE looks at their templates)"), err=True)
+    for workload, why in simulation.open_counts.items():
+        typer.echo(visible(f"note: {workload.title}: {why}"), err=True)

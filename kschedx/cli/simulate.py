@@ -10,7 +10,7 @@ import typer
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks, tell_foreign
+from kschedx.cli.question import Question, asks, tell_open_counts
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.growth import AutoscalerGrowth
@@ -121,7 +121,7 @@ def simulate(
     simulation = run(options)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
-    tell_foreign(question.changes)
+    tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
 
@@ -196,5 +196,7 @@ def report(
 def exit_code(simulation: Simulation) -> ExitCode:
     """1 where a pod stays without a node, a replica is refused, or a drain is not done."""
     if simulation.undecided:
+        return ExitCode.UNDECIDED
+    if simulation.open_counts and simulation.is_done:
         return ExitCode.UNDECIDED
     return ExitCode.SCHEDULABLE if simulation.is_done else ExitCode.UNSCHEDULABLE

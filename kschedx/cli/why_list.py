@@ -23,11 +23,12 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.lifecycle import pod_lifecycle
 from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import Lifecycle, Refused, WaitingForKubelet
+from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -716,7 +717,12 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
             pods = snapshot.pods
             return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
 
-    verdicts = list(results(look, rows_in_queue_order(snapshot, setup.scheduler), processors()))
+    queued = [
+        row
+        for row in rows_in_queue_order(snapshot, setup.scheduler)
+        if not isinstance(pod_lifecycle(snapshot, snapshot.pods[row]), BeingDeleted)
+    ]
+    verdicts = list(results(look, queued, processors()))
 
     def screen(wide: bool) -> None:
         from kschedx.render.subjects import print_node

@@ -419,6 +419,9 @@ def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, a
 
     def names() -> list[str]:
         replicas = explanation.replicas
+        if explanation.lifecycle is not None:
+            node = getattr(explanation.lifecycle, "node", "")
+            return [f"node/{node}"] if node else []
         if replicas is None:
             return [f"node/{name}" for name in explanation.chosen_nodes]
         return [f"{pod} node/{node}" for pod, node in replicas.placed.items()] + [*replicas.pending, *replicas.refused]

@@ -1,8 +1,8 @@
-"""What PodDisruptionBudgets let go, while pods go and come back.
+"""Which evictions PodDisruptionBudgets allow while pods come and go.
 
 A budget's status is what its controller made of the cluster as it was read. From then on the healthy pods that are
 lost, those that find a node and are taken for ready, and replicas that somebody changed move it, as the controller does
-when it looks again. A budget without a status is worked out anew.
+when it looks again. A budget without a status is computed here.
 
 Sources of the rules: pkg/controller/disruption/disruption.go, and pkg/registry/core/pod/storage/eviction.go.
 """
@@ -64,7 +64,7 @@ class DisruptionBudget:
         return pods.namespaces[row] == self._namespace and self._selector.matches(pods.labels[row])
 
     def standing(self, snapshot: Snapshot, pods: PodTable, fresh: Collection[int]) -> BudgetStatus:
-        """As the cluster stands, of which `pods` are the pods; those in the rows `fresh` have been made anew."""
+        """As the cluster stands, of which `pods` are the pods; those in the rows `fresh` have been recreated."""
         now, first, status = self._counted(snapshot, pods, fresh), self._at_first, self._budget.status
         if status.disruptions_allowed is None:
             return now

@@ -120,7 +120,9 @@ class Managed(Struct, kw_only=True):
     count: int | None = None
     """Replicas of a workload whose manifest is not known."""
     like: Pod | None = None
-    """The pod of the template, where it has been admitted."""
+    """The pod of the template, where somebody has admitted it already."""
+    base: Pod | None = None
+    """The pod of the template, once it has been admitted here."""
     rollout: Rollout | None = None
     replaced_rows: set[int] = field(default_factory=set)
     """The rows that the rollout replaces."""
@@ -158,6 +160,8 @@ class Manager:
         self._ended_rows: list[set[int]] = []
         self.refused: dict[Workload, RefusedReplicas] = {}
         """Replicas that the API server does not take."""
+        self.open_counts: dict[Workload, str] = {}
+        """Custom resources that may have more pods than are here, or pods that need more, to why."""
         self.refused_claims: dict[str, tuple[str, str]] = {}
         """Pods that wait for a claim that the API server does not take, to the claim and why."""
         self.left_nodes: list[int] = []
@@ -239,6 +243,7 @@ class Manager:
             if len(rows) >= wanted and workload.kind != "DaemonSet":
                 return
         managed = self._manage(workload, known)
+        managed.base = None
         managed.like = None if workload.kind == "StatefulSet" else like
         self._keep(workload, manifest)
         if is_new:
@@ -527,7 +532,9 @@ class Manager:
                 make = workloads.copy_pod if managed.rollout is not None else workloads.one_or_copies
                 return make(snapshot, managed.like, count)
             if manifest is not None:
-                return workloads.new_pods(snapshot, self._setup, manifest, count, ())
+                if managed.base is None:
+                    snapshot, managed.base = workloads.template_pod(snapshot, self._setup, manifest)
+                return workloads.copy_pod(snapshot, managed.base, count)
             return workloads.copy_pod(snapshot, snapshot.pods[rows[-1]], count) if rows else (snapshot, [])
 
         return make

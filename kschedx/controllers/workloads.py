@@ -162,22 +162,24 @@ class Owners:
                 return Workload("Deployment", namespace, deployment)
         return Workload(owner.kind, namespace, owner.name)
 
+    def _may_belong_to(self, owner: OwnerReference, workload: Workload) -> bool:
+        """Whether pods of this owner may be the workload's: those of a Deployment belong to its ReplicaSets."""
+        if not owner.controller:
+            return False
+        if workload.kind != "Deployment":
+            return (owner.kind, owner.name) == (workload.kind, workload.name)
+        deployment = self._deployment_of.get((workload.namespace, owner.name))
+        if deployment is None:
+            return owner.kind == "ReplicaSet" and owner.name.startswith(f"{workload.name}-")
+        return owner.kind == "ReplicaSet" and deployment == workload.name
+
     def members(self, pods: PodTable, workload: Workload) -> list[int]:
         """Rows of its pods that have not finished."""
         unfinished = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         inside = unfinished & pods.namespaces.where(lambda name: name == workload.namespace)
         if workload.kind != "Pod":
-            inside &= pods.owners.where(lambda owners: any(_may_belong_to(owner, workload) for owner in owners))
+            inside &= pods.owners.where(lambda owners: any(self._may_belong_to(owner, workload) for owner in owners))
         return [row for row in inside.nonzero()[0].tolist() if self.of(pods, row) == workload]
-
-
-def _may_belong_to(owner: OwnerReference, workload: Workload) -> bool:
-    """A Deployment's pods belong to its ReplicaSets, whatever these are called."""
-    if not owner.controller:
-        return False
-    if workload.kind == "Deployment":
-        return owner.kind == "ReplicaSet"
-    return (owner.kind, owner.name) == (workload.kind, workload.name)
 
 
 def _deployments(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str], str]]:
@@ -242,9 +244,15 @@ def new_pods(
         name, known = name_of(manifest), frozenset(taken)
         free = (number for number in itertools.count(first_ordinal(manifest)) if f"{name}-{number}" not in known)
         return pods_of_ordinals(snapshot, setup, manifest, itertools.islice(free, count))
+    return copy_pod(*template_pod(snapshot, setup, manifest), count)
+
+
+def template_pod(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[Snapshot, Pod]:
+    """The pod of a workload's template as the API server would store it, and the cluster with what is made for it.
+    Raises `InputError` with the workload."""
     made = made_of(manifest, replica_set=current_replica_set_of(snapshot, manifest))
     subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
-    return copy_pod(subject.snapshot, subject.pod, count)
+    return subject.snapshot, subject.pod
 
 
 def copy_pod(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, list[Pod]]:

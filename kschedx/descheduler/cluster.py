@@ -342,6 +342,8 @@ class Cluster:
 
     def evict(self, pod: PodFacts) -> str:
         """The API server's eviction; its text where it refuses."""
+        if pod.key not in self._on_node.get(pod.node, ()):  # a pod with two owners can be a duplicate for both
+            return f'pod not found when evicting "{pod.name}": pods "{pod.name}" not found'
         if self._counts_budgets and pod.is_running and pod.labels:
             covering = [one for one in self._budgets.get(pod.namespace, ()) if one.covers(pod)]
             if len(covering) > 1:

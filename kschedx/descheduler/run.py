@@ -29,7 +29,6 @@ from kschedx.descheduler.lifetime import pod_life_time, remove_failed_pods, too_
 from kschedx.descheduler.policy import Plugin, Policy
 from kschedx.descheduler.spreading import remove_duplicates, topology_spread
 from kschedx.descheduler.utilization import (
-    UNMEASURED,
     Classification,
     UsageError,
     high_node_utilization,
@@ -47,8 +46,6 @@ class PluginError(Struct, frozen=True, kw_only=True):
     profile: str
     plugin: str
     error: str
-    classification_is_missing: bool = False
-    """It could not tell what nodes use."""
 
 
 class Loop(Struct, frozen=True, kw_only=True):
@@ -146,10 +143,7 @@ class _Run:
                 self._run_plugin(handle, plugin)
             except UsageError as error:
                 self.classifications.append(Classification(profile=profile, plugin=plugin.name))
-                lacks = UNMEASURED in str(error)
-                self.errors.append(
-                    PluginError(profile=profile, plugin=plugin.name, error=str(error), classification_is_missing=lacks)
-                )
+                self.errors.append(PluginError(profile=profile, plugin=plugin.name, error=str(error)))
 
     def _run_plugin(self, handle: Handle, plugin: Plugin) -> None:
         args = plugin.args

@@ -69,9 +69,6 @@ NONE_OVERUTILIZED = "All nodes are under target utilization, nothing to do here"
 NONE_TAKES = "No node is available to schedule the pods, nothing to do here"
 
 
-UNMEASURED = "in the collected metrics"
-
-
 class UsageError(Exception):
     """The plugin ends with this text."""
 
@@ -109,7 +106,7 @@ class _Usage:
 
     def _measured(self, node: str, metrics: Metrics) -> Exact:
         if node not in metrics.nodes:
-            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} {UNMEASURED}")
+            raise UsageError(f"error getting node usage: unable to find node {quoted(node)} in the collected metrics")
         usage = metrics.nodes[node].usage
         return {name: nano_units(usage.get(name, 0)) for name in (CPU, MEMORY)}
 

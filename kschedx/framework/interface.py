@@ -186,10 +186,10 @@ class Plugin(ABC):
         return Touch.CLUSTER
 
     def tells_apart(self, pod: Pod) -> Hashable:
-        """What the plugin reads of `pod` that pods of a kind need not have in common: what is behind its volumes.
+        """What the plugin reads of `pod` that pods of a class need not have in common: what is behind its volumes.
 
         Pods that differ only in the names of their claims, in their own names and uids, and in the labels that number
-        them are one kind where every plugin of the profile gives the same for them; it then says the same of them, now
+        them are one class where every plugin of the profile gives the same for them; it then says the same of them, now
         and after any move. By default such pods are told apart by their names where the plugin reads other pods.
         """
         return pod.key if self.touches(pod) is Touch.CLUSTER else None

@@ -289,13 +289,18 @@ class Framework:
         return statuses.error(f'running PreScore plugin "{plugin.name}": {status.message}')
 
 
+def is_out_of_bounds(lowest: int, highest: int) -> bool:
+    """Whether scores between these are an error."""
+    return lowest < MIN_NODE_SCORE or highest > MAX_NODE_SCORE
+
+
 def score_error(plugin: str, scores: IntArray) -> Status | None:
     """The error that ends the cycle where a score, normalized, is out of bounds."""
-    if not len(scores) or (int(scores.max()) <= MAX_NODE_SCORE and int(scores.min()) >= MIN_NODE_SCORE):
+    if not len(scores) or not is_out_of_bounds(int(scores.min()), int(scores.max())):
         return None
-    outside = scores[(scores > MAX_NODE_SCORE) | (scores < MIN_NODE_SCORE)]
+    outside = next(score for score in scores.tolist() if is_out_of_bounds(score, score))
     return statuses.error(
-        f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid score {outside[0]}, it '
+        f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid score {outside}, it '
         f"should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
     )
 

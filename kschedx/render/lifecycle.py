@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from rich.text import Text
-
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.fixes import fixes_block
+from kschedx.render.fixes import fix_views
 from kschedx.render.outcome import then_text
 from kschedx.render.states import (
     BeingDeleted,
@@ -30,56 +28,44 @@ from kschedx.render.states import (
     headline,
     row_of,
 )
-from kschedx.render.terminal import BAD, BLANK, BOLD, GOOD, OPEN, paragraph
+from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
-MOST_FIXES = 9
-"""Lines."""
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
-_MARKS = {
-    ExitCode.SCHEDULABLE: ("✓ ", GOOD),
-    ExitCode.UNSCHEDULABLE: ("✗ ", BAD),
-    ExitCode.UNDECIDED: ("? ", OPEN),
+_TONES = {
+    ExitCode.SCHEDULABLE: Tone.GOOD,
+    ExitCode.UNSCHEDULABLE: Tone.BAD,
+    ExitCode.UNDECIDED: Tone.OPEN,
 }
 
 
-def lifecycle_screen(explanation: Explanation, width: int) -> list[Text]:
+def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    lifecycle, then, lead = explanation.lifecycle, "", "; without that "
-    assert lifecycle is not None, "requested by its state"
-    if isinstance(lifecycle, Contradicted):
-        lead = "; by what is in the dump "
+    then, lead = "", "; by what is in the dump " if isinstance(lifecycle, Contradicted) else "; without that "
     if lifecycle.is_open and explanation.is_run:
-        then = then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))
-    lines = lifecycle_headline(lifecycle, width, f"{lead}{then}" if then else "")
-    lines += fixes_block(explanation, width, MOST_FIXES)
-    lines += event_lines(lifecycle, width)
-    told = [*(note.text for note in explanation.notes if note.id not in UNTOLD), *lifecycle_notes(lifecycle)]
-    for number, note in enumerate(told):
-        first = f"  {'note' if not number else '':<10}"
-        lines += [*([BLANK] if not number else []), *paragraph(note, width, first=first, indent=12)]
-    return lines
+        then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
+    is_held = isinstance(lifecycle, WaitingForKubelet | ScaledToZero)
+    told = (note.text for note in explanation.notes if note.id not in UNTOLD)
+    return View(
+        command="kschedx why",
+        subject=lifecycle.subject,
+        headline=f"{headline(lifecycle)}{then}",
+        tone=Tone.HELD if is_held else _TONES[row_of(lifecycle).exit_code],
+        roots=tuple(causes(lifecycle)),
+        fixes=fix_views(explanation) if with_fixes else (),
+        event=_event(lifecycle),
+        notes=(*told, *lifecycle_notes(lifecycle)),
+    )
 
 
-def lifecycle_headline(lifecycle: Lifecycle, width: int, then: str = "") -> list[Text]:
-    """`then`: what would become of the pod otherwise."""
-    mark, style = _MARKS[row_of(lifecycle).exit_code]
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
-        mark, style = "‖ ", OPEN
-    sentence = f"{headline(lifecycle)}{then}"
-    lines = paragraph(sentence, width, first=mark, style=f"{BOLD} {style.split()[-1]}")
-    for number, cause in enumerate(causes(lifecycle)):
-        label = "because" if not number else ""
-        lines += paragraph(cause, width, first=f"  {label:<10}", indent=14)
-    return lines
-
-
-def event_lines(lifecycle: Lifecycle, width: int) -> list[Text]:
+def _event(lifecycle: Lifecycle) -> str:
     """What the cluster itself reports, whole, so that a search finds it."""
-    if isinstance(lifecycle, WaitingForKubelet) and lifecycle.event:
-        return [BLANK, *paragraph(lifecycle.event, width, first="  event     ", indent=12)]
-    return []
+    match lifecycle:
+        case WaitingForKubelet(event=event) | Contradicted(message=event):
+            return event
+        case _:
+            return ""
 
 
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
@@ -131,8 +117,7 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
             if hint:
                 yield f'did you mean "{hint}"?'
-        case Contradicted(message=message):
-            yield f"event: {message}"
+        case Contradicted():
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)

@@ -88,9 +88,8 @@ def why_lines(
     if nodes:
         return _stories(diagnosis, nodes, width)
     if explanation.lifecycle is not None and not (explanation.is_run and (wide or all_nodes)):
-        from kschedx.render.lifecycle import lifecycle_screen  # most pods have none
-
-        return lifecycle_screen(explanation, width)
+        view = explanation_view(explanation)
+        return _sections(_head(explanation, view, width, MOST_FIXES), _notes(view, width, None))
     return _screen(explanation, diagnosis, width, all_nodes=all_nodes, wide=wide)
 
 
@@ -106,6 +105,10 @@ def _screen(explanation: Explanation, diagnosis: Diagnosis, width: int, *, all_n
 
 def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> View:
     """The answer about one pod, in the order in which it is read."""
+    if explanation.lifecycle is not None:
+        from kschedx.render.lifecycle import lifecycle_view  # most pods have none
+
+        return lifecycle_view(explanation, explanation.lifecycle, with_fixes=with_fixes)
     cycle = explanation.cycle
     diagnosis = Diagnosis(cycle)
     ranked = ranking(cycle, SHOWN + 1)
@@ -151,7 +154,11 @@ def _head(explanation: Explanation, view: View, width: int, limit: int | None, *
         [
             *headline_lines(view, width),
             *labelled_all("because", view.because, width),
-            *(row for root in view.roots for row in labelled("" if view.because else "because", root, width)),
+            *(
+                row
+                for number, root in enumerate(view.roots)
+                for row in labelled("" if view.because or number else "because", root, width, further=2)
+            ),
             *(row for fact in facts for row in fact_lines(fact, width)),
             *fix_lines(view.fixes, view.no_fix, width, limit),
             *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),

@@ -17,7 +17,7 @@ from kschedx.explain.subject import admitted
 from kschedx.kube.resource_quota import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
-from kschedx.kube.workloads import SHORT_NAMES
+from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import MOST_NODES, Change, ChangeVerb, Manifest, divided, parse_count
 from kschedx.simulate.node_changes import (
@@ -84,7 +84,7 @@ class Displaced(Struct, frozen=True, kw_only=True):
     waiting: tuple[str, ...] = ()
     """Those that find none."""
     gone: tuple[str, ...] = ()
-    """Those that nobody makes anew."""
+    """Those that no controller recreates."""
 
 
 def evicted_by_taints(snapshot: Snapshot, changed: Iterable[tuple[Node, Node]], *, comparison: bool) -> Iterator[int]:
@@ -267,7 +267,7 @@ class ClusterChanges:
         return self._taken_away(name) or self._node(name)
 
     def _remove_node(self, name: str) -> None:
-        """Its pods go with it; those with a controller are made anew, unless it is the node that has them."""
+        """Its pods go with it; controllers recreate theirs on other nodes, but for pods that belong to the node."""
         node = self._node(name)
         self._removed[node.name] = node
         row = self.snapshot.cluster.index[node.name]
@@ -433,15 +433,28 @@ class ClusterChanges:
     def _apply_objects(self, objects: Sequence[tuple[Manifest, Place]]) -> None:
         """What pods depend on first, whatever the order of the documents."""
         placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
-        makers = [one for one in placed if workloads.makes_pods(str(one[0].get("kind")))]
-        others = [one for one, _ in placed if not workloads.makes_pods(str(one.get("kind")))]
+        makers = [one for one in placed if is_foreign(one[0]) or workloads.makes_pods(str(one[0].get("kind")))]
+        others = [one for one in placed if one not in makers]
         if others:
-            self._merge(others)
+            self._merge([manifest for manifest, _ in others])
         for manifest, place in makers:
             try:
-                self._apply_maker(manifest)
+                if is_foreign(manifest):
+                    self._apply_custom(manifest)
+                else:
+                    self._apply_maker(manifest)
             except InputError as error:
                 raise error.at(place) from None
+
+    def _apply_custom(self, manifest: Manifest) -> None:
+        """A custom resource: as many pods of each of its templates as are known."""
+        for one in foreign_pods(manifest):
+            workload = workloads.workload_of(manifest)
+            subject = admitted(self.snapshot, one.manifest, self._setup, title=workloads.title(manifest))
+            count = 1 if one.count.number is None else one.count.number
+            self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, count))
+            if one.count.undecided:
+                self._manager.open_counts[workload] = one.count.undecided
 
     def _merge(self, others: Sequence[Manifest]) -> None:
         before = self.snapshot.cluster

@@ -44,11 +44,11 @@ class DrainOutcome(StrEnum):
 
     EVICTED = "evicted"
     DELETED = "deleted"
-    """Evicted, and nobody makes it anew."""
+    """Evicted and not recreated."""
     OF_DAEMON_SET = "daemonset"
     OF_KUBELET = "mirror"
     NEEDS_FORCE = "needs-force"
-    """No controller makes it anew: kubectl wants --force, and evicts nothing without it."""
+    """No controller recreates it: kubectl requires --force, and evicts nothing without it."""
     NEEDS_EMPTYDIR_FLAG = "needs-delete-emptydir-data"
     BUDGET = "budget"
     """A PodDisruptionBudget does not let it go."""

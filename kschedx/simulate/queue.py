@@ -95,7 +95,7 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
 #
 # The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that
 # no
-# API server has stored comes before those that one has, and one that is made anew comes last. A pod that preempts
+# API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
 # others
 # is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has its
 # turn
@@ -224,7 +224,7 @@ class Queue:
     """Decides about pods until nothing changes any more."""
 
     def __init__(self, run: Run, pick: Pick, *, recreate: bool = True, known: Callable[[str], bool]) -> None:
-        """`recreate`: controllers make evicted pods anew. `known`: whether pods of a schedulerName are scheduled."""
+        """`recreate`: controllers recreate evicted pods. `known`: whether pods of a schedulerName are scheduled."""
         self._run = run
         self._pick = pick
         self._recreate = recreate
@@ -236,9 +236,9 @@ class Queue:
         self.between: list[QueueEvent] = []
         """What drains and controllers did between the steps."""
         self.evicted: dict[int, int] = {}
-        """Pods that had to go for others and were not made anew, to the step that it was for."""
+        """Pods that were preempted and not recreated, to the step that it was for."""
         self.recreated: dict[int, int] = {}
-        """Pods that were evicted and made anew, to that step."""
+        """Pods that were preempted and recreated, to that step."""
         self.gated: dict[int, None] = {}
         """Pods that no scheduler looks at yet."""
         self.of_others: dict[int, None] = {}
@@ -285,7 +285,7 @@ class Queue:
         return self._run
 
     def begin_again(self) -> None:
-        """Somebody has changed the cluster by hand: `between` begins anew."""
+        """Somebody has changed the cluster by hand: `between` begins again."""
         self.between = []
 
     def move_to(self, run: Run) -> None:
@@ -361,7 +361,8 @@ class Queue:
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
-        """The members that stay behind, which are all where too few find a node; and as for one pod, who comes back."""
+        """The members that stay behind, which are all where too few find a node; and as for one pod, those that are
+        recreated."""
         if gang in self._given_up:
             return places, None
         mark, first = self._run.cluster.mark(), len(self.steps)

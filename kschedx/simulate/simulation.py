@@ -145,6 +145,8 @@ class Simulation:
         self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
         self.refused = dict(simulator.manager.refused)
         """Replicas that the API server does not take."""
+        self.open_counts = dict(simulator.manager.open_counts)
+        """Custom resources that may have more pods than are here, or pods that need more, to why."""
         self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
         self.drained: tuple[DrainResult, ...] = tuple(simulator.drained)
         self.scenes = simulator.scenes
@@ -164,7 +166,7 @@ class Simulation:
 
     @cached_property
     def evicted(self) -> frozenset[str]:
-        """Pods that had to go for others and that nobody made anew."""
+        """Pods that were preempted and not recreated."""
         return frozenset(map(self.run.cluster.pods.key, self.simulator.queue.evicted))
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -120,7 +120,10 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
         raise InputError(f"{tree.what} without manifests", place=Place(source=source), hint=f"allowed are {allowed}")
     empty: list[str] = []
     left_out: list[tuple[str, InputError]] = []
-    for member in tree.open(plan.wanted):
+    twins = _twins(source, plan.wanted) if isinstance(tree, Folder) else {}
+    for name, other in twins.items():
+        see(LeftOut(source=name, why=f"the same objects as {other}"))
+    for member in tree.open([name for name in plan.wanted if name not in twins]):
         own = budget or SizeBudget(member.source)
         file: Readable = member.file if budget else CountedStream(member.file, own)
         batch = None
@@ -156,6 +159,36 @@ def _tree(tree: Tree, source: str, see: See, refuse: Refuse, budget: SizeBudget 
         see(LeftOut(source=name, why=why.message))
     for dump in plan.dumps(empty):
         see(dump)
+
+
+_MOST_COMPARED = 64 << 20
+"""Bytes of a file that is compared with another."""
+
+
+def _twins(folder: str, names: Collection[str]) -> dict[str, str]:
+    """Files that hold the same objects as one of the same name in the other form, JSON or YAML, and that one."""
+    first: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for name in names:
+        stem, _, form = name.rpartition(".")
+        other = first.setdefault(stem, name)
+        if other == name or form.removeprefix("y") == other.rpartition(".")[2].removeprefix("y"):
+            continue
+        try:
+            if _objects(Path(folder, name)) == _objects(Path(folder, other)):
+                found[name] = other
+        except (InputError, OSError):  # whoever reads the file tells what is wrong
+            continue
+    return found
+
+
+def _objects(path: Path) -> list[bytes]:
+    """The objects of a file, in an order of their own; what is too long to compare is like no other."""
+    if path.stat().st_size > _MOST_COMPARED:
+        return [str(path).encode()]
+    decoder = msgspec.json.Decoder(list[object])
+    objects = (one for batch in read(str(path)) for one in batch.decode(decoder))
+    return sorted(msgspec.json.encode(one, order="sorted") for one in objects)
 
 
 def _unpacked(file: Readable, source: str, budget: SizeBudget) -> tuple[bytes, Readable]:

@@ -199,7 +199,7 @@ def _flat(raws: list[Raw], of: Peek, index: int | None = None, depth: int = 1) -
         elif item.kind:
             yield raw, outermost
         elif of.kind in (None, "", "List"):
-            raise _no_kind(outermost)
+            raise _no_kind(outermost, raw)
         else:
             yield _with_kind(raw, of, item), outermost
 
@@ -234,7 +234,18 @@ def _peek(text: Raw | bytes | memoryview, *, index: int | None) -> Peek:
         raise found from None
 
 
-def _no_kind(index: int | None) -> ItemError:
-    error = ItemError('no "kind", so this is no Kubernetes object')
+class _JsonPatch(Struct):
+    op: str
+    path: str
+
+
+def _no_kind(index: int | None, raw: Raw | bytes = b"") -> ItemError:
+    try:
+        msgspec.json.decode(raw, type=_JsonPatch)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        error = ItemError('no "kind", so this is no Kubernetes object')
+    else:
+        error = ItemError("a JSON patch, as a kustomization has it, and no Kubernetes object")
+        error.hint = "kubectl kustomize FOLDER | kschedx why -"
     error.index = index
     return error

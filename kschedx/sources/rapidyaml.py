@@ -126,7 +126,7 @@ def _document(document: Text, source: str, *, is_long: bool) -> Iterator[Batch]:
         yield from _list(document, pieces, source)
         return
     value = _bulk(document.text) if is_long else None
-    if isinstance(value, dict) and not str(value.get("kind")).endswith("List"):
+    if isinstance(value, dict) and value.get("kind") and not str(value["kind"]).endswith("List"):
         spot = Spot(document=document.number, line=_first_line(document))
         origin = ListedOrigin(source=source, spots=(spot,))
         yield Batch(items=_flatten(value, (), document, spot, source).items, origin=origin)

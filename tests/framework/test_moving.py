@@ -67,7 +67,7 @@ def anew(run: Run, row: int) -> Decision:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
-    for case in recorded(family, 6):
+    for case in recorded(family, 4):
         dice = random.Random(case["name"])
         snapshot = Snapshot.from_objects(case["objects"])
         release = resolve(feature_gates=case.get("featureGates"))
@@ -80,7 +80,7 @@ def test_what_has_moved_is_decided_as_if_built_that_way(family: str) -> None:
             continue
         before = run.cluster.frozen().pods.node
         asked = [row for row in able if pods.node[row] < 0][:3]
-        for _ in range(8):
+        for _ in range(6):
             row = dice.choice(movable)
             if pods.node[row] >= 0:
                 run.cluster.remove(row, waits=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -18,13 +19,14 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.app import run
-from kschedx.cli.mcp.server import MOST_BYTES, Answers, Clusters, server
+from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, server
 from kschedx.cli.mcp.tools import TOOLS
 from tests.command import ROOT
 
 ZONE_FULL = str(ROOT / "fixtures" / "zone-full" / "cluster")
-POD = {"manifest": (ROOT / "fixtures" / "zone-full" / "pod.yaml").read_text()}
-RUNNING = {"target": "pod/clickstream-exec-17", "namespace": "data-platform"}
+FULL = {"detail": "full"}
+POD = {"manifest": (ROOT / "fixtures" / "zone-full" / "pod.yaml").read_text(), **FULL}
+RUNNING = {"target": "pod/clickstream-exec-17", "namespace": "data-platform", **FULL}
 CLUSTERS = Clusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 
@@ -58,10 +60,14 @@ def test_every_tool_is_read_only_and_says_what_it_answers() -> None:
     async def talk(client: Client) -> None:
         tools = (await client.list_tools()).tools
         assert [one.name for one in tools] == [one.name for one in TOOLS]
+        assert len(json.dumps([one.model_dump(mode="json", exclude_none=True) for one in tools])) < 20_000
         for one in tools:
             assert one.annotations is not None
             assert one.annotations.read_only_hint
             assert one.annotations.destructive_hint is False
+            assert one.description is not None
+            assert one.description.startswith("Use this ")
+            assert one.description.endswith("Changes nothing.")
             assert one.input_schema["additionalProperties"] is False
             Draft202012Validator.check_schema(one.input_schema)
             assert one.output_schema is not None
@@ -72,16 +78,19 @@ def test_every_tool_is_read_only_and_says_what_it_answers() -> None:
 
 def test_why_tells_the_screen_and_the_document() -> None:
     async def talk(client: Client) -> None:
-        schema = next(one for one in (await client.list_tools()).tools if one.name == "why").output_schema
+        schema = next(one for one in (await client.list_tools()).tools if one.name == "pod_explain").output_schema
         assert schema is not None
-        result = await client.call_tool("why", POD)
+        result = await client.call_tool("pod_explain", POD)
         answer = structured(result)
         Draft202012Validator(schema).validate(answer)
         assert "0 of 6 nodes fit" in text(result)
         assert answer["exitCode"] == 1
         assert answer["document"]["outcome"] == "Unschedulable"
         assert answer["leftOut"] == []
-        assert structured(await client.call_tool("why", RUNNING))["document"]["pod"]["name"] == "clickstream-exec-17"
+        assert (
+            structured(await client.call_tool("pod_explain", RUNNING))["document"]["pod"]["name"]
+            == "clickstream-exec-17"
+        )
 
     asked(talk)
 
@@ -90,7 +99,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
     manifest = (ROOT / "fixtures" / "tie" / "pod.yaml").read_text()
 
     async def talk(client: Client) -> None:
-        result = await client.call_tool("why", {"manifest": manifest, "snapshot": "cluster.yaml"})
+        result = await client.call_tool("pod_explain", {"manifest": manifest, "snapshot": "cluster.yaml", **FULL})
         assert structured(result)["document"]["outcome"] == "Scheduled"
 
     asked(talk, Clusters(snapshots=(str(ROOT / "fixtures" / "tie"),)))
@@ -99,15 +108,19 @@ def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("why", {}, "give either target, as pod/NAME or deploy/NAME, or manifest, as YAML"),
-        ("why", {"target": "/etc/passwd"}, "target: found '/etc/passwd', allowed are pod/NAME"),
-        ("why", {"target": "--help"}, "target: found '--help'"),
-        ("why", {**RUNNING, "namespace": "--kubeconfig=/etc/passwd"}, "namespace: found '--kubeconfig=/etc/passwd'"),
-        ("why", {**POD, "snapshot": "/etc"}, 'this server was not started with snapshot "/etc"'),
-        ("why", {**POD, "snapshot": "../../../etc"}, "this server was not started with snapshot"),
-        ("why", {**POD, "kubeconfig": "x"}, "Additional properties are not allowed"),
-        ("why", {**POD, "profile": "/etc/passwd"}, "profile: found '/etc/passwd', allowed is a name"),
-        ("why", {"target": "pod/nope", "namespace": "payments"}, 'no pod "nope" in namespace "payments"'),
+        ("pod_explain", {}, "give either target, as pod/NAME or deploy/NAME, or manifest, as YAML"),
+        ("pod_explain", {"target": "/etc/passwd"}, "target: found '/etc/passwd', allowed are pod/NAME"),
+        ("pod_explain", {"target": "--help"}, "target: found '--help'"),
+        (
+            "pod_explain",
+            {**RUNNING, "namespace": "--kubeconfig=/etc/passwd"},
+            "namespace: found '--kubeconfig=/etc/passwd'",
+        ),
+        ("pod_explain", {**POD, "snapshot": "/etc"}, 'this server was not started with snapshot "/etc"'),
+        ("pod_explain", {**POD, "snapshot": "../../../etc"}, "this server was not started with snapshot"),
+        ("pod_explain", {**POD, "kubeconfig": "x"}, "Additional properties are not allowed"),
+        ("pod_explain", {**POD, "profile": "/etc/passwd"}, "profile: found '/etc/passwd', allowed is a name"),
+        ("pod_explain", {"target": "pod/nope", "namespace": "payments"}, 'no pod "nope" in namespace "payments"'),
         ("whyy", {}, 'no tool "whyy"'),
     ],
 )
@@ -126,7 +139,7 @@ def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "here" / "out.yaml").symlink_to(ROOT / "fixtures" / "tie" / "cluster.yaml")
 
     async def talk(client: Client) -> None:
-        assert (await client.call_tool("doctor", {"snapshot": "out.yaml"})).is_error
+        assert (await client.call_tool("dump_check", {"snapshot": "out.yaml"})).is_error
 
     asked(talk, Clusters(snapshots=(str(tmp_path / "here"),)))
 
@@ -140,30 +153,30 @@ def test_contexts_are_those_named() -> None:
 
 def test_many_pods_profiles_reasons_and_dumps() -> None:
     async def talk(client: Client) -> None:
-        pending = structured(await client.call_tool("why_pending", {}))
+        pending = structured(await client.call_tool("pending_explain", FULL))
         assert pending["document"]["items"] == []
-        changed = structured(await client.call_tool("diff_profiles", {"before": "default", "after": "binpack"}))
+        changed = structured(await client.call_tool("profiles_compare", {"before": "default", "after": "binpack"}))
         assert changed["exitCode"] == 1
-        assert "insufficient" in text(await client.call_tool("reason", {"text": "insufficient-resource"}))
-        assert structured(await client.call_tool("doctor", {}))["document"]["kind"] == "Diagnosis"
+        assert "insufficient" in text(await client.call_tool("event_decode", {"text": "insufficient-resource"}))
+        assert structured(await client.call_tool("dump_check", FULL))["document"]["kind"] == "Diagnosis"
 
     asked(talk)
 
 
 def test_what_happens_next() -> None:
     async def talk(client: Client) -> None:
-        snapshot = {"snapshot": str(ROOT / "fixtures" / "tie" / "cluster.yaml")}
+        snapshot = {"snapshot": str(ROOT / "fixtures" / "tie" / "cluster.yaml"), **FULL}
         manifest = (ROOT / "fixtures" / "tie" / "pod.yaml").read_text()
-        simulated = structured(await client.call_tool("simulate", {"manifest": manifest, **snapshot}))
+        simulated = structured(await client.call_tool("changes_simulate", {"manifest": manifest, **snapshot}))
         assert list(simulated["document"]["placed"].values()) == ["lab-worker-01"]
         cordoned = {"manifest": manifest, "cordon": ["lab-worker-01"], **snapshot}
-        simulated = structured(await client.call_tool("simulate", cordoned))
+        simulated = structured(await client.call_tool("changes_simulate", cordoned))
         assert list(simulated["document"]["placed"].values()) == ["lab-worker-02"]
-        drained = structured(await client.call_tool("drain", {"each": True, **snapshot}))
+        drained = structured(await client.call_tool("node_drain_preview", {"each": True, **snapshot}))
         assert drained["document"]["kind"] == "Simulation"
-        fit = structured(await client.call_tool("fit", {"manifest": manifest, "replicas": 2, **snapshot}))
+        fit = structured(await client.call_tool("capacity_check", {"manifest": manifest, "replicas": 2, **snapshot}))
         assert fit["exitCode"] == 0
-        refused = await client.call_tool("simulate", {"drain": ["--kubeconfig=x"]})
+        refused = await client.call_tool("changes_simulate", {"drain": ["--kubeconfig=x"]})
         assert "drain: found '--kubeconfig=x', allowed is a node's name" in text(refused)
 
     asked(talk)
@@ -178,18 +191,22 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
     manifest += "  - {name: app, image: app, resources: {requests: {cpu: '2'}}}\n"
 
     async def talk(client: Client) -> None:
-        answer = structured(await client.call_tool("why", {"manifest": manifest}))
+        for detail, bounds in BOUNDS.items():
+            answer = structured(await client.call_tool("pod_explain", {"manifest": manifest, "detail": detail.value}))
+            assert len(json.dumps(answer)) < 2 * (2 * bounds.text + bounds.document)
+            assert ("document" in answer) == (detail is not Detail.SUMMARY)
         nodes = next(one for one in answer["leftOut"] if one["path"] == "/filter/nodes")
         assert nodes["of"] == 500
         assert nodes["kept"] == len(answer["document"]["filter"]["nodes"]) < 500
-        assert len(str(answer["document"])) < 2 * MOST_BYTES
+        each = structured(await client.call_tool("node_drain_preview", {"each": True}))
+        assert len(json.dumps(each)) < 8_000
 
     asked(talk, Clusters(snapshots=(str(path),)))
 
 
 def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:
     async def talk(client: Client) -> None:
-        result = await client.call_tool("why", POD)
+        result = await client.call_tool("pod_explain", POD)
         assert result.is_error
         assert "no answer within 0.001 s" in text(result)
 
@@ -203,7 +220,7 @@ def test_progress_is_told() -> None:
         seen.append(message)
 
     async def talk(client: Client) -> None:
-        await client.call_tool("doctor", {}, progress_callback=see)
+        await client.call_tool("dump_check", {}, progress_callback=see)
 
     asked(talk)
     assert seen == ["reading the cluster", "done"]
@@ -217,7 +234,7 @@ def test_over_standard_streams() -> None:
 
     async def converse() -> None:
         async with Client(command) as client:
-            assert "0 of 6 nodes fit" in text(await client.call_tool("why", POD))
+            assert "0 of 6 nodes fit" in text(await client.call_tool("pod_explain", POD))
 
     anyio.run(converse)
 
@@ -239,7 +256,7 @@ def test_over_http_on_the_loopback() -> None:
 
 async def _ask_over_http(port: int) -> None:
     async with Client(f"http://127.0.0.1:{port}/mcp") as client:
-        assert "0 of 6 nodes fit" in text(await client.call_tool("why", POD))
+        assert "0 of 6 nodes fit" in text(await client.call_tool("pod_explain", POD))
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from kschedx.cli.mcp.tools import TOOLS, Tool, bounded, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.worker import Captured, Run, Worker
 from kschedx.errors import InputError, nearest
-from kschedx.schemas import schema
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
@@ -80,10 +80,35 @@ class Clusters(Struct, frozen=True, kw_only=True):
 
 # The tools over the Model Context Protocol, by its Python SDK: standard input and output, or HTTP on the loopback.
 
-MOST_BYTES = 60_000
-"""Of a document: what an assistant can read at once."""
-MOST_TEXT = 20_000
-"""Characters of a screen."""
+
+class Detail(StrEnum):
+    """How much of an answer an assistant gets."""
+
+    SUMMARY = "summary"
+    NODES = "nodes"
+    FULL = "full"
+
+
+class _Bounds(Struct, frozen=True):
+    text: int
+    """Characters of the screen."""
+    document: int
+    """Bytes of the document; 0 leaves it out."""
+
+
+BOUNDS = {
+    Detail.SUMMARY: _Bounds(3_000, 0),
+    Detail.NODES: _Bounds(6_000, 12_000),
+    Detail.FULL: _Bounds(20_000, 60_000),
+}
+DETAIL: dict[str, object] = {
+    "type": "string",
+    "enum": [one.value for one in Detail],
+    "default": Detail.SUMMARY.value,
+    "description": "summary: the answer in about 3 kB; nodes: with the first nodes or pods; full: up to 60 kB",
+}
+MOST_NOTES = 2_000
+"""Characters of notes."""
 LOOPBACK = "127.0.0.1"
 
 INSTRUCTIONS = (
@@ -118,7 +143,7 @@ class Answers:
             answer = await self._answer(context, wanted, arguments)
         except InputError as error:
             return _failed(f"error: {error}")
-        return _result(wanted, answer)
+        return _result(wanted, answer, Detail(arguments.get("detail", Detail.SUMMARY)))
 
     async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> Captured:
         async with self._lock:
@@ -147,7 +172,7 @@ class Answers:
         clusters = self._clusters.properties() if wanted.reads_cluster else {}
         return {
             "type": "object",
-            "properties": {**wanted.properties, **clusters},
+            "properties": {**wanted.properties, **clusters, "detail": DETAIL},
             "required": list(wanted.required),
             "additionalProperties": False,
         }
@@ -175,6 +200,7 @@ class Answers:
 
 
 def _output(wanted: Tool) -> dict[str, Any]:
+    """A document is described by its kind alone: `kschedx schema KIND` prints the whole schema."""
     entry = {
         "type": "object",
         "properties": {"path": {"type": "string"}, "kept": {"type": "integer"}, "of": {"type": "integer"}},
@@ -184,28 +210,33 @@ def _output(wanted: Tool) -> dict[str, Any]:
         "exitCode": {"type": "integer", "description": "0 fits, 1 does not, 2 wrong question, 3 undecided"},
         "notes": {"type": "string"},
     }
-    required = ["screen", "exitCode"]
-    shared: dict[str, Any] = {}
     if wanted.document is not None:
-        published = dict(schema(wanted.document))
-        shared = {key: published.pop(key) for key in ("$schema", "$defs") if key in published}  # stand at the root
-        properties["document"] = published
-        properties["leftOut"] = {"type": "array", "items": entry, "description": "what the document was cut down by"}
-        required += ["document", "leftOut"]
-    return {**shared, "type": "object", "properties": properties, "required": required}
+        properties["document"] = {"type": "object", "description": f"a {wanted.document} document, unless summary"}
+        properties["leftOut"] = {"type": "array", "items": entry, "description": "lists of which only a part is here"}
+    return {"type": "object", "properties": properties, "required": ["screen", "exitCode"]}
 
 
-def _result(wanted: Tool, answer: Captured) -> types.CallToolResult:
+def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolResult:
     if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
         return _failed(answer.errors or answer.screen)
-    screen = answer.screen if len(answer.screen) <= MOST_TEXT else answer.screen[:MOST_TEXT] + "\n(cut)\n"
+    bounds = BOUNDS[detail]
+    screen = _cut(answer.screen, bounds.text)
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}
     if answer.errors:
-        structured["notes"] = answer.errors[:MOST_TEXT]
-    if answer.document is not None and wanted.document is not None:
-        structured["document"], left_out = bounded(answer.document, MOST_BYTES)
-        structured["leftOut"] = msgspec.to_builtins(left_out)
+        structured["notes"] = _cut(answer.errors, MOST_NOTES)
+    if answer.document is not None and wanted.document is not None and bounds.document:
+        document, left_out = bounded(answer.document, bounds.document)
+        if len(msgspec.json.encode(document)) <= 2 * bounds.document:
+            structured["document"], structured["leftOut"] = document, msgspec.to_builtins(left_out)
     return types.CallToolResult(content=[types.TextContent(text=screen)], structured_content=structured)
+
+
+def _cut(text: str, most: int) -> str:
+    """Whole lines up to so many characters, with the number of those left out."""
+    if len(text) <= most:
+        return text
+    kept = text[:most].rpartition("\n")[0] or text[:most]
+    return f"{kept}\n({text.count(chr(10), len(kept)):,} more lines; detail: full shows more)\n"
 
 
 def _failed(text: str) -> types.CallToolResult:

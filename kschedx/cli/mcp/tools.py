@@ -144,7 +144,11 @@ def _target(arguments: Arguments, folder: Path) -> list[str]:
 
 
 _POD = {
-    "target": {**TEXT, "description": "pod/NAME, or a workload that makes pods: deploy/NAME, sts/NAME, job/NAME, ..."},
+    "target": {
+        **TEXT,
+        "description": "pod/NAME, or a workload: deploy/NAME, sts/NAME, job/NAME",
+        "examples": ["deploy/web"],
+    },
     "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML of a pod or workload, in its place"},
     "namespace": {**TEXT, "description": "of the target"},
 }
@@ -231,6 +235,14 @@ def _fit(arguments: Arguments, folder: Path) -> list[str]:
     return ["fit", *more, *_target(arguments, folder)]
 
 
+def _scale_down(arguments: Arguments, folder: Path) -> list[str]:
+    nodes = arguments.get("nodes") or []
+    for node in nodes:
+        if not re.fullmatch(_NODE.pattern, node):
+            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
+    return ["scale-down", *nodes]
+
+
 def _reason(arguments: Arguments, folder: Path) -> list[str]:
     return ["reason", "--", str(arguments.get("text", ""))]
 
@@ -241,27 +253,29 @@ def _doctor(arguments: Arguments, folder: Path) -> list[str]:
 
 TOOLS: tuple[Tool, ...] = (
     Tool(
-        name="why",
+        name="pod_explain",
         title="Why a pod is where it is, or nowhere",
-        description="Run one pod through kube-scheduler: each plugin's verdict on each node, scores, preemption, and "
-        "fixes that were tried. Answers for a pod of the cluster, the pod that a workload would make, or a manifest.",
+        description="Use this when a pod is Pending, or runs on an unexpected node. Shows the causes, verified "
+        "fixes, the event, and each node's verdict, for a pod, the next pod of a workload, or a "
+        "manifest. Changes nothing.",
         properties={**_POD, "node": {**TEXT, "description": "show everything about this node"}, **_SCHEDULER},
         document="Explanation",
         command=_why,
     ),
     Tool(
-        name="why_pending",
+        name="pending_explain",
         title="Why pods are pending",
-        description="Explain all pending pods, grouped by cause.",
+        description="Use this to see why pods are Pending, grouped by cause, with a fix for each group. Changes "
+        "nothing.",
         properties={"namespace": {**TEXT, "description": "only pods of it"}, **_SCHEDULER},
         document="ExplanationList",
         command=_why_pending,
     ),
     Tool(
-        name="simulate",
+        name="changes_simulate",
         title="What happens next",
-        description="Use this to try changes: places all pending pods, one after the other, and reports where each "
-        "goes, which pods are evicted, and which stay pending and why. Changes nothing.",
+        description="Use this before you scale, drain, cordon, delete, or apply something, or to see what happens to"
+        " the pending pods next. Changes nothing.",
         properties={
             "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML as if applied"},
             "namespace": {**TEXT, "description": "of what is named"},
@@ -272,10 +286,10 @@ TOOLS: tuple[Tool, ...] = (
         command=_simulate,
     ),
     Tool(
-        name="drain",
+        name="node_drain_preview",
         title="What happens when nodes are drained",
-        description="Use this before a node drain: reports which pods are evicted, which budget stops it, where each "
-        "pod goes, and which stay pending. Changes nothing.",
+        description="Use this before `kubectl drain`: which pods are evicted, which PodDisruptionBudget blocks, and "
+        "where each pod is rescheduled. Changes nothing.",
         properties={
             "nodes": {**NAMES, "description": "drained one after the other"},
             "each": {"type": "boolean", "description": "every node by itself: which can be drained today"},
@@ -284,19 +298,19 @@ TOOLS: tuple[Tool, ...] = (
         command=_drain,
     ),
     Tool(
-        name="fit",
+        name="capacity_check",
         title="How many more fit",
-        description="Use this to check capacity: reports how many more pods fit, where, and what stops the next one; "
-        "with replicas, whether that many fit. Changes nothing.",
+        description="Use this to learn how many more replicas fit, where, and what stops the next one. Changes "
+        "nothing.",
         properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 1_000_000}, **_SCHEDULER},
         document="Fit",
         command=_fit,
     ),
     Tool(
-        name="diff_profiles",
+        name="profiles_compare",
         title="What another scheduler profile would change",
-        description="Use this before changing a profile: compares two profiles that come with kschedx, and with `pods` "
-        "where each pod would go. Changes nothing.",
+        description="Use this before you change the scheduler profile or version: which pods are scheduled "
+        "differently, and which plugin decides. Changes nothing.",
         properties={
             "before": {**TEXT, "description": "a profile's name; default is the release's"},
             "after": {**TEXT, "description": "a profile's name"},
@@ -308,21 +322,32 @@ TOOLS: tuple[Tool, ...] = (
         command=_diff_profiles,
     ),
     Tool(
-        name="reason",
+        name="event_decode",
         title="What a scheduling reason means",
-        description="Explain a reason's id, or take a whole event text apart: 0/5 nodes are available: ...",
+        description="Use this to understand a FailedScheduling event or a reason id. Reads no cluster. Changes "
+        "nothing.",
         properties={"text": {**TEXT, "description": "an id such as insufficient-resource, or an event's text"}},
         required=("text",),
         reads_cluster=False,
         command=_reason,
     ),
     Tool(
-        name="doctor",
+        name="dump_check",
         title="What is in a cluster's dump",
-        description="What a snapshot holds, what it lacks or mixes up, what that weakens, and what completes it.",
+        description="Use this when an answer is undecided or surprising: what a dump lacks or mixes, and how to "
+        "complete it. Changes nothing.",
         properties={},
         document="Diagnosis",
         command=_doctor,
+    ),
+    Tool(
+        name="scale_down_explain",
+        title="Why an autoscaler keeps a node",
+        description="Use this when cluster-autoscaler or Karpenter does not remove a node: the blocking "
+        "pods, budgets, and limits. Changes nothing.",
+        properties={"nodes": {**NAMES, "description": "their names; without, every node", "examples": [["node-7"]]}},
+        document="ScaleDown",
+        command=_scale_down,
     ),
 )
 

@@ -1,6 +1,8 @@
-"""What one plugin says of every node about pods of one kind that run, each in the cluster without itself.
+"""Leave-one-out: running pods of one equivalence class, each evaluated in the cluster without itself.
 
-A *spot* is a node that holds pods of the kind. `base` is a column of the cluster as it stands, with all of them; `own`
+The plain way, a `Run` that removes a pod, decides about it and puts it back, takes four times as long.
+
+A *spot* is a node that holds pods of the class. `base` is a column of the cluster as it stands, with all of them; `own`
 is (spot,), what becomes of the spot's row without a pod of it. Where a plugin looks at more than a node's own pods
 (`Touch.CLUSTER`), the column is worked out anew for each pod. All other arrays are (node,) over the whole cluster.
 """
@@ -24,8 +26,8 @@ from kschedx.framework.interface import (
     ScorePlugin,
     Touch,
 )
-from kschedx.framework.runtime import Framework, score_error
-from kschedx.framework.status import MAX_NODE_SCORE, MIN_NODE_SCORE, Code, Rejected, Verdicts
+from kschedx.framework.runtime import Framework, is_out_of_bounds, score_error
+from kschedx.framework.status import Code, Rejected, Verdicts
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRows, IntArray, TableRows, distinct, rows_where
 from kschedx.snapshot.moving import MovingCluster
@@ -129,7 +131,7 @@ class FilterWithout:
         self.own = self._evaluate(pod, spots) if self.asked.touch is Touch.NODE else self.base[spots.rows]
 
     def is_like(self, other: FilterWithout) -> bool:
-        """Whether both say the same of every pod of the kind."""
+        """Whether both say the same of every pod of the class."""
         return self is other or (
             self._plugin.name == other._plugin.name
             and not (self.asked.moves or other.asked.moves)
@@ -156,7 +158,7 @@ class Verdict(Struct):
     fits: bool
     """Whether it fits there."""
     is_whole: bool
-    """Whether it fits elsewhere than another of its kind does."""
+    """Whether it fits elsewhere than another of its class does."""
     table: NodeTable
     """All nodes."""
     feasible_table: NodeTable | None = None
@@ -179,7 +181,7 @@ class Filters:
         self._nodes = nodes
         self._own = _first((column.own for column in columns), own_count)
         self._rejecting = [column for column in columns if column.asked.moves or column.base.any() or column.own.any()]
-        """Those that reject a pod of the kind anywhere, as far as that is known."""
+        """Those that reject a pod of the class anywhere, as far as that is known."""
 
     @property
     def moves(self) -> bool:
@@ -187,12 +189,12 @@ class Filters:
 
     @cached_property
     def fitting(self) -> NodeTable:
-        """The nodes that a pod fits on beside all of its kind."""
+        """The nodes that a pod fits on beside all of its class."""
         rows = rows_where(self.base == FITS)
         return self._nodes if len(rows) == len(self._nodes) else self._nodes.take(rows)
 
     def say(self, columns: Sequence[FilterWithout]) -> bool:
-        """Whether these columns come to the same for every pod of the kind."""
+        """Whether these columns come to the same for every pod of the class."""
         return len(columns) == len(self.columns) and all(map(FilterWithout.is_like, columns, self.columns))
 
     def without(self, spot: int, node: int, pod: Pod | None, anew: dict[FilterWithout, IntArray]) -> Verdict:
@@ -238,7 +240,7 @@ class RawScores:
         self.plugin = asked.plugin
         self.base = self.own = _NOTHING
         self.is_skipped = False
-        """For every pod of the kind."""
+        """For every pod of the class."""
         if not asked.moves:
             self.is_skipped = not asked.prepare_score(pod, nodes)
             self.base = _NOTHING if self.is_skipped else self._evaluate(pod, nodes)
@@ -304,7 +306,7 @@ class ScoreWithout:
             if not (verdict.fits or verdict.fitted):
                 return 0
             if not self._normalizes:
-                if not MIN_NODE_SCORE <= own <= MAX_NODE_SCORE:
+                if is_out_of_bounds(own, own):
                     raise RareError
                 return own if verdict.fits else 0
             if verdict.fits and verdict.fitted and own == self._raw.base[verdict.node]:
@@ -366,8 +368,8 @@ def _first(columns: Iterable[IntArray], count: int) -> IntArray:
 
 # Pods that run, each as if it were new: what profiles make of it in the cluster without itself.
 #
-# Pods of one kind share the columns of the cluster as it stands. To take one of them off its node changes one row for
-# most plugins, and these rows are worked out for all pods of the kind together (`one_less`). Plugins that two
+# Pods of one class share the columns of the cluster as it stands. To take one of them off its node changes one row for
+# most plugins, and these rows are worked out for all pods of the class together. Plugins that two
 # profiles
 # configure alike are asked once for both.
 
@@ -380,7 +382,7 @@ class Outlook(Struct, frozen=True, kw_only=True):
     verdicts: IntArray
     """Index into `rejections`, or `FITS`."""
     rejections: Sequence[Rejected]
-    """All that is said about pods of this kind; it only grows."""
+    """All that is said about pods of this class; it only grows."""
     scores: dict[str, IntArray]
     """Plugin to what it adds to the totals, weight included; 0 where the pod does not fit."""
     weights: dict[str, int]
@@ -419,10 +421,10 @@ class Profiles:
 
 
 class LeaveOneOut:
-    """The pods of one kind under several profiles."""
+    """The pods of one class under several profiles."""
 
     def __init__(self, profiles: Profiles, rows: Sequence[int]) -> None:
-        """`rows` are pods of one kind that run, neither terminating nor nominated. The cluster of the profiles is moved
+        """`rows` are running pods of one class, neither terminating nor nominated. The cluster of the profiles is moved
         and put back."""
         self._cluster = cluster = profiles.cluster
         self._rows = rows
@@ -454,7 +456,7 @@ class LeaveOneOut:
             yield rows, outlooks
 
     def _sides(self) -> tuple[list[_Side], Pod]:
-        """What all pods of the kind share, and one of them as if it were new."""
+        """What all pods of the class share, and one of them as if it were new."""
         cluster = self._cluster
         mark = cluster.mark()
         cluster.remove(self._at[0][1][0], waits=True)

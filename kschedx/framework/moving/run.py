@@ -2,7 +2,7 @@
 
 What a caller has to know: `run.cluster` places pods and takes them away (`place`, `remove`), adds nodes and removes
 them (`add_node`, `remove_node`), and goes back to a `mark` with `revert`, nodes included. `run.decide` is a whole
-decision about a pod that waits, for the price of what has moved since a pod of that kind was looked at; after a node
+decision about a pod that waits, for the price of what has moved since a pod of that class was looked at; after a node
 came or went, that is a first look again.
 """
 
@@ -24,8 +24,8 @@ from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_ROWS = 600_000
-"""Of all kinds of pods that are remembered together, a row for each node; the kind that was not asked about for longest
-is forgotten first."""
+"""Of all equivalence classes together, a row for each node; the class that was not asked about for longest is dropped
+first."""
 
 
 class Run:
@@ -44,7 +44,7 @@ class Run:
         self._keys = EquivalenceClasses(self.cluster.snapshot)
         self._classes: dict[EquivalenceKey, EquivalenceClass] = {}
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
-        """Of kinds that differ only in what is behind the volumes, the one that was asked about last."""
+        """Of classes that differ only in what is behind the volumes, the one that was asked about last."""
 
     @property
     def scheduler(self) -> Scheduler:
@@ -54,7 +54,7 @@ class Run:
         if self._moving.snapshot is not self.cluster.snapshot:
             before = self._moving.nodes
             self._moving = self._base.on(self.cluster.snapshot)
-            # whoever claims devices is no kind, but whoever asks for resources that are devices is
+            # a pod that claims devices is in no class, one that requests resources that are devices is
             if self._moving.nodes is not before or self.snapshot.devices.class_of_resource:
                 self._latest.clear()
                 self._classes.clear()
@@ -72,19 +72,19 @@ class Run:
         return self.scheduler.schedule(self.cluster.pods[row], self._profile)
 
     def decide(self, row: int) -> Decision:
-        """The same in short, for the price of what has moved since a pod of the kind was looked at. Raises
+        """The same in short, for the price of what has moved since a pod of the class was looked at. Raises
         `ConfigError`."""
-        kind = self._class(row)
-        return Decision.of(self.cycle(row)) if kind is None else kind.decide(self.cluster.pods[row])
+        own = self._class(row)
+        return Decision.of(self.cycle(row)) if own is None else own.decide(self.cluster.pods[row])
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
         """As `cycle` under a profile, without what tells why a node is rejected: findings, and steps after the choice.
 
         For the price of `decide`.
         """
-        kind = self._class(row, profile)
+        own = self._class(row, profile)
         pod = self.cluster.pods[row]
-        return self.scheduler.schedule(pod, profile) if kind is None else kind.cycle(pod)
+        return self.scheduler.schedule(pod, profile) if own is None else own.cycle(pod)
 
     def bind(self, row: int, node: ClusterRow) -> None:
         """Place a pod that fits, with its claims bound and allocated."""
@@ -136,18 +136,18 @@ class Run:
         key = None if is_own else self._keys.key(row, framework)
         if key is None:
             return EquivalenceClass(framework, pods[row])
-        kind = self._classes.pop(key, None)
-        if kind is None:
-            kind = self._beginning_with_another(key, pods[row], framework)
-            kind = kind or EquivalenceClass(framework, pods[row], pods.steps)
+        own = self._classes.pop(key, None)
+        if own is None:
+            own = self._beginning_with_another(key, pods[row], framework)
+            own = own or EquivalenceClass(framework, pods[row], pods.steps)
             if len(self._classes) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._classes[next(iter(self._classes))]
-        self._classes[key] = kind
+        self._classes[key] = own
         self._latest[key.likeness] = key
-        return kind
+        return own
 
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
-        """The kind, from one that differs in what is behind the volumes."""
+        """The class, from one that differs in what is behind the volumes."""
         like = self._latest.get(key.likeness)
         known = None if like is None else self._classes.get(like)
         if like is None or known is None:

@@ -1,0 +1,68 @@
+"""Tables of what one sync of a StatefulSet's controller changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.controllers.stateful_set import OrdinalPod, StatefulSetSpec, Step, blocking_ordinal, sync
+
+READY, OLD = OrdinalPod(is_available=True), OrdinalPod(is_available=True, is_updated=False)
+PENDING, BROKEN = OrdinalPod(is_available=False), OrdinalPod(is_available=False, is_updated=False)
+GOING = OrdinalPod(is_available=True, is_terminating=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "step"),
+    [
+        (StatefulSetSpec(replicas=3), {}, Step(create=(0,))),
+        (StatefulSetSpec(replicas=3), {0: PENDING}, Step()),
+        (StatefulSetSpec(replicas=3), {0: READY}, Step(create=(1,))),
+        (StatefulSetSpec(replicas=3, is_ordered=False), {1: PENDING}, Step(create=(0, 2))),
+        (StatefulSetSpec(replicas=2, start=5), {5: READY}, Step(create=(6,))),
+        (StatefulSetSpec(replicas=1), {0: READY, 1: READY, 2: READY}, Step(delete=(2,))),
+        (StatefulSetSpec(replicas=1), {0: READY, 1: READY, 2: PENDING}, Step(delete=(2,))),
+        (StatefulSetSpec(replicas=1), {0: READY, 1: PENDING, 2: PENDING}, Step()),
+        (StatefulSetSpec(replicas=1), {0: PENDING, 1: READY}, Step()),
+        (StatefulSetSpec(replicas=0, is_ordered=False), {0: READY, 1: PENDING}, Step(delete=(1, 0))),
+        (StatefulSetSpec(replicas=3), {0: OLD, 1: OLD, 2: OLD}, Step(delete=(2,))),
+        (StatefulSetSpec(replicas=3, partition=2), {0: OLD, 1: OLD, 2: READY}, Step()),
+        (StatefulSetSpec(replicas=3, start=5, partition=2), {5: OLD, 6: OLD, 7: OLD}, Step(delete=(7,))),
+        (StatefulSetSpec(replicas=3, is_on_delete=True), {0: OLD, 1: OLD, 2: OLD}, Step()),
+        (StatefulSetSpec(replicas=2), {0: OLD, 1: BROKEN}, Step()),
+        (StatefulSetSpec(replicas=2, is_ordered=False), {0: OLD, 1: BROKEN}, Step(delete=(1,))),
+        (StatefulSetSpec(replicas=3, is_ordered=False), {0: OLD, 1: OLD, 2: PENDING}, Step()),
+        (StatefulSetSpec(replicas=3, max_unavailable=2), {0: OLD, 1: OLD, 2: OLD}, Step(delete=(2, 1))),
+        (StatefulSetSpec(replicas=3), {0: GOING, 1: OLD, 2: OLD}, Step()),
+    ],
+    ids=[
+        "the first",
+        "waits for it",
+        "the second",
+        "Parallel creates all",
+        "another first ordinal",
+        "scale down",
+        "scale down past a pending pod",
+        "scale down waits",
+        "scale down waits for a lower ordinal",
+        "Parallel deletes all",
+        "update from the highest",
+        "partition",
+        "partition counts from 0",
+        "OnDelete",
+        "a broken pod blocks OrderedReady",
+        "a broken pod is replaced in Parallel",
+        "a pending new pod blocks",
+        "maxUnavailable",
+        "a terminating pod blocks",
+    ],
+)
+def test_one_sync(spec: StatefulSetSpec, pods: dict[int, OrdinalPod], step: Step) -> None:
+    assert sync(spec, pods) == step
+
+
+def test_which_ordinal_is_waited_for() -> None:
+    spec = StatefulSetSpec(replicas=4)
+    assert blocking_ordinal(spec, {0: READY, 1: PENDING}, 3) == 1
+    assert blocking_ordinal(spec, {0: READY}, 3) == 1
+    assert blocking_ordinal(spec, {0: READY}, 1) is None
+    assert blocking_ordinal(StatefulSetSpec(replicas=4, is_ordered=False), {}, 3) is None

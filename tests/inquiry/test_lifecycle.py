@@ -1,0 +1,227 @@
+"""The state of a pod or workload, by what the cluster's objects say of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, node, pod
+from tests.command import Ran, kschedx
+
+SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
+SINCE = "2026-01-02T00:00:00Z"
+
+
+def workload(kind: str, name: str = "web", *, metadata: Manifest | None = None, **spec: object) -> Manifest:
+    template = {"metadata": {"labels": {"app": name}}, "spec": SMALL}
+    own: Manifest = {"template": template}
+    if kind == "CronJob":
+        own = {"schedule": "* * * * *", "jobTemplate": {"spec": own}}
+    elif kind != "Job":
+        own |= {"selector": {"matchLabels": {"app": name}}}
+    group = "batch/v1" if kind in ("Job", "CronJob") else "apps/v1"
+    named = {"name": name, "namespace": "default", "uid": f"u-{name}", **(metadata or {})}
+    return {"apiVersion": group, "kind": kind, "metadata": named, "spec": {**own, **spec}}
+
+
+def owned(kind: str, name: str) -> Manifest:
+    return {"ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": True}]}
+
+
+def replica(name: str, kind: str, of: str, *, on: str | None = "n", ready: bool = True, **status: object) -> Manifest:
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    return pod(name, on=on, metadata=owned(kind, of), status={"phase": "Running", "conditions": conditions, **status})
+
+
+def waiting(reason: str, message: str = "") -> list[Manifest]:
+    return [{"name": "app", "state": {"waiting": {"reason": reason, "message": message}}}]
+
+
+def kubelet(name: str = "web-0", **status: object) -> Manifest:
+    return pod(name, on="n", metadata=owned("StatefulSet", "web"), status={"phase": "Pending", **status})
+
+
+TERMINATING: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "default", "deletionTimestamp": SINCE},
+    "status": {"phase": "Terminating"},
+}
+FAILURE = {"type": "ReplicaFailure", "status": "True", "message": 'serviceaccount "api" not found'}
+REPLICA_SET: Manifest = {
+    **workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web"), replicas=2),
+    "status": {"replicas": 0, "conditions": [FAILURE]},
+}
+ROLLED_OUT: Manifest = {
+    **workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web")),
+    "spec": workload("Deployment")["spec"],
+}
+UNREADY = replica("web-0", "StatefulSet", "web", ready=False)
+PULLS = "is scheduled to n and cannot pull the image of container app: ErrImagePull"
+
+CASES: list[tuple[str, list[Manifest], str, int]] = [
+    ("pod/x", [pod("x", metadata={"deletionTimestamp": SINCE})], f"default/x is being deleted since {SINCE}", 1),
+    ("pod/x", [pod("x", status={"phase": "Failed"}, on="n")], "default/x has finished: Failed", 0),
+    ("pod/x", [TERMINATING, pod("x")], "default/x gets no pods: namespace default is being deleted", 1),
+    ("pod/web-0", [kubelet(containerStatuses=waiting("ErrImagePull"))], f"default/web-0 {PULLS}", 0),
+    (
+        "pod/web-0",
+        [kubelet(containerStatuses=waiting("ContainerCreating"))],
+        "default/web-0 is scheduled to n and waits for its volumes or network: ContainerCreating",
+        0,
+    ),
+    (
+        "pod/web-0",
+        [
+            kubelet(
+                initContainerStatuses=[{"name": "migrate", "state": {"running": {"startedAt": SINCE}}}],
+                containerStatuses=waiting("PodInitializing"),
+            )
+        ],
+        "default/web-0 is scheduled to n and waits for init container migrate",
+        0,
+    ),
+    (
+        "sts/web",
+        [workload("StatefulSet", replicas=1), kubelet(containerStatuses=waiting("ErrImagePull"))],
+        f"default/web-0 {PULLS}",
+        0,
+    ),
+    ("deploy/web", [TERMINATING, workload("Deployment")], "default/deploy/web gets no pods: namespace default is", 1),
+    ("deploy/web", [workload("Deployment", replicas=0)], "default/deploy/web is scaled to zero: spec.replicas is 0", 0),
+    ("sts/web", [workload("StatefulSet", replicas=0)], "default/sts/web is scaled to zero: spec.replicas is 0", 0),
+    ("job/web", [workload("Job", parallelism=0)], "default/job/web is scaled to zero: spec.parallelism is 0", 0),
+    ("job/web", [workload("Job", suspend=True)], "default/job/web is suspended: spec.suspend is true", 1),
+    ("cj/web", [workload("CronJob", suspend=True)], "default/cj/web is suspended: spec.suspend is true", 1),
+    ("deploy/web", [workload("Deployment", paused=True)], "default/deploy/web is paused: it has no ReplicaSet yet", 1),
+    (
+        "deploy/web",
+        [workload("Deployment", metadata={"deletionTimestamp": SINCE})],
+        f"default/deploy/web is being deleted since {SINCE}",
+        1,
+    ),
+    (
+        "deploy/web",
+        [workload("Deployment", replicas=2), REPLICA_SET],
+        "default/deploy/web gets no pods: the API server refuses them",
+        1,
+    ),
+    (
+        "deploy/web",
+        [workload("Deployment", replicas=2), REPLICA_SET, replica("web-1-a", "ReplicaSet", "web-1")],
+        "default/deploy/web gets no other pods: the API server refuses them",
+        1,
+    ),
+    (
+        "sts/web",
+        [workload("StatefulSet", replicas=3), UNREADY],
+        "default/sts/web: web-1 is not created, because web-0 is not ready",
+        1,
+    ),
+]
+
+
+def why(folder: Path, target: str, *objects: Manifest, output: str = "") -> Ran:
+    (folder / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), *objects]}))
+    more = ("-o", output) if output else ()
+    return kschedx("why", target, "-s", "cluster.json", *more, cwd=folder, columns=400)
+
+
+@pytest.mark.parametrize(("target", "objects", "reads", "code"), CASES)
+def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Manifest], reads: str, code: int) -> None:
+    ran = why(tmp_path, target, *objects)
+    first = ran.out.splitlines()[0][2:]
+    assert (first[: len(reads)], ran.code, ran.err) == (reads, code, "")
+    document = json.loads(why(tmp_path, target, *objects, output="json").out)
+    assert reads.startswith(document["state"]["headline"]) or document["state"]["headline"].startswith(reads)
+
+
+@pytest.mark.parametrize(
+    ("target", "objects"),
+    [
+        (
+            "sts/web",
+            [
+                workload("StatefulSet", replicas=3, podManagementPolicy="Parallel"),
+                replica("web-0", "StatefulSet", "web", ready=False),
+            ],
+        ),
+        ("sts/web", [workload("StatefulSet", replicas=2), replica("web-0", "StatefulSet", "web")]),
+        (
+            "deploy/web",
+            [
+                workload("Deployment", paused=True, replicas=2),
+                {
+                    **workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web")),
+                    "spec": workload("Deployment")["spec"],
+                },
+            ],
+        ),
+        ("pod/x", [pod("x")]),
+    ],
+    ids=["parallel", "ready", "paused with its ReplicaSet", "pending"],
+)
+def test_what_reaches_kube_scheduler_is_decided(tmp_path: Path, target: str, objects: list[Manifest]) -> None:
+    document = json.loads(why(tmp_path, target, *objects, output="json").out)
+    assert document["state"] == {"name": "Schedulable"}
+
+
+def test_a_pod_on_a_lost_node_has_two_ways_out(tmp_path: Path) -> None:
+    lost = node("lost")
+    lost["status"] = {"allocatable": {"cpu": "4", "pods": "9"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}
+    stuck = pod("web-0", on="lost", metadata={**owned("StatefulSet", "web"), "deletionTimestamp": SINCE})
+    ran = why(tmp_path, "pod/web-0", lost, stuck)
+    assert "$ kubectl delete pod web-0 -n default --force --grace-period=0" in ran.out
+    assert "$ kubectl taint node lost node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in ran.out
+
+
+def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> None:
+    message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    ran = why(tmp_path, "pod/x", pod("x", status={"phase": "Pending", "conditions": [refused]}))
+    assert (ran.code, f"event     {message}" in ran.out) == (3, True)
+    more = [pod("x", status={"phase": "Pending", "conditions": [refused]}), node("added")]
+    assert why(tmp_path, "pod/x", *more).code == 0
+
+
+def test_a_running_pod_proves_that_claims_were_left_out(tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    runs = pod("runs", on="n", status={"phase": "Running"}, volumes=volumes)
+    mine = pod("x", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "mine"}}])
+    assert (why(tmp_path, "pod/x", mine).code, why(tmp_path, "pod/x", mine, runs).code) == (1, 3)
+
+
+def test_the_members_of_a_gang_have_one_answer(tmp_path: Path) -> None:
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 2}}
+    group["metadata"] = {"name": "pg", "namespace": "default"}
+    labels = {"scheduling.x-k8s.io/pod-group": "pg"}
+    pods = [
+        pod(f"w-{one}", labels=labels, containers=[{"name": "c", "resources": {"requests": {"cpu": "40"}}}])
+        for one in "ab"
+    ]
+    (tmp_path / "config.yaml").write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [
+                    {
+                        "schedulerName": "default-scheduler",
+                        "plugins": {
+                            "multiPoint": {"enabled": [{"name": "Coscheduling"}]},
+                            "queueSort": {"disabled": [{"name": "*"}], "enabled": [{"name": "Coscheduling"}]},
+                        },
+                    }
+                ],
+            }
+        )
+    )
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), group, *pods]}))
+    asked = ("-s", "cluster.json", "--config", "config.yaml")
+    for name in ("pod/w-a", "pod/w-b"):
+        document = json.loads(kschedx("why", name, *asked, "-o", "json", cwd=tmp_path).out)
+        assert (document["state"]["name"], document["overall"]) == ("WaitingForGang", "Unschedulable")
+    assert kschedx("why", "--all-pending", *asked, cwd=tmp_path).code == 1
+    assert kschedx("simulate", *asked, cwd=tmp_path).code == 1

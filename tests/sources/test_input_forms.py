@@ -1,0 +1,67 @@
+"""Clusters in the forms in which people have them: joined, in two formats, without a kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kschedx.errors import InputError
+from kschedx.sources.files import load_documents
+from tests.builders import node, pod
+
+OBJECTS = [node("a"), pod("p")]
+
+
+def listed(*items: object) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def text(value: object, form: str) -> str:
+    return json.dumps(value) + "\n" if form == "json" else yaml.safe_dump(value)
+
+
+def joined(folder: Path, form: str) -> None:
+    (folder / f"cluster.{form}").write_text("".join(text(listed(one), form) for one in OBJECTS))
+
+
+def without_kind(folder: Path, form: str) -> None:
+    (folder / f"cluster.{form}").write_text(text({"items": OBJECTS}, form))
+
+
+def array(folder: Path, form: str) -> None:
+    (folder / f"cluster.{form}").write_text(text(OBJECTS, form))
+
+
+def twice(folder: Path, form: str) -> None:
+    (folder / f"cluster.{form}").write_text(text(listed(*OBJECTS), form))
+    (folder / "cluster.yml").write_text(text(listed(*OBJECTS[::-1]), "yaml"))
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize("write", [joined, without_kind, array, twice])
+def test_forms(write: Callable[[Path, str], None], form: str, tmp_path: Path) -> None:
+    if write is twice and form == "yaml":
+        pytest.skip("two files of one format are two clusters")
+    write(tmp_path, form)
+    found = [(one["kind"], place.line) for one, place in load_documents(str(tmp_path))]
+    assert {kind for kind, _ in found} == {"Node", "Pod"}
+    assert len(found) == 2
+    assert all(line for _, line in found)
+
+
+def test_twins_that_differ_are_both_read(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(text(listed(node("a")), "json"))
+    (tmp_path / "c.yaml").write_text(text(listed(node("b")), "yaml"))
+    assert len(load_documents(str(tmp_path))) == 2
+
+
+def test_a_json_patch_is_called_one(tmp_path: Path) -> None:
+    file = tmp_path / "patch.yaml"
+    file.write_text(text([{"op": "replace", "path": "/spec/replicas", "value": 3}], "yaml"))
+    with pytest.raises(InputError, match=r"a JSON patch, .*kubectl kustomize FOLDER"):
+        load_documents(str(file))
