@@ -171,3 +171,10 @@ def test_the_table_of_stories_has_every_story() -> None:
 def test_the_changelog_names_the_version() -> None:
     versions = re.findall(r"^## \[(\S+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert versions[:2] == ["Unreleased", PYPROJECT["project"]["version"]]
+
+
+def test_each_promise_of_security_names_tests_that_are_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert len(named) > 20
+    for file, test in named:
+        assert f"def {test}" in (ROOT / file).read_text(encoding="utf-8"), (file, test)

@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/scheduler.go, pkg/scheduler/fair_sharing_iterator.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -549,16 +549,27 @@ def settle(run: Run, most_cycles: int = MOST_CYCLES) -> tuple[list[Cycle], bool]
     return cycles, False
 
 
-def admit(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Admissions:
-    """Run Kueue on a snapshot. `now` is when it starts: RFC 3339, the time of the snapshot, or the clock."""
+def start_of(snapshot: Snapshot, now: str | None) -> str:
+    """When the run starts: as it is given (RFC 3339), the time of the snapshot, or the clock."""
     started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")
     if not timestamp(started):
         raise InputError(f"now: {started!r} is no time such as 2026-06-01T12:00:00Z")
+    return started
+
+
+def admit(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Admissions:
+    """Run Kueue on a snapshot."""
+    started = start_of(snapshot, now)
     run = Run(snapshot, settings, timestamp(started))
     cycles, is_settled = settle(run)
+    return admissions(run, cycles, is_settled=is_settled, version=version, now=started)
+
+
+def admissions(run: Run, cycles: Sequence[Cycle], *, is_settled: bool, version: str, now: str) -> Admissions:
+    """The document of a run."""
     return Admissions(
         kueue_version=version,
-        now=started,
+        now=now,
         begin=Begin(evicted=run.begin) if run.begin else None,
         cycles=tuple(cycles),
         cluster_queues={name: run.cluster_queue_document(name) for name in sorted(run.queues)},

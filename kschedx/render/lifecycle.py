@@ -10,6 +10,7 @@ from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.fixes import fix_views
+from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
 from kschedx.render.states import (
     BeingDeleted,
@@ -47,12 +48,14 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
     is_held = isinstance(lifecycle, WaitingForKubelet | ScaledToZero)
     told = (note.text for note in explanation.notes if note.id not in UNTOLD)
+    is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(
         command="kschedx why",
         subject=lifecycle.subject,
         headline=f"{headline(lifecycle)}{then}",
         tone=Tone.HELD if is_held else _TONES[row_of(lifecycle).exit_code],
         roots=tuple(causes(lifecycle)),
+        facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),
         event=_event(lifecycle),
         notes=(*told, *lifecycle_notes(lifecycle)),

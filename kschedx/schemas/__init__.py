@@ -43,6 +43,20 @@ def _diagnosis() -> Json:
     return document("Diagnosis", properties) | {"$defs": definitions}
 
 
+def _admissions() -> Json:
+    """Of the records themselves, which are written as they are."""
+    import msgspec
+
+    from kschedx.kueue.document import Admissions
+    from kschedx.schemas.parts import document
+
+    made = msgspec.json.schema(Admissions)
+    definitions = {name: own for name, own in made["$defs"].items() if name != "Admissions"}
+    properties = made["$defs"]["Admissions"]["properties"]
+    now_and_then = {name: properties.pop(name) for name in ("begin", "isSettled")}
+    return document("Admissions", properties, optional=now_and_then) | {"$defs": definitions}
+
+
 def _simulation() -> Json:
     from kschedx.schemas.simulation import SIMULATION
 
@@ -152,6 +166,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Fit": ("kschedx fit TARGET -o json", _fit),
     "ScaleDown": ("kschedx scale-down -o json", _scale_down),
     "Descheduling": ("kschedx deschedule --policy FILE -o json", _descheduling),
+    "Admissions": ("kschedx kueue -o json", _admissions),
     "Diagnosis": ("kschedx doctor -o json", _diagnosis),
     "FleetAnswer": ("kschedx fleet COMMAND -o json", _fleet),
     "Profile": ("kschedx profiles show NAME -o json", _profile),

@@ -87,6 +87,7 @@ ZONES = ("-s", "fixtures/zone-full/cluster")
         (("fit", "fixtures/zone-full/pod.yaml", *ZONES), "Fit"),
         (("diff-profiles", "default", "binpack", "--all", *ZONES), "ProfileDifference"),
         (("doctor", *ZONES), "Diagnosis"),
+        (("kueue", "-s", "fixtures/kueue-queues/cluster.yaml"), "Admissions"),
         (("plugins",), "PluginList"),
         (("profiles", "show", "binpack"), "Profile"),
         (("profiles", "show", "policy-1.13"), "Profile"),

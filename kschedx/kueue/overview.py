@@ -1,0 +1,149 @@
+"""The queues of Kueue as they stand: usage by flavor, and every waiting Workload with its place and cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.kueue.document import Admissions, Cycle, Head
+from kschedx.kueue.flavors import Shortage
+from kschedx.kueue.quota import Node, QueueNode
+from kschedx.kueue.run import Run, admissions, settle
+from kschedx.kueue.settings import VERSION, Settings
+from kschedx.kueue.workloads import Job
+from kschedx.snapshot.snapshot import Snapshot
+
+
+class FlavorRow(Struct, frozen=True, kw_only=True):
+    """A resource of a flavor; amounts as Kueue counts them."""
+
+    flavor: str
+    resource: str
+    used: int
+    nominal: int
+    available: int
+    """Borrowing included; negative where more is used than there is."""
+
+    @property
+    def borrowed(self) -> int:
+        return max(0, self.used - self.nominal)
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    workload: str
+    priority: int
+    outcome: str
+    """That of its first evaluation; empty where Kueue does not look at it."""
+    message: str
+    victims: tuple[str, ...] = ()
+    shortages: tuple[Shortage, ...] = ()
+
+
+class QueueOverview(Struct, frozen=True, kw_only=True):
+    name: str
+    cohorts: tuple[str, ...]
+    """The nearest first."""
+    inactive: str
+    """Why it admits nothing; empty for an active queue."""
+    holding: int
+    """How many Workloads have quota of it."""
+    rows: tuple[FlavorRow, ...]
+    waiting: tuple[Waiting, ...]
+    """In their order."""
+
+
+class CohortOverview(Struct, frozen=True, kw_only=True):
+    name: str
+    parent: str
+    rows: tuple[FlavorRow, ...]
+
+
+class Overview(Struct, frozen=True, kw_only=True):
+    queues: tuple[QueueOverview, ...]
+    cohorts: tuple[CohortOverview, ...]
+    unqueued: tuple[Waiting, ...]
+    """Pending Workloads that are in no queue."""
+    admissions: Admissions
+
+    @property
+    def waiting(self) -> int:
+        return sum(len(one.waiting) for one in self.queues) + len(self.unqueued)
+
+
+def overview(snapshot: Snapshot, settings: Settings, *, now: int, written_now: str) -> Overview:
+    run = Run(snapshot, settings, now)
+    order = {name: queue.everyone for name, queue in run.queues.items()}
+    before = {name: (tuple(_rows(node)), len(run.cache.jobs[name])) for name, node in run.cache.tree.queues.items()}
+    cohorts = tuple(
+        CohortOverview(name=name, parent=node.parent.name if node.parent else "", rows=tuple(_rows(node)))
+        for name, node in sorted(run.cache.tree.cohorts.items())
+    )
+    pending = [job for job in run.jobs.values() if job.state == "Pending"]
+    queued = {job.key for jobs in order.values() for job in jobs}
+    cycles, is_settled = settle(run)
+    heads = _first_heads(cycles)
+    queues = tuple(
+        QueueOverview(
+            name=name,
+            cohorts=tuple(one.name for one in run.cache.tree.queues[name].ancestors()),
+            inactive=_inactive(run, run.cache.tree.queues[name]),
+            holding=before[name][1],
+            rows=before[name][0],
+            waiting=tuple(_waiting(run, job, heads, order[name]) for job in order[name]),
+        )
+        for name in run.queues
+    )
+    return Overview(
+        queues=queues,
+        cohorts=cohorts,
+        unqueued=tuple(_waiting(run, job, heads, ()) for job in pending if job.key not in queued),
+        admissions=admissions(run, cycles, is_settled=is_settled, version=VERSION, now=written_now),
+    )
+
+
+def _rows(node: Node) -> Iterator[FlavorRow]:
+    for fr in node.subtree:
+        yield FlavorRow(
+            flavor=fr.flavor,
+            resource=fr.resource,
+            used=node.used(fr),
+            nominal=node.subtree_quota(fr),
+            available=node.unbounded_available(fr),
+        )
+
+
+def _inactive(run: Run, node: QueueNode) -> str:
+    if node.has_circle:
+        return "its cohorts form a cycle"
+    ready = run.readiness[node.name]
+    return "" if ready.is_active else ready.message
+
+
+def _first_heads(cycles: Sequence[Cycle]) -> dict[str, Head]:
+    """Workload to what became of it when its turn came."""
+    found: dict[str, Head] = {}
+    for cycle in cycles:
+        for key, head in cycle.heads.items():
+            if key not in found or found[key].outcome == "Skipped":
+                found[key] = head
+    return found
+
+
+def _waiting(run: Run, job: Job, heads: Mapping[str, Head], among: Sequence[Job]) -> Waiting:
+    head = heads.get(job.key)
+    message = head.message if head is not None else ""
+    if head is None:
+        equal = next((one.key for one in among if one.key in heads and one.shape == job.shape), "")
+        condition = job.conditions.get("QuotaReserved")
+        message = condition.message if condition is not None and condition.status == "False" else ""
+        if equal:
+            message = f"equal to {equal}"
+    return Waiting(
+        workload=job.key,
+        priority=job.priority,
+        outcome=head.outcome if head is not None else "",
+        message=message,
+        victims=tuple(one.workload for one in head.targets) if head is not None else (),
+        shortages=head.shortages if head is not None else (),
+    )
