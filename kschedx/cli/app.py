@@ -116,10 +116,32 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"write: {error}", ExitCode.USAGE)
 
 
+_BEFORE_COMMAND = {
+    **dict.fromkeys(("--kubeconfig", "--context", "--cluster", "--user", "--as", "--as-group", "--request-timeout"), 1),
+    **dict.fromkeys(("-n", "--namespace"), 1),
+    "--insecure-skip-tls-verify": 0,
+}
+"""kubectl's options that people write before the command, and how many words follow each."""
+
+
+def _command_first(arguments: Sequence[str]) -> list[str]:
+    """With options of kubectl's that stand before the command behind it: `--context dev why web` asks the same as
+    `why --context dev web`."""
+    at = 0
+    while at < len(arguments):
+        name, equals, _ = arguments[at].partition("=")
+        if name not in _BEFORE_COMMAND:
+            break
+        at += 1 if equals else 1 + _BEFORE_COMMAND[name]
+    if not 0 < at < len(arguments):
+        return list(arguments)
+    return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
+
+
 def _outcome(arguments: Sequence[str] | None) -> int:
     try:
         if arguments is not None:
-            outcome = app(args=list(arguments), standalone_mode=False, prog_name="kschedx", obj=run)
+            outcome = app(args=_command_first(arguments), standalone_mode=False, prog_name="kschedx", obj=run)
         else:
             outcome = _run_own()
         return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
@@ -173,7 +195,8 @@ def _run_own() -> object:
         if not _is_whole_question(os.environ):
             return ExitCode.SCHEDULABLE
         _answer_shells()
-    return app(standalone_mode=False, prog_name=kubectl.program_name(sys.argv[0]), complete_var=COMPLETE, obj=run)
+    name = kubectl.program_name(sys.argv[0])
+    return app(args=_command_first(sys.argv[1:]), standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
 
 
 def _is_whole_question(environment: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.cli.connection import Connection, connect
-from kschedx.errors import InputError, KschedxError, Place
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place
 from kschedx.explain.notes import DryRun, FieldDifference
 from kschedx.inquiry.manifests import Manifest
 from kschedx.kube.decoding import decode
@@ -51,6 +51,9 @@ def server_side(
     except RefusedError as refused:
         if refused.status == 403 and _NOT_ALLOWED in refused.message:
             refused.hint = "without --dry-run=server, kschedx admits the pod itself"
+            raise
+        if refused.status in (403, 404):  # admission, or the namespace, as without --dry-run
+            raise NotAdmittedError(refused.message) from None
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError("the dry run's answer is no pod", place=Place(source=server.url, object=path)) from None

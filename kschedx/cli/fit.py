@@ -13,7 +13,9 @@ from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
+    from kschedx.errors import NotAdmittedError
     from kschedx.explain.setup import Setup
+    from kschedx.inquiry.manifests import Written
     from kschedx.kube.types import Pod
     from kschedx.render.page.model import Page
     from kschedx.simulate.fit import Fit
@@ -59,6 +61,8 @@ def fit(
 
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.cli.question import cluster_after_changes
+    from kschedx.errors import NotAdmittedError
+    from kschedx.kube.types import Pod
     from kschedx.simulate.fit import fit as fitted
 
     if out is not None:
@@ -68,7 +72,17 @@ def fit(
     namespace = question.namespace or reached.namespace
     after, changes = cluster_after_changes(question, reached, setup)
     setup = replace(setup, notes=(*setup.notes, *changes))
-    snapshot, pod, manifest = _target(question, after.snapshot, setup, target, namespace)
+    snapshot, one = _target(question, after.snapshot, setup, target, namespace)
+    pod: Pod
+    manifest: Mapping[str, object] | None = None
+    if isinstance(one, Pod):
+        pod = one
+    else:
+        try:
+            subject = one.admitted(snapshot, setup)
+        except NotAdmittedError as error:
+            return _refused(after.snapshot, snapshot, setup, one, error, output)
+        snapshot, pod, manifest = subject.snapshot, subject.pod, one.workload
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
@@ -80,32 +94,37 @@ def fit(
     return ExitCode.SCHEDULABLE if found.is_enough else ExitCode.UNSCHEDULABLE
 
 
+def _refused(
+    before: Snapshot, snapshot: Snapshot, setup: Setup, one: Written, error: NotAdmittedError, output: Format | None
+) -> int:
+    """The answer of `why` about a pod that the API server refuses."""
+    from kschedx.cli.why_pod import explanation_report, place_of
+    from kschedx.inquiry.ask import Clusters, Inquiry
+
+    clusters = Clusters(read=before, before=before, applied=snapshot)
+    explanation = Inquiry(clusters=clusters, setup=setup).refused(one, error)
+    write(explanation_report(explanation, (), place_of(one), all_nodes=False), output)
+    return explanation.exit_code
+
+
 def _target(
     question: Question, snapshot: Snapshot, setup: Setup, target: str, namespace: str
-) -> tuple[Snapshot, Pod, Mapping[str, object] | None]:
-    """The cluster with what the target needs, the pod, and the workload that makes it where it is known."""
+) -> tuple[Snapshot, Pod | Written]:
+    """The cluster with what the target needs, and the target."""
     from kschedx.errors import InputError
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import find_target, is_file
-    from kschedx.kube.types import Pod
 
-    if is_file(target):
-        manifests = Manifests.read([target])
-        manifests.placed(question.namespace, namespace)
-        before, snapshot = snapshot, manifests.applied(snapshot)
-        snapshot = manifests.allowed(before, snapshot, setup.release)
-        pods = manifests.pods(before, snapshot)
-        if len(pods) != 1:
-            raise InputError(
-                f"{target} makes {len(pods)} different pods, one is expected", hint="-f applies the others"
-            )
-        subject = pods[0].admitted(snapshot, setup)
-        return subject.snapshot, subject.pod, pods[0].workload
-    found = find_target(snapshot, target, question.namespace, default_namespace=namespace)
-    if isinstance(found, Pod):
-        return snapshot, found, None
-    subject = found.admitted(snapshot, setup)
-    return subject.snapshot, subject.pod, found.workload
+    if not is_file(target):
+        return snapshot, find_target(snapshot, target, question.namespace, default_namespace=namespace)
+    manifests = Manifests.read([target])
+    manifests.placed(question.namespace, namespace)
+    before, snapshot = snapshot, manifests.applied(snapshot)
+    snapshot = manifests.allowed(before, snapshot, setup.release)
+    pods = manifests.pods(before, snapshot)
+    if len(pods) != 1:
+        raise InputError(f"{target} makes {len(pods)} different pods, one is expected", hint="-f applies the others")
+    return snapshot, pods[0]
 
 
 def _report(found: Fit) -> Report:

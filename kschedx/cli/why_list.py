@@ -369,7 +369,6 @@ def why_several(
 
     about_one = {
         "watch": wanted.watch,
-        "dry-run=server": wanted.dry_run,
         "fix": wanted.fix,
         "try": wanted.tries,
     }

@@ -206,7 +206,7 @@ def why_one(
     if wanted.fix is not None:
         write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)
         return explanation.exit_code
-    write(_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
+    write(explanation_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
     if wanted.watch and isinstance(found, Pod):
         return _watched(question, found, explanation, interval)
     return explanation.exit_code
@@ -401,7 +401,7 @@ def place_of(found: Pod | Written) -> Place:
     return Place() if isinstance(found, Pod) or found.document is None else found.document.place
 
 
-def _report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
+def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.screen import print_why
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct, to_builtins
@@ -209,6 +210,17 @@ class Explanation(Struct, frozen=True, dict=True):
         by_autoscaler = self.scaling is not None and self.scaling.choice is not None
         return by_autoscaler or (self.provisioning is not None and bool(self.provisioning.pool))
 
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"
+
+    def __str__(self) -> str:
+        """The first screen, as the command line prints it."""
+        return screen_text(self)
+
+    def _repr_html_(self) -> str:
+        """A card for a notebook: headline, causes, and the first fixes."""
+        return screen_card(self)
+
     @property
     def outcome(self) -> Outcome:
         return self.cycle.outcome
@@ -253,6 +265,8 @@ class Explanation(Struct, frozen=True, dict=True):
         """Changes that were tried in an overlay of the snapshot, cheapest first."""
         if self.lifecycle is not None:
             return () if self.remedies is None else self.remedies()
+        if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
+            return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
             return ()
         from kschedx.fixes import find_fixes
@@ -264,6 +278,24 @@ class Explanation(Struct, frozen=True, dict=True):
         is_stored = pod.key in self.cycle.snapshot.pods.rows
         found = find_fixes(self.scheduler, self.cycle)
         return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
+
+    def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
+        """What gives a node to the one member that the group lacks, with the others on theirs."""
+        lacking = [one.pod for one in gang.waiting if not one.node and not one.gates]
+        if not lacking or gang.placed + (gang.together or 0) + 1 < gang.min_count:
+            return ()
+        from kschedx.fixes import find_fixes
+        from kschedx.fixes.owners import template_owner
+        from kschedx.inquiry.fix import Fix
+        from kschedx.snapshot.edits import with_bound_pods
+
+        placed = {one.pod: one.node for one in gang.waiting if one.node}
+        snapshot = with_bound_pods(self.cycle.snapshot, placed)
+        pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
+        scheduler = self.scheduler.on(snapshot)
+        cycle = scheduler.schedule(pod, self.cycle.profile)
+        owner = template_owner(snapshot, pod)
+        return tuple(Fix.of(one, owner, pod) for one in find_fixes(scheduler, cycle))
 
     def covered(self, fix: Fix) -> Covered | None:
         """For how many of the replicas that wait a fix does; None where nobody tried."""
@@ -399,3 +431,14 @@ class Explanation(Struct, frozen=True, dict=True):
             for one in self.provisioning_remedies
         ]
         return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})
+
+
+def screen_text(explanation: Explanation) -> str:
+    """`kschedx.render`, which stands above this package, is loaded by name when somebody prints an answer."""
+    text: str = import_module("kschedx.render.screen").screen_text(explanation)
+    return text
+
+
+def screen_card(explanation: Explanation) -> str:
+    card: str = import_module("kschedx.render.page.explanation").explanation_card(explanation)
+    return card

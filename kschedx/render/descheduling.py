@@ -116,29 +116,33 @@ def _because_nothing(loop: Loop, width: int) -> list[Text]:
 
 
 def _pending_lines(landed: Sequence[Landing], width: int) -> list[Text]:
+    """The pods that stay pending, with the commonest of kube-scheduler's messages."""
     pending: dict[str, list[str]] = {}
     for one in landed:
         if one.is_pending:
             pending.setdefault(one.message, []).append(one.eviction.pod.key)
-    lines: list[Text] = []
-    for message, pods in list(pending.items())[:2]:
-        lines += labelled("pending", f"{listed(pods, 2)}: {message}", width)
-    return lines
+    if not pending:
+        return []
+    message, pods = max(pending.items(), key=lambda item: len(item[1]))
+    lines = labelled("pending", f"{listed(pods, 2)}: {message}", width)
+    others = [pod for other, its in pending.items() if other != message for pod in its]
+    return lines + (labelled("", f"{listed(others, 2)}: for other reasons", width) if others else [])
 
 
 def _repeat_lines(found: Descheduling, width: int) -> list[Text]:
-    fights: dict[str, dict[str, None]] = {}
+    fights: dict[tuple[str, str, bool], dict[str, None]] = {}
     for one in found.repeats:
-        first, then = one.first.plugin, one.then.plugin
+        is_returned = one.landing.fate is Fate.RETURNED
+        fights.setdefault((one.first.plugin, one.then.plugin, is_returned), {})[one.first.pod.key] = None
+    lines: list[Text] = []
+    for (first, then, is_returned), pods in fights.items():
+        them = "it" if len(pods) == 1 else "them"
         if first != then:
             why = f"{first} and {then} fight"
-        elif one.landing.fate is Fate.RETURNED:
-            why = f"{first} and kube-scheduler fight, which returns it to the same node"
+        elif is_returned:
+            why = f"{first} and kube-scheduler fight, which returns {them} to the same node"
         else:
-            why = f"{first} evicts it wherever it goes"
-        fights.setdefault(why, {})[one.first.pod.key] = None
-    lines: list[Text] = []
-    for why, pods in fights.items():
+            why = f"{first} evicts {them} from the next node as well"
         lines += labelled("again", f"the next round evicts {listed(pods, 2)} again: {why}", width)
     rounds = len(found.loops) - 1
     if rounds > 1 or (rounds == 1 and found.landings and found.loops[1].evicted and not fights):

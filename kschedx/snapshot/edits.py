@@ -55,6 +55,20 @@ def with_only_pods(snapshot: Snapshot, rows: IntArray) -> Snapshot:
     return replace(snapshot, pods=_taken(snapshot.pods, rows), _tables={})
 
 
+def with_bound_pods(snapshot: Snapshot, nodes: Mapping[str, str]) -> Snapshot:
+    """The cluster in which pods without a node, by `namespace/name`, run on these."""
+    rows = {snapshot.pods.rows[key]: node for key, node in nodes.items() if key in snapshot.pods.rows}
+    if not rows:
+        return snapshot
+    bound = [
+        replace(pod, spec=replace(pod.spec, node_name=node))
+        for row, node in rows.items()
+        for pod in (snapshot.pods[row],)
+    ]
+    others = np.array([row for row in range(len(snapshot.pods)) if row not in rows], dtype=np.int64)
+    return with_pods(with_only_pods(snapshot, others), bound)
+
+
 def without_nodes(snapshot: Snapshot, gone: Collection[int]) -> Snapshot:
     """The cluster without some nodes, and without the pods that ran there."""
     cluster, pods = snapshot.cluster, snapshot.pods

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -12,7 +13,8 @@ import pytest
 import yaml
 
 from kschedx.cli.completion import COMPLETER, PLUGIN, program_name
-from tests.command import ROOT
+from tests.builders import node
+from tests.command import ROOT, kschedx
 from tests.test_project import PYPROJECT
 
 CLUSTER = "fixtures/zone-full/cluster"
@@ -100,3 +102,12 @@ def test_krew_can_install_what_the_build_makes(tmp_path: Path) -> None:
         "files": [{"from": "kubectl-kschedx/*", "to": "."}],
     }
     assert darwin["selector"]["matchLabels"] == {"os": "darwin", "arch": "arm64"}
+
+
+def test_options_of_kubectl_may_stand_before_the_command(tmp_path: Path) -> None:
+    shop = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), shop]}))
+    after = kschedx("why", "--namespace", "shop", "web", "-s", "cluster.json", cwd=tmp_path)
+    before = kschedx("--namespace", "shop", "why", "web", "-s", "cluster.json", cwd=tmp_path)
+    assert (before.code, before.out) == (after.code, after.out)
+    assert kschedx("--namespace=shop", "why", "web", "-s", "cluster.json", cwd=tmp_path).code == after.code == 0
