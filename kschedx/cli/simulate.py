@@ -126,7 +126,7 @@ def simulate(
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
 
-    told = None if other is None else ties_text(other)
+    told = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
     write(report(simulation, steps=steps, ties=told, growth=growth, provisioned=provisioned), output)

@@ -164,6 +164,8 @@ class Manager:
         """Custom resources that may have more pods than are here, or pods that need more, to why."""
         self.refused_claims: dict[str, tuple[str, str]] = {}
         """Pods that wait for a claim that the API server does not take, to the claim and why."""
+        self.choices: dict[str, None] = {}
+        """What controllers pick by times that are not known here, or at random."""
         self.left_nodes: list[int] = []
         """Rows of pods whose DaemonSets have left their nodes."""
 
@@ -402,6 +404,8 @@ class Manager:
             is_on_delete=not is_rolling,
         )
         step = daemon_set.sync(spec, {name: self._states(its) for name, its in nodes.items()})
+        if is_rolling and len(step.delete) + len(step.create) < sum(True in its for its in nodes.values()):
+            self.choices[f"on which nodes {managed.workload.reference} is updated first"] = None
         for name in step.delete:
             self._delete(nodes[name][True])
         create = {name for name in step.create if name in runs}
@@ -550,6 +554,8 @@ class Manager:
     ) -> bool:
         """Bring a set of equal pods to its size. False if nothing changed."""
         fewer = len(rows) - size
+        if 0 < fewer < len(rows) and managed.workload.kind != "StatefulSet":
+            self.choices[f"which pods of {managed.workload.reference} are deleted first"] = None
         if fewer > 0:
             for row in workloads.deletion_order(self._cluster.snapshot, managed.workload, rows)[:fewer]:
                 self._delete(row)

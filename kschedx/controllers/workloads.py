@@ -289,10 +289,6 @@ def one_or_copies(snapshot: Snapshot, pod: Pod, count: int) -> tuple[Snapshot, l
     return copy_pod(snapshot, pod, count)
 
 
-def rename_pod(pod: Pod, name: str) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, name=name))
-
-
 def name_of(manifest: Manifest) -> str:
     return str(fields_at(manifest, "metadata").get("name") or "")
 

@@ -429,8 +429,13 @@ def decision_text(step: QueueStep) -> str:
     return f"✗ {step.key} stays pending: {step.message}"
 
 
-def ties_text(found: OtherOutcomes) -> str:
-    """Whether it matters how ties fall."""
+def ties_text(found: OtherOutcomes, choices: Sequence[str] = ()) -> str:
+    """Whether it matters how ties fall, and which `choices` controllers make beside the scheduler."""
+    told = _scheduler_ties(found)
+    return f"{told}; controllers choose {', '.join(choices)}" if choices else told
+
+
+def _scheduler_ties(found: OtherOutcomes) -> str:
     if not found.ties:
         return "no decision is random"
     told = f"{count(found.ties, 'decision')} {'is' if found.ties == 1 else 'are'} random"
@@ -439,7 +444,8 @@ def ties_text(found: OtherOutcomes) -> str:
     else:
         told += f"; of {found.tried} random runs and the one by name {found.outcomes:,} differ"
     if len(found.placed) == 1:
-        return f"{told}: {next(iter(found.placed)):,} pods are scheduled in each"
+        [number] = found.placed
+        return f"{told}: {count(number, 'pod')} {'is' if number == 1 else 'are'} scheduled in each"
     placed = ", ".join(f"{number:,} in {of:,}" for number, of in sorted(found.placed.items(), reverse=True))
     return f"{told}: the number of scheduled pods differs, {placed} of them"
 

@@ -132,6 +132,9 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
 class Simulation:
     """Queues that have ended, one after the other. Pods are told by `namespace/name`."""
 
+    def __repr__(self) -> str:
+        return f"<Simulation: {len(self.placed)} placed, {len(self.pending)} pending>"
+
     def __init__(
         self, simulator: Simulator, *, changes: Sequence[Change] = (), effects: Sequence[ChangeEffect] = ()
     ) -> None:
@@ -147,6 +150,8 @@ class Simulation:
         """Replicas that the API server does not take."""
         self.open_counts = dict(simulator.manager.open_counts)
         """Custom resources that may have more pods than are here, or pods that need more, to why."""
+        self.choices = tuple(simulator.manager.choices)
+        """What controllers pick at random, in which nothing else was tried."""
         self.steps: tuple[QueueStep, ...] = tuple(simulator.queue.steps)
         self.drained: tuple[DrainResult, ...] = tuple(simulator.drained)
         self.scenes = simulator.scenes

@@ -162,7 +162,7 @@ def test_many_are_told_with_their_group() -> None:
     for alone in ((), ("--alone",)):
         ran = command("why", "--all-pending", "-A", *alone, *story)
         assert (ran.code, ran.out.splitlines()[0]) == (1, "4 pods are unschedulable")
-        assert "4 pods: fits by itself, and gets no node: its group ml/train finds room for 3 of the 4" in ran.out
+        assert "it fits alone, but its group ml/train has room for 3 of 4 pods" in ran.out
     one = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
     told = json.loads(one.out)
     assert (one.code, told["outcome"], told["overall"]) == (1, "Scheduled", "Unschedulable")

@@ -100,7 +100,7 @@ def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
         "  nodes     node-3 · node-2 · node-1",
         "  evicts    shop/batch-1, shop/batch-0",
     ]
-    assert "shop/web-new2 unschedulable" in ran.out
+    assert "shop/web-new2 is unschedulable" in ran.out
     assert ran.code == 0
 
 
@@ -194,7 +194,7 @@ def test_several_workloads_take_turns(tmp_path: Path) -> None:
     both = {"apiVersion": "v1", "kind": "List", "items": [late, urgent]}
     ran = asked(tmp_path, [*SMALL, HIGH], "app.json", manifest=both)
     assert headline(ran) == "4 pods: 1 unschedulable, 3 can be scheduled"
-    assert "alone  would fit  if scheduled firstnode-1: taken by shop/web-new1" in ran.out
+    assert "alone  would fit node-1 if scheduled first; shop/web-new1 takes the place" in ran.out
     assert "shop/web (Deployment) × 3 → node-1, node-3, node-2" in ran.out
     alone = asked(tmp_path, [*SMALL, HIGH], "app.json", "--alone", manifest=both)
     assert headline(alone) == "2 pods can be scheduled"

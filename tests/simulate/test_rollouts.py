@@ -218,7 +218,8 @@ def test_the_screen_tells_the_bounds_and_where_it_stops() -> None:
         {"set": f"deploy/web:{CPU}=5"},
     )
     assert rollout_text(stuck.rolled_out[0]) == (
-        "rollout of shop/deploy/web stalls: 0 of 4 pods replaced, 1 new pod fits no node (maxSurge 1, maxUnavailable 0)"
+        "rollout of shop/deploy/web stalls: 0 of 4 pods replaced,"
+        " 1 new pod stays pending (maxSurge 1, maxUnavailable 0)"
     )
     done = simulated([*nodes(("4", "4")), *stateful(["node-1", "node-2"])], {"set": f"sts/db:{CPU}=2"})
     assert rollout_text(done.rolled_out[0]) == (

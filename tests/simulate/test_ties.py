@@ -60,7 +60,7 @@ def test_of_many_ways_some_are_drawn() -> None:
     assert (found.tried, found.is_all, found.placed) == (8, False, {9: 9}), "eight lots, and the one by name"
 
 
-TOO_MANY = "in too many ways to try all; of 8 drawn by lot and the one by name"
+TOO_MANY = "of 8 random runs and the one by name"
 BY_CHANCE = "1 decision is random, 1 other outcome possible: "
 
 
@@ -68,14 +68,14 @@ BY_CHANCE = "1 decision is random, 1 other outcome possible: "
     ("objects", "told"),
     [
         ([machine("a"), asking("web", "1")], "no decision is random"),
-        ([*TWO, asking("web", "1")], f"{BY_CHANCE}as many pods are placed, 1"),
+        ([*TWO, asking("web", "1")], f"{BY_CHANCE}1 pod is scheduled in each"),
         (
             [*TWO, asking("first", "1", priority=9), asking("big", "4", only="a")],
-            f"{BY_CHANCE}the number of placed pods depends on it, 2 in 1, 1 in 1 of them",
+            f"{BY_CHANCE}the number of scheduled pods differs, 2 in 1, 1 in 1 of them",
         ),
         (
             MANY,
-            f"8 decisions are random, {TOO_MANY} 9 differ:  pods are scheduled in each9",
+            f"8 decisions are random; {TOO_MANY} 9 differ: 9 pods are scheduled in each",
         ),
     ],
     ids=["none", "it does not matter", "it matters", "many"],
