@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypedDict
 import_module("kschedx.explain")
 import_module("kschedx.simulate")
 import_module("kschedx.kueue")
+import_module("kschedx.doctor")
 
 __version__ = "0.1.0"
 
@@ -23,13 +24,30 @@ if TYPE_CHECKING:
     from kschedx.autoscaler.flags import FlagValue
     from kschedx.autoscaler.run import Autoscaling
     from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.doctor.diagnosis import Diagnosis
     from kschedx.inquiry.explanation import Explanation
     from kschedx.kueue.document import Admissions
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
     from kschedx.snapshot.snapshot import Snapshot
 
-__all__ = ["Snapshot", "__version__", "autoscale", "deschedule", "explain", "fit", "kueue", "load", "simulate"]
+__all__ = [
+    "Snapshot",
+    "__version__",
+    "autoscale",
+    "deschedule",
+    "doctor",
+    "drain",
+    "explain",
+    "fit",
+    "kueue",
+    "load",
+    "simulate",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> object:
@@ -166,6 +184,49 @@ def simulate(
     require_nodes_and_pods(cluster)
     setup = Setup.for_cluster(cluster, **given)
     return simulated(cluster, setup, read_changes(wanted, load_documents), options=options, namespace=default_namespace)
+
+
+def drain(
+    snapshot: Snapshot,
+    *nodes: str,
+    force: bool = False,
+    delete_emptydir_data: bool = False,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Simulation:
+    """What `kubectl drain` of these nodes does, one after the other; without `nodes`, of every node by itself.
+
+    The result's `drained` has each node's pods, what blocks them, and where they are rescheduled. `config`,
+    `kube_version` and `feature_gates` as in `explain`.
+    """
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
+    from kschedx.explain.setup import Setup
+    from kschedx.kube.decoding import boolean, text
+    from kschedx.simulate.simulator import SimulationOptions
+    from kschedx.simulate.what_if import drain_each, drain_in_turn
+
+    cluster = _snapshot(snapshot)
+    options = SimulationOptions(
+        force=boolean(force, "force"), delete_emptydir_data=boolean(delete_emptydir_data, "delete_emptydir_data")
+    )
+    given = _setup(config, kube_version, feature_gates)
+    require_nodes_and_pods(cluster)
+    setup = Setup.for_cluster(cluster, **given)
+    names = tuple(text(name, "nodes") for name in nodes)
+    if not names:
+        return drain_each(cluster, setup, None, (), options=options)
+    return drain_in_turn(cluster, setup, names, (), options=options, comes_back=True)
+
+
+def doctor(*paths: str) -> Diagnosis:
+    """What files and folders of a dump hold, lack, or mix, and which answers that affects."""
+    from kschedx.doctor.contents import contents_of
+    from kschedx.doctor.diagnosis import diagnose
+    from kschedx.kube.decoding import path
+
+    found = [path(one, "path") for one in paths]
+    return diagnose(contents_of(found), found)
 
 
 class _Given(TypedDict):

@@ -254,3 +254,21 @@ def test_what_is_given_in_the_wrong_shape_says_the_right_one() -> None:
     assert "each path is an argument of its own" in refused(lambda: kschedx.load(given))
     assert "kschedx.Snapshot.from_objects takes" in refused(lambda: kschedx.load("kind: Pod\nmetadata: {}\n"))
     assert "put it into a list" in refused(lambda: kschedx.Snapshot.from_objects(POD))
+
+
+def test_the_library_shows_its_functions_and_nothing_else() -> None:
+    assert dir(kschedx) == sorted(kschedx.__all__)
+    assert all(hasattr(kschedx, name) for name in kschedx.__all__)
+
+
+def test_results_are_short_to_look_at_and_print_their_screen() -> None:
+    container = {"name": "app", "image": "app"}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [container]}}
+    snapshot = kschedx.Snapshot.from_objects([NODE])
+    explanation = kschedx.explain(snapshot, pod)
+    fit = kschedx.fit(snapshot, pod)
+    for result in (snapshot, explanation, kschedx.simulate(snapshot), fit, kschedx.drain(snapshot)):
+        assert len(repr(result)) < 200
+        assert "\n" not in repr(result)
+    assert explanation.cycle.pod.key in str(explanation).partition("\n")[0]
+    assert explanation._repr_html_().startswith("<svg")

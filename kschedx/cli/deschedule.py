@@ -83,7 +83,8 @@ def deschedule(
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     found = descheduled(snapshot, written, evictions=evictions, now=now, source=policy, setup=setup, rounds=rounds)
     if found.policy is None:
-        raise InputError(found.error, place=Place(source=policy))
+        is_named = f'"{policy}"' in found.error
+        raise InputError(found.error, place=Place(source="" if is_named else policy))
     _require_metrics(snapshot, found)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)

@@ -15,7 +15,7 @@ from kschedx.descheduler.policy import Policy, PolicyError, read_policy
 from kschedx.descheduler.rounds import ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
 from kschedx.descheduler.run import Loop, run_loop
 from kschedx.descheduler.utilization import Shares, shares
-from kschedx.errors import InputError
+from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
@@ -85,7 +85,10 @@ def deschedule(
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
         return Descheduling(error=error.message)
-    moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    try:
+        moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    except InputError as error:
+        raise error.at(Place(object="now")) from None
     with without_collection():
         return _run(snapshot, read, moment, counts_budgets=evictions == API, setup=setup, rounds=rounds)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct, to_builtins
@@ -208,6 +209,17 @@ class Explanation(Struct, frozen=True, dict=True):
         """An autoscaler adds a node for the pod."""
         by_autoscaler = self.scaling is not None and self.scaling.choice is not None
         return by_autoscaler or (self.provisioning is not None and bool(self.provisioning.pool))
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"
+
+    def __str__(self) -> str:
+        """The first screen, as the command line prints it."""
+        return screen_text(self)
+
+    def _repr_html_(self) -> str:
+        """A card for a notebook: headline, causes, and the first fixes."""
+        return screen_card(self)
 
     @property
     def outcome(self) -> Outcome:
@@ -419,3 +431,14 @@ class Explanation(Struct, frozen=True, dict=True):
             for one in self.provisioning_remedies
         ]
         return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})
+
+
+def screen_text(explanation: Explanation) -> str:
+    """`kschedx.render`, which stands above this package, is loaded by name when somebody prints an answer."""
+    text: str = import_module("kschedx.render.screen").screen_text(explanation)
+    return text
+
+
+def screen_card(explanation: Explanation) -> str:
+    card: str = import_module("kschedx.render.page.explanation").explanation_card(explanation)
+    return card

@@ -71,6 +71,15 @@ def print_why(
     terminal.write(why_lines(explanation, width=out.width, nodes=nodes, all_nodes=all_nodes, wide=wide), out)
 
 
+LIBRARY_WIDTH = 100
+"""Columns where nobody's window is asked."""
+
+
+def screen_text(explanation: Explanation) -> str:
+    """The first screen as text."""
+    return "\n".join(line.plain.rstrip() for line in why_lines(explanation, width=LIBRARY_WIDTH))
+
+
 def _nodes_of(explanation: Explanation) -> Sequence[str]:
     return explanation.cycle.all_nodes.names
 

@@ -68,6 +68,9 @@ class Fit(Struct, frozen=True, kw_only=True):
     refusal: str = ""
     """Why the API server takes no more than `count`, or fewer than are wanted, in the words of their controller."""
 
+    def __repr__(self) -> str:
+        return f"<Fit of {self.title}: {self.count} more>"
+
     @property
     def count(self) -> int:
         return sum(self.nodes.values())

@@ -132,6 +132,9 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
 class Simulation:
     """Queues that have ended, one after the other. Pods are told by `namespace/name`."""
 
+    def __repr__(self) -> str:
+        return f"<Simulation: {len(self.placed)} placed, {len(self.pending)} pending>"
+
     def __init__(
         self, simulator: Simulator, *, changes: Sequence[Change] = (), effects: Sequence[ChangeEffect] = ()
     ) -> None:

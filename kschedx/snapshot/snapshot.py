@@ -299,6 +299,9 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     _tables: dict[RequestOptions, NodeTable] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Snapshot: {self.cluster.count} nodes, {len(self.pods)} pods>"
+
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:
         """`namespace/name` to those that tell of the cluster-autoscaler."""

@@ -27,6 +27,7 @@ from kschedx.render.page.model import (
     Verdicts,
     page_of,
 )
+from kschedx.render.page.svg import svg
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Tone
@@ -61,6 +62,11 @@ def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Pa
             ("kschedx", version("kschedx")),
         ),
     )
+
+
+def explanation_card(explanation: Explanation) -> str:
+    """A compact picture for a notebook."""
+    return svg(explanation_page(explanation, every_node=False))
 
 
 def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section]:
