@@ -124,6 +124,11 @@ class Step(Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
+    def costs(self) -> tuple[str, ...]:
+        """What the step costs others, in a phrase each: what becomes of a pod that is deleted."""
+        return ()
+
+    @property
     def nodes(self) -> frozenset[str]:
         """The nodes of which at least one has to take the pod, so that the step is what helped."""
         return frozenset()

@@ -93,12 +93,13 @@ def _enters_another_pool(one: Situation) -> bool:
 
 
 def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> bool:
-    """Two steps where one is enough, unless the two give up nothing and the one does, or the one is a new node."""
-    cost, steps, adds = one.proposal.cost, len(one.proposal.steps), one.proposal.added is not None
+    """Two steps where one is enough, unless the two give up nothing and the one does, or the one is a new node and
+    costs more."""
+    cost, steps = one.proposal.cost, len(one.proposal.steps)
     shorter = [
         other.proposal.cost
         for other in all_of_them
-        if len(other.proposal.steps) < steps and (adds or other.proposal.added is None)
+        if len(other.proposal.steps) < steps and (cost >= Cost.NEW_NODE or other.proposal.added is None)
     ]
     return any(other <= cost for other in shorter) if cost <= Cost.POD else bool(shorter)
 

@@ -80,7 +80,8 @@ class _Search:
                 yield from verified_fixes([start], self._cycle, is_full=False)
             return
         situations = [start]
-        for one in [start] if start.status.is_success else self._let_through(start):
+        starts = [start] if start.status.is_success else self._let_through(start)
+        for one in starts:
             situations += [one] if one is not start else []
             situations += [] if one.feasible else self._alternatives(one)
         verified = [one for one in situations if one.feasible]
@@ -94,7 +95,7 @@ class _Search:
             verified += self._last_resorts(situations)
         verified = [one for one in verified if self._is_let_in(one)]
         if verified:
-            is_full = any(map(_lacks_room_alone, situations)) and any(one.proposal.added for one in verified)
+            is_full = any(map(_lacks_room_alone, starts)) and any(one.proposal.added for one in verified)
             yield from verified_fixes(verified, self._cycle, is_full=is_full)
         else:
             yield from partial_fixes(situations[1:], start, self._cycle)

@@ -7,7 +7,7 @@ from msgspec import Struct
 from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import Owner, delivery, owner_change
-from kschedx.fixes.steps import Step
+from kschedx.fixes.steps import Group, Step
 from kschedx.kube.types import Pod
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_title
 
@@ -47,10 +47,22 @@ class Fix(Struct, frozen=True, kw_only=True):
             apply=apply,
         )
 
+    @property
+    def group(self) -> Group:
+        """Whose business it is: that of its most expensive step."""
+        return max(self.steps, key=lambda step: step.cost).group if self.steps else Group.WORKLOAD
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        """What it costs others."""
+        return tuple(dict.fromkeys(cost for step in self.steps for cost in step.costs))
+
     def to_dict(self) -> dict[str, object]:
         told: dict[str, object] = {
             "title": self.title,
             "certainty": self.certainty.value,
+            "group": self.group.value,
+            **({"costs": list(self.costs)} if self.costs else {}),
             "changes": [change.to_dict() for change in self.changes],
             "feasibleNodes": list(self.feasible_nodes),
         }

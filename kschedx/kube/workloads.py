@@ -30,6 +30,8 @@ TEMPLATE_HASH = "pod-template-hash"
 """The label by which the pods of one template of a Deployment are told from those of another."""
 EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
 """Maps of a template in which a key that is no longer written was taken away."""
+NEVER_DEFAULTED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulingGates")
+"""Fields of a pod's spec that no API server adds to a template: applying one without them removes them."""
 ALWAYS_STORED = "dnsPolicy"
 """What an API server fills in: a template without it has been cut down to what scheduling reads."""
 
@@ -183,6 +185,8 @@ def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bo
     if isinstance(written, dict):
         there = stored if isinstance(stored, dict) else {}
         if key in EXACT_MAPS and set(there) != set(written):
+            return False
+        if "containers" in written and any(there.get(name) and name not in written for name in NEVER_DEFAULTED):
             return False
         return all(_says(there.get(name), value, name, is_cut=is_cut) for name, value in written.items())
     if isinstance(written, list):

@@ -312,11 +312,12 @@ _REPLICAS: Json = json_object(
 _FIX: Mapping[str, Json] = {
     "title": {"type": "string"},
     "certainty": {"enum": ["verified", "partial"]},
+    "group": {"enum": ["capacity", "workload", "cluster"]},
     "changes": {"type": "array", "items": _CHANGE},
     "feasibleNodes": STRINGS,
 }
 _COVERED: Json = json_object({"title": {"type": "string"}, "pods": {"type": "integer"}, "of": {"type": "integer"}})
-_OF_FIX: Mapping[str, Json] = {"apply": {"type": "array", "items": _CHANGE}, "replicas": _COVERED}
+_OF_FIX: Mapping[str, Json] = {"costs": STRINGS, "apply": {"type": "array", "items": _CHANGE}, "replicas": _COVERED}
 
 EXPLANATION: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

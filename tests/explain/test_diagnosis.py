@@ -252,3 +252,12 @@ def test_the_rule_that_decides_between_candidates() -> None:
     assert result is not None
     rule = deciding_rule(result.candidates, result.best, cycle.snapshot.pods)
     assert rule is Rule.HIGHEST_PRIORITY
+
+
+def test_no_rule_decides_where_there_is_a_single_candidate() -> None:
+    there = running("x", "a", "4", priority=5)
+    cycle = cycle_of(node("a", allocatable=SMALL), there, asking("2", priority=10))
+    result = cycle.post_filter
+    assert result is not None
+    assert len(result.candidates) == 1
+    assert deciding_rule(result.candidates, result.best, cycle.snapshot.pods) is None

@@ -144,3 +144,22 @@ def test_pods_that_keep_away_over_zones_take_a_zone_of_its_own() -> None:
 def test_one_more_of_a_node_that_is_cordoned_or_about_to_go() -> None:
     gone = node("n", taints=["ToBeDeletedByClusterAutoscaler=1:NoSchedule"], allocatable=SMALL)
     assert told(gone, wanting("me", "1")) == ["add a node like n"]
+
+
+def of_priority(one: Manifest, priority: int, policy: str = "PreemptLowerPriority") -> Manifest:
+    return {**one, "spec": {**at(one, "spec"), "priority": priority, "preemptionPolicy": policy}}
+
+
+def test_the_pod_of_the_lowest_priority_goes_not_the_one_that_fits_best() -> None:
+    running = {"wasteful": ("1", -1), "exact": ("500m", 0), "filler": ("500m", 99)}
+    pods = [of_priority(wanting(name, cpu, on="n"), priority) for name, (cpu, priority) in running.items()]
+    titles = told(node("n", allocatable=SMALL), *pods, of_priority(wanting("me", "500m"), 9, "Never"))
+    deleted = [title for title in titles if title.startswith("delete")]
+    assert deleted == ["delete default/wasteful (priority -1) on n"], "exact would fit as well, and is more important"
+
+
+def test_no_pod_is_deleted_by_hand_where_preemption_is_about_to() -> None:
+    low = of_priority(wanting("low", "2", on="n"), -1)
+    titles = told(node("n", allocatable=SMALL), low, wanting("me", "1"))
+    assert titles[0].startswith("wait for preemption")
+    assert not [title for title in titles if title.startswith("delete")]

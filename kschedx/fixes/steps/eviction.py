@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change, Json, Target, add_operation
-from kschedx.fixes.phrases import count, delete_pod, listed
+from kschedx.fixes.phrases import count, delete_pod, joined, listed
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.escaping import shell_command
 
@@ -46,6 +46,10 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
         if self.is_single:
             return f"set strategy Recreate on Deployment {self.deployment}, so that {old} goes first"
         return f"set maxSurge: 0 on Deployment {self.deployment}, so that an old pod such as {old} goes first"
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        return ("one replica fewer during a rollout",)
 
     def changes(self, namespace: str) -> Iterator[Change]:
         rolling: Json = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
@@ -87,6 +91,15 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
             return f"delete {joined} on {self.node}"
         elsewhere = f", or pods on {count(self.or_elsewhere, 'other node')}" if self.or_elsewhere else ""
         return f"wait for preemption: it evicts {joined} from {self.node}{self._protected}{elsewhere}"
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        if self.by_preemption:
+            return ()
+        lost = [one.pod.partition("/")[2] for one in self.victims if not one.controller]
+        controllers = dict.fromkeys(one.controller for one in self.victims if one.controller)
+        recreated = [f"{one} recreates its pod, which may stay pending" for one in controllers]
+        return (*([f"no controller recreates {joined(lost)}"] if lost else []), *recreated)
 
     @property
     def _protected(self) -> str:

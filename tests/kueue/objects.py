@@ -1,0 +1,106 @@
+"""Small clusters with Kueue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import kschedx
+from kschedx.kueue.document import Admissions
+from kschedx.snapshot.snapshot import Snapshot
+
+Json = dict[str, Any]
+KUEUE = "kueue.x-k8s.io/v1beta2"
+TAINT = {"key": "spot", "value": "true", "effect": "NoSchedule"}
+
+
+def flavor(name: str = "f", **spec: Any) -> Json:
+    return {"apiVersion": KUEUE, "kind": "ResourceFlavor", "metadata": {"name": name}, "spec": spec}
+
+
+def quota(flavor: str, nominal: str, **limits: str) -> Json:
+    return {"name": flavor, "resources": [{"name": "cpu", "nominalQuota": nominal, **limits}]}
+
+
+def queue(name: str, *flavors: Json, **spec: Any) -> Json:
+    """A ClusterQueue of CPU, with `f` where no flavor is named."""
+    groups = [{"coveredResources": ["cpu"], "flavors": list(flavors) or [quota("f", "4")]}]
+    whole = {"namespaceSelector": {}, "resourceGroups": groups, **spec}
+    return {"apiVersion": KUEUE, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": whole}
+
+
+def cohort(name: str, **spec: Any) -> Json:
+    return {"apiVersion": KUEUE, "kind": "Cohort", "metadata": {"name": name}, "spec": spec}
+
+
+def local(name: str, of: str = "", **spec: Any) -> Json:
+    whole = {"clusterQueue": of or name, **spec}
+    return {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": name, "namespace": "ml"}, "spec": whole}
+
+
+def check(name: str, *, is_active: bool = True) -> Json:
+    active = {"type": "Active", "status": "True" if is_active else "False", "reason": "R", "message": "M"}
+    spec = {"controllerName": "example.com/check"}
+    meta = {"name": name}
+    return {"apiVersion": KUEUE, "kind": "AdmissionCheck", "metadata": meta, "spec": spec} | {
+        "status": {"conditions": [active]}
+    }
+
+
+def workload(
+    name: str,
+    queue: str = "q",
+    cpu: str = "1",
+    *,
+    count: int = 1,
+    minimum: int | None = None,
+    priority: int = 0,
+    minute: int = 0,
+    held: str = "",
+    pod: Json | None = None,
+    **status: Any,
+) -> Json:
+    """`held`: FLAVOR of the quota that the Workload has in the ClusterQueue of the same name as its queue."""
+    made = f"2026-06-01T08:{minute:02}:00Z"
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container], **(pod or {})}}
+    pods: Json = {"name": "main", "count": count, "template": template}
+    if minimum is not None:
+        pods["minCount"] = minimum
+    if held:
+        usage = {"cpu": str(int(cpu) * count)}
+        assigned = {"name": "main", "count": count, "flavors": {"cpu": held}, "resourceUsage": usage}
+        is_true = {"status": "True", "message": "", "lastTransitionTime": made}
+        status |= {
+            "admission": {"clusterQueue": queue, "podSetAssignments": [assigned]},
+            "conditions": [{"type": kind, "reason": kind, **is_true} for kind in ("QuotaReserved", "Admitted")],
+        }
+    return {
+        "apiVersion": KUEUE,
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "ml", "uid": name, "creationTimestamp": made},
+        "spec": {"queueName": queue, "priority": priority, "podSets": [pods]},
+        "status": status,
+    }
+
+
+NAMESPACE: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"team": "ml"}}}
+
+
+def snapshot(*objects: Json) -> Snapshot:
+    """With a namespace `ml` and the flavor `f`."""
+    has_flavor = any(one["kind"] == "ResourceFlavor" for one in objects)
+    return Snapshot.from_objects([NAMESPACE, *([] if has_flavor else [flavor()]), *objects])
+
+
+def admit(*objects: Json, **options: Any) -> Admissions:
+    return kschedx.kueue(snapshot(*objects), now="2026-06-01T09:00:00Z", **options)
+
+
+def outcomes(found: Admissions) -> list[tuple[str, str]]:
+    """What each cycle decided, in order, without the namespace."""
+    return [(name.removeprefix("ml/"), head.outcome) for cycle in found.cycles for name, head in cycle.heads.items()]
+
+
+def message(found: Admissions, name: str) -> str:
+    """Kueue's last words about a Workload."""
+    return [head.message for cycle in found.cycles for key, head in cycle.heads.items() if key == f"ml/{name}"][-1]

@@ -1,0 +1,86 @@
+"""What holds in every tree of cohorts, whatever its limits."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedx.kube.kueue import ClusterQueue, Cohort
+from kschedx.kueue.amounts import FlavorResource
+from kschedx.kueue.quota import Node, Tree
+from tests.kueue.objects import Json, cohort, queue, quota, snapshot
+
+CPU = FlavorResource("f", "cpu")
+AMOUNTS = st.integers(0, 9)
+LIMITS = st.none() | AMOUNTS
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    """Up to three cohorts below each other or side by side, up to four queues."""
+    objects: list[Json] = [cohort("top"), cohort("mid", parentName="top"), cohort("low", parentName="mid")]
+    for number in range(draw(st.integers(1, 4))):
+        above = draw(st.sampled_from(["", "top", "mid", "low"]))
+        limits = {"borrowingLimit": draw(LIMITS), "lendingLimit": draw(LIMITS)} if above else {}
+        told = {name: str(limit) for name, limit in limits.items() if limit is not None}
+        own = quota("f", str(draw(AMOUNTS)), **told)
+        objects.append(queue(f"q{number}", own, **({"cohortName": above} if above else {})))
+    cluster = snapshot(*objects)
+    queues = list(cluster.of(ClusterQueue))
+    return Tree.of(queues, list(cluster.of(Cohort)), [one.metadata.name for one in queues])
+
+
+def usages(tree: Tree) -> dict[str, int]:
+    return {one.path: one.used(CPU) for one in nodes(tree)}
+
+
+def nodes(tree: Tree) -> list[Node]:
+    return [*tree.queues.values(), *tree.cohorts.values()]
+
+
+USES = st.lists(st.tuples(st.integers(0, 3), AMOUNTS), max_size=6)
+
+
+def use(tree: Tree, uses: list[tuple[int, int]]) -> None:
+    names = sorted(tree.queues)
+    for number, amount in uses:
+        tree.queues[names[number % len(names)]].add(CPU, amount)
+
+
+@given(trees(), USES, AMOUNTS)
+@settings(max_examples=200)
+def test_what_is_added_and_removed_leaves_no_trace(tree: Tree, uses: list[tuple[int, int]], amount: int) -> None:
+    use(tree, uses)
+    before = usages(tree)
+    for leaf in tree.queues.values():
+        leaf.add(CPU, amount)
+        leaf.remove(CPU, amount)
+        assert usages(tree) == before
+
+
+@given(trees(), USES)
+@settings(max_examples=200)
+def test_nobody_has_more_than_an_empty_tree_gives(tree: Tree, uses: list[tuple[int, int]]) -> None:
+    use(tree, uses)
+    assert all(0 <= leaf.available(CPU) <= max(0, leaf.potential(CPU)) for leaf in tree.queues.values())
+
+
+@given(trees(), USES)
+@settings(max_examples=200)
+def test_what_is_available_can_be_used_and_no_more(tree: Tree, uses: list[tuple[int, int]]) -> None:
+    use(tree, uses)
+    for leaf in tree.queues.values():
+        free = leaf.unbounded_available(CPU)
+        if free < 0:
+            continue
+        leaf.add(CPU, free)
+        assert leaf.unbounded_available(CPU) == 0
+        leaf.remove(CPU, free)
+
+
+@given(trees())
+def test_all_quota_is_somewhere(tree: Tree) -> None:
+    roots = [one for one in nodes(tree) if one.parent is None]
+    kept = sum(one.kept(CPU) for one in nodes(tree) if one.parent is not None)
+    nominal = sum(one.quota(CPU).nominal for one in nodes(tree))
+    assert sum(root.subtree_quota(CPU) for root in roots) + kept == nominal

@@ -1,0 +1,222 @@
+"""The rules by which Kueue admits, one small cluster each. Recorded runs of Kueue itself: ../shared/kueue."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kueue.objects import (
+    KUEUE,
+    TAINT,
+    Json,
+    admit,
+    check,
+    cohort,
+    flavor,
+    local,
+    message,
+    outcomes,
+    queue,
+    quota,
+    workload,
+)
+
+QUEUE = [queue("q"), local("q")]
+LOWER = {"withinClusterQueue": "LowerPriority"}
+RECLAIM = {"reclaimWithinCohort": "Any"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([*QUEUE, workload("a", cpu="4")], [("a", "Admitted")], id="exactly the quota"),
+        pytest.param([*QUEUE, workload("a", cpu="1", count=5)], [("a", "Waiting")], id="all pods count"),
+        pytest.param(
+            [*QUEUE, workload("a", count=6, minimum=2)], [("a", "Admitted")], id="fewer pods, down to the minimum"
+        ),
+        pytest.param(
+            [*QUEUE, workload("late", minute=2), workload("first", minute=1)],
+            [("first", "Admitted"), ("late", "Admitted")],
+            id="oldest first",
+        ),
+        pytest.param(
+            [*QUEUE, workload("low", minute=1), workload("high", priority=1, minute=2)],
+            [("high", "Admitted"), ("low", "Admitted")],
+            id="highest priority first",
+        ),
+        pytest.param(
+            [*QUEUE, workload("big", cpu="9"), workload("small", minute=1)],
+            [("big", "Waiting"), ("small", "Admitted")],
+            id="best effort goes past what doesn't fit",
+        ),
+        pytest.param(
+            [
+                queue("q", quota("f", "4", borrowingLimit="1"), cohortName="c"),
+                queue("p", quota("f", "4"), cohortName="c"),
+                local("q"),
+                workload("a", cpu="5"),
+                workload("b", cpu="1", minute=1),
+            ],
+            [("a", "Admitted"), ("b", "Waiting")],
+            id="borrows up to the limit",
+        ),
+        pytest.param(
+            [
+                queue("q", quota("f", "4"), cohortName="c"),
+                queue("p", quota("f", "4", lendingLimit="1"), cohortName="c"),
+                local("q"),
+                workload("a", cpu="6"),
+            ],
+            [("a", "Waiting")],
+            id="lends up to the limit",
+        ),
+        pytest.param(
+            [
+                queue("q", quota("f", "0"), cohortName="team"),
+                cohort("team", parentName="all"),
+                queue("p", quota("f", "4"), cohortName="all"),
+                local("q"),
+                workload("a", cpu="3"),
+            ],
+            [("a", "Admitted")],
+            id="borrows from the parent's queues",
+        ),
+    ],
+)
+def test_quota_and_order(objects: list[Json], expected: list[tuple[str, str]]) -> None:
+    assert outcomes(admit(*objects)) == expected
+
+
+def test_strict_fifo_keeps_the_rest_behind_its_head() -> None:
+    strict = queue("q", queueingStrategy="StrictFIFO")
+    found = admit(strict, local("q"), workload("big", cpu="9"), workload("small", minute=1))
+    assert "small" not in dict(outcomes(found))
+
+
+SPOT = [flavor("f"), flavor("spot", nodeTaints=[TAINT], nodeLabels={"pool": "spot"})]
+BOTH = [*SPOT, queue("q", quota("spot", "4"), quota("f", "4")), local("q")]
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        ({}, "f"),
+        ({"tolerations": [{"key": "spot", "operator": "Exists"}]}, "spot"),
+        ({"nodeSelector": {"pool": "spot"}, "tolerations": [{"operator": "Exists"}]}, "spot"),
+        ({"nodeSelector": {"pool": "other"}, "tolerations": [{"operator": "Exists"}]}, "f"),
+    ],
+)
+def test_the_first_flavor_that_the_pod_matches(pod: Json, expected: str) -> None:
+    found = admit(*BOTH, workload("a", pod=pod))
+    assert found.workloads["ml/a"].pod_sets[0].flavors == {"cpu": expected}
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ([*QUEUE, workload("a", cpu="9")], "insufficient quota for cpu in flavor f"),
+        ([*QUEUE, workload("z", cpu="3", held="f"), workload("a", cpu="3")], "2 more needed"),
+        ([SPOT[1], queue("q", quota("spot", "4")), local("q"), workload("a")], "untolerated taint {spot true"),
+        ([*QUEUE, workload("a", pod={"overhead": {"example.com/gpu": "1"}})], "example.com/gpu"),
+        (
+            [queue("q", namespaceSelector={"matchLabels": {"team": "web"}}), local("q"), workload("a")],
+            "namespace doesn't match",
+        ),
+    ],
+)
+def test_kueue_says_why(objects: list[Json], words: str) -> None:
+    assert words in message(admit(*objects), "a")
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason"),
+    [
+        ([queue("q", stopPolicy="Hold")], "Stopped"),
+        ([queue("q", quota("gone", "4"))], "FlavorNotFound"),
+        ([queue("q", admissionChecksStrategy={"admissionChecks": [{"name": "none"}]})], "AdmissionCheckNotFound"),
+        (
+            [check("c", is_active=False), queue("q", admissionChecksStrategy={"admissionChecks": [{"name": "c"}]})],
+            "AdmissionCheckInactive",
+        ),
+    ],
+)
+def test_a_queue_that_admits_nothing(objects: list[Json], reason: str) -> None:
+    found = admit(*objects, local("q"), workload("a"))
+    assert outcomes(found) == []
+    assert (found.cluster_queues["q"].active, found.cluster_queues["q"].reason) == (False, reason)
+
+
+def test_a_check_comes_after_the_quota() -> None:
+    checked = queue("q", admissionChecksStrategy={"admissionChecks": [{"name": "c"}]})
+    found = admit(check("c"), checked, local("q"), workload("a"))
+    assert outcomes(found) == [("a", "QuotaReserved")]
+    assert found.workloads["ml/a"].checks == {"c": "Pending"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "running", "victims"),
+    [
+        (LOWER, [("low", 0), ("same", 10)], ["low"]),
+        ({}, [("low", 0)], []),
+        ({"withinClusterQueue": "LowerOrNewerEqualPriority"}, [("newer", 10)], ["newer"]),
+    ],
+)
+def test_preemption_within_a_queue(policy: Json, running: list[tuple[str, int]], victims: list[str]) -> None:
+    share = str(4 // len(running))
+    held = [workload(name, cpu=share, priority=priority, minute=9, held="f") for name, priority in running]
+    found = admit(queue("q", preemption=policy), local("q"), *held, workload("a", cpu=share, priority=10))
+    targets = [one.workload for one in found.cycles[0].heads["ml/a"].targets]
+    assert targets == [f"ml/{name}" for name in victims]
+
+
+def test_what_was_lent_is_reclaimed_whatever_its_priority() -> None:
+    found = admit(
+        queue("q", cohortName="c", preemption=RECLAIM),
+        queue("p", cohortName="c"),
+        local("q"),
+        local("p"),
+        workload("borrower", "p", "8", priority=100, held="f"),
+        workload("a", cpu="4"),
+    )
+    first = found.cycles[0].heads["ml/a"]
+    assert (first.outcome, [(one.workload, one.reason) for one in first.targets]) == (
+        "Preempting",
+        [("ml/borrower", "InCohortReclamation")],
+    )
+    assert ("a", "Admitted") in outcomes(found)
+
+
+def test_only_as_many_are_preempted_as_needed() -> None:
+    held = [workload(f"v{number}", cpu="1", minute=number, held="f") for number in range(4)]
+    found = admit(queue("q", preemption=LOWER), local("q"), *held, workload("a", cpu="2", priority=1))
+    assert {one.workload for one in found.cycles[0].heads["ml/a"].targets} == {"ml/v3", "ml/v2"}
+
+
+def test_fair_sharing_serves_the_lower_share_first() -> None:
+    queues = [queue(name, quota("f", "2"), cohortName="c") for name in ("q", "p", "r")]
+    objects = [*queues, local("q"), local("p"), workload("q0", "q", "3", held="f")]
+    late = [workload("q1", "q", "1", minute=1), workload("p1", "p", "3", minute=2)]
+    found = admit(*objects, *late, config={"fairSharing": {}})
+    assert outcomes(found)[0] == ("p1", "Admitted")
+
+
+def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
+    nodes = [machine(f"n{number}", rack) for number, rack in enumerate(("r1", "r2", "r2"))]
+    objects = [topology, *nodes, flavor("f", topologyName="t", nodeLabels={"pool": "gpu"})]
+    objects += [queue("q", quota("f", "9")), local("q")]
+    fits, never = workload("fits", cpu="1", count=4), workload("never", cpu="1", count=5, minute=1)
+    for one in (fits, never):
+        one["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+    found = admit(*objects, fits, never)
+    (placed,) = found.workloads["ml/fits"].pod_sets
+    assert placed.topology is not None
+    assert [(one.values, one.count) for one in placed.topology.domains] == [(("n1",), 2), (("n2",), 2)]
+    assert found.workloads["ml/never"].state == "Pending"
+    assert 'topology "t"' in message(found, "never")
+
+
+def machine(name: str, rack: str) -> Json:
+    labels = {"kubernetes.io/hostname": name, "rack": rack, "pool": "gpu"}
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "2", "pods": "10"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": ready}

@@ -1,0 +1,92 @@
+"""What is said about one Workload: Kueue's decision, and the changes that get it quota."""
+
+from __future__ import annotations
+
+import pytest
+
+from kschedx.kueue.overview import overview
+from kschedx.kueue.settings import Settings
+from kschedx.kueue.verdict import RemedyKind, Verdict, judge
+from tests.kueue.objects import TAINT, Json, flavor, local, queue, quota, snapshot, workload
+
+FULL = [queue("q"), local("q"), workload("z", cpu="3", held="f")]
+LOWER = queue("q", preemption={"withinClusterQueue": "LowerPriority"})
+
+
+def verdict(*objects: Json) -> Verdict:
+    found = judge(snapshot(*objects), "ml/a")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("objects", "kind", "title", "victims"),
+    [
+        ([*FULL, workload("a", count=2)], RemedyKind.LESS, "run 1 of 2 pods at a time in pod set main", ()),
+        ([*FULL, workload("a", cpu="2")], RemedyKind.LESS, "lower requests.cpu from 2 to 1 per pod", ()),
+        (
+            [*FULL, queue("p"), local("p"), workload("a", cpu="4")],
+            RemedyKind.QUEUE,
+            "p",
+            (),
+        ),
+        (
+            [LOWER, *FULL[1:], workload("a", cpu="4")],
+            RemedyKind.PRIORITY,
+            "raise the priority from 0 to 1 or more",
+            ("ml/z",),
+        ),
+        ([*FULL, workload("a", cpu="4")], RemedyKind.QUOTA, "cpu from 4 to 7", ()),
+        ([*FULL, workload("a", cpu="4")], RemedyKind.WAIT, "ml/z", ()),
+    ],
+)
+def test_a_change_that_was_tried(objects: list[Json], kind: RemedyKind, title: str, victims: tuple[str, ...]) -> None:
+    found = [one for one in verdict(*objects).remedies if one.kind is kind]
+    assert [(title in one.title, one.victims) for one in found[:1]] == [(True, victims)]
+
+
+def test_a_toleration_opens_another_flavor() -> None:
+    flavors = [flavor("f"), flavor("spot", nodeTaints=[TAINT])]
+    both = queue("q", quota("f", "1"), quota("spot", "8"))
+    found = verdict(*flavors, both, local("q"), workload("a", cpu="4"))
+    assert [one.kind for one in found.remedies if "spot" in one.title][:1] == [RemedyKind.FLAVOR]
+
+
+def test_the_decision_with_its_numbers() -> None:
+    found = verdict(*FULL, workload("a", cpu="2"))
+    assert (found.state, found.position, found.waiting) == ("Pending", 1, 1)
+    assert [(one.resource, one.flavor, one.missing) for one in found.shortages] == [("cpu", "f", 1000)]
+
+
+def test_nothing_needs_to_change_where_it_is_admitted() -> None:
+    found = verdict(*FULL, workload("a", cpu="1"))
+    assert found.has_quota_now
+    assert found.remedies == ()
+
+
+def test_an_equal_workload_is_decided_with_the_first() -> None:
+    found = verdict(*FULL, workload("first", cpu="2"), workload("a", cpu="2", minute=1))
+    assert found.position == 2
+    assert found.ahead == ("ml/first",)
+    assert found.head is not None
+
+
+def test_a_stopped_queue_is_resumed() -> None:
+    found = verdict(queue("q", stopPolicy="Hold"), local("q"), workload("a"))
+    assert found.blocked == "ClusterQueue q is inactive"
+    assert [one.kind for one in found.remedies] == [RemedyKind.RESUME]
+
+
+def test_a_workload_that_is_not_there() -> None:
+    assert judge(snapshot(*FULL), "ml/none") is None
+
+
+def test_the_queues_at_a_glance() -> None:
+    lost = workload("lost", "none")
+    found = overview(
+        snapshot(*FULL, workload("a", cpu="2"), lost), Settings(), now=0, written_now="1970-01-01T00:00:00Z"
+    )
+    (only,) = found.queues
+    assert (only.name, only.holding, [one.workload for one in only.waiting]) == ("q", 1, ["ml/a"])
+    assert [(row.flavor, row.used, row.nominal, row.available) for row in only.rows] == [("f", 3000, 4000, 1000)]
+    assert [one.workload for one in found.unqueued] == ["ml/lost"]
