@@ -191,6 +191,23 @@ def tell_left_out(*setups: Setup) -> None:
         typer.echo(f"note: {note_text(note)}", err=True)
 
 
+def tell_ignored_groups(snapshot: Snapshot, setup: Setup) -> None:
+    """A line on stderr about pod groups of pending pods that no plugin of the configuration evaluates."""
+    if not snapshot.pod_groups or any("GangScheduling" in one.points.get("permit", ()) for one in setup.profiles):
+        return
+    pods = snapshot.pods
+    named = {
+        f"{pods.namespaces[row]}/{group.pod_group_name}"
+        for row in pods.pending
+        if (group := pods.specs[row].scheduling_group) is not None
+    }
+    groups = sorted(key for key in named if key in snapshot.pod_groups)
+    if groups:
+        shown = ", ".join(groups[:3]) + (f" and {len(groups) - 3} more" if len(groups) > 3 else "")
+        gates = "the feature gates GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
+        typer.echo(f"note: PodGroups are ignored unless {gates} are on: {shown}", err=True)
+
+
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:
     """The server, what to call it, and the namespace that is meant where none is named. Raises `InputError`."""
     from kschedx.sources.live.client import ApiServer

@@ -85,6 +85,7 @@ def fit(
         snapshot, pod, manifest = subject.snapshot, subject.pod, one.workload
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
+    connection.tell_ignored_groups(snapshot, setup)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
     if out is not None:
         write_snapshot(out, found.after)

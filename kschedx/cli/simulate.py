@@ -121,6 +121,7 @@ def simulate(
     simulation = run(options)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
+    connection.tell_ignored_groups(snapshot, setup)
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
@@ -33,6 +33,8 @@ from kschedx.kube.devices import (
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimSpec,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
 )
 from kschedx.kube.types import ObjectMeta, OwnerReference, PodResourceClaimStatus
 from kschedx.kube.typos import meant_by
@@ -140,9 +142,16 @@ def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator
     while f"{place.pod.metadata.namespace}/{name}" in place.snapshot.devices.claims:
         name += "-1"
     status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
-    for one in (spec,) if spec is not None else _guesses(place):
+    for one in (spec,) if spec is not None else islice(_guesses(place), 1):
         claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, _owner(place))
-        yield s.CreateDeviceClaim(claim=claim, template=finding.template if spec else "", status=status)
+        template = None if spec is not None else _template(finding.template, one)
+        yield s.CreateDeviceClaim(claim=claim, template=finding.template, new_template=template, status=status)
+
+
+def _template(key: str, spec: ResourceClaimSpec) -> ResourceClaimTemplate:
+    namespace, _, name = key.partition("/")
+    made = ResourceClaimTemplateSpec(spec=spec)
+    return ResourceClaimTemplate(metadata=ObjectMeta(name=name, namespace=namespace), spec=made)
 
 
 def _of_class(spec: ResourceClaimSpec, wrong: str, meant: str) -> ResourceClaimSpec:

@@ -191,11 +191,19 @@ def _follows(change: Change) -> str:
             return shell_comment(f"{change.by} has to create a volume; the events of the claim show why it has not")
         if target.kind == "PersistentVolumeClaim":
             return shell_comment(f"{named} is bound to it then")
-        return shell_comment(f"{change.by} {'deletes' if change.delete else 'gives up'} {named} by itself")
+        return shell_comment(f"{change.by} {_does(change)} {named} by itself")
     if any(one["path"] == "/spec/taints" for one in change.patch):
         return shell_comment(f"{change.by} takes the taints off node {target.name} once it is well")
     amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
     return shell_comment(f"{target.name} has to offer {amounts}".replace("~1", "/"))
+
+
+def _does(change: Change) -> str:
+    if change.delete:
+        return "deletes"
+    if change.create is not None:
+        return "creates"
+    return "updates the status of" if change.target.kind == "Pod" else "gives up"
 
 
 def _command(change: Change) -> str:

@@ -90,7 +90,7 @@ def test_a_row_is_a_group_and_a_click_tells_its_story(page: Page, tmp_path: Path
     rows = page.text(".row.body")
     assert len(rows) == 2
     page.click(".row.body:nth-child(2)")
-    assert "NodeAffinity · nodeSelector does not match" in page.text(".story")[0]
+    assert "nodeSelector does not match" in page.text(".story")[0]
     page.click("button[aria-pressed]")
     assert len(page.text(".row.body")) == 6
 
@@ -178,4 +178,4 @@ def test_nodes_before_and_after_a_simulation(page: Page, tmp_path: Path) -> None
     assert "0% → 50%" in changed
     page.run("document.querySelector('[aria-label=nodes]').parentElement.querySelector('button[aria-pressed]').click()")
     assert len(page.text("[aria-label=nodes] .row.body")) == 3
-    assert "default/web → n0, one of 3 tied nodes" in page.text("table")[-1]
+    assert "default/web → n0, one of 3 tied nodes" in page.text("main")[-1]

@@ -45,8 +45,8 @@ def test_a_limit_range_refuses_a_manifest(tmp_path: Path) -> None:
             "✗ shop/web-0 is not created: LimitRange refuses the pod",
             f'  because   pods "web-0" {TOO_MUCH}',
             f"            pod.yaml:20: Pod shop/web-0: {FIELD}, LimitRange shop/bounds",
-            "  fix 1     lower limits.memory of container main to 1Gi (verified: fits node-01)",
-            "      2     raise max.memory of LimitRange bounds from 1Gi to 2Gi (verified: fits node-01)",
+            "  fix 1     lower limits.memory of container main to 1Gi · fits node-01",
+            "      2     raise max.memory of LimitRange bounds from 1Gi to 2Gi · fits node-01",
             "            to apply: --fix N -o patch",
         ],
     )
@@ -159,9 +159,7 @@ def test_a_namespace_that_warns_lets_in(tmp_path: Path) -> None:
         write(tmp_path, NODE, namespace(warn=level))
         ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
         assert ran.code == 0
-        warning = (
-            'and the pod is let in: would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
-        )
+        warning = 'but admits the pod: would violate PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
         assert (warning in ran.out) is is_told
 
 
@@ -174,7 +172,7 @@ def test_security_context_constraints_come_before_pod_security(tmp_path: Path) -
     )
     ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=300)
     assert ran.code == 0
-    assert "namespace shop enforces Pod Security restricted, after SecurityContextConstraints" in ran.out
+    assert "namespace shop enforces Pod Security restricted, and SecurityContextConstraints" in ran.out
 
 
 def test_what_one_namespace_refuses_leaves_the_others(tmp_path: Path) -> None:

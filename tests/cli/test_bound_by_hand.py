@@ -28,7 +28,7 @@ def asking(cpu: str, **spec: object) -> Manifest:
 @pytest.mark.parametrize(
     ("pod", "taints", "expected"),
     [
-        (asking("9"), [], "the kubelet there would refuse it (OutOfcpu)"),
+        (asking("9"), [], "its kubelet rejects the pod (OutOfcpu)"),
         (asking("9", nodeSelector={"disk": "ssd"}), [], "the kubelet there would refuse it (OutOfcpu, NodeAffinity)"),
         (asking("1"), [NO_EXECUTE], "the kubelet there would refuse it (TaintToleration)"),
         (
@@ -74,7 +74,7 @@ def test_what_the_scheduler_would_think_of_the_node_is_no_matter(tmp_path: Path)
         ran = kschedx("why", *files, "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
         assert ran.code == 1
         assert ran.out.startswith(told)
-        assert "the kubelet there would refuse it (OutOfcpu)" in ran.out
+        assert "its kubelet rejects the pod (OutOfcpu)" in ran.out
         assert "default/x → a" in ran.out
 
 
@@ -91,11 +91,15 @@ def bound(name: str, cpu: str, replicas: int, **spec: object) -> Manifest:
         (
             bound("web", "1500m", 2),
             0,
-            "✓ default/deploy/web: nothing that is sure makes the kubelet of a refuse any of 2",
+            "✓ default/deploy/web: the kubelet of a can run all 2",
         ),
         (bound("web", "1500m", 5), 1, "✗ default/deploy/web: the kubelet of a runs 2 of 5 replicas and rejects 3"),
         (bound("web", "9", 3), 1, "✗ default/deploy/web: the kubelet of a rejects all 3 replicas"),
-        (bound("web", "1", 3, nodeName="b"), 1, "✗ default/web-new: spec.nodeName binds it to b: kube-scheduler never"),
+        (
+            bound("web", "1", 3, nodeName="b"),
+            1,
+            "✗ default/web-new: spec.nodeName binds it to b, without kube-scheduler",
+        ),
     ],
 )
 def test_the_kubelet_takes_as_many_replicas_as_it_has_room_for(

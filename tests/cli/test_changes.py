@@ -174,7 +174,7 @@ def test_a_rollout_of_others_that_stops_is_told(tmp_path: Path) -> None:
     path = written(tmp_path, [*nodes(("4",)), *web, *more])
     ran = asked(path, "why", "deploy/more", "--set", f"deploy/web:{CPU}=3")
     assert ran.code == 0
-    assert ran.err.startswith("note: rollout of shop/deploy/web stops: 0 of 2 pods replaced, 1 new pod finds no node;")
+    assert ran.err.startswith("note: rollout of shop/deploy/web stalls: 0 of 2 pods replaced, 1 new pod stays pending")
 
 
 def test_nodes_that_changes_add_and_take_away_are_drained_as_they_are(cluster: Path) -> None:

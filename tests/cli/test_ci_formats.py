@@ -106,7 +106,7 @@ def test_a_fault_in_the_input_is_an_annotation_on_its_line(cluster: Path, tmp_pa
 def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
     manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
     ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "markdown")
-    assert ran.out.startswith("## 2 pods: ")
+    assert ran.out.startswith("## ✗ 2 pods: ")
     assert "| shop/web-0 |" in ran.out
     assert "insufficient cpu" in ran.out
 

@@ -53,7 +53,7 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     assert (ran.code, ran.err) == (1, "")
     told = ran.out.splitlines()
     assert told[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes, is pending for 1, 3 not eligible"
-    assert "✗ 1 node: its pod waits, insufficient cpu, short by 1" in ran.out
+    assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in ran.out
     assert "  fix       lower requests.cpu of container main from 2 to 1 (verified, on small)" in ran.out
     assert "✓ 2 nodes: fits\n  runs, cordoned\n" in ran.out
     assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
@@ -79,7 +79,7 @@ def test_a_daemon_set_that_fits_wherever_it_is_for(tmp_path: Path) -> None:
         "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), machine("x", disk="h"), AGENT)
     )
     assert ran.code == 0
-    assert ran.out.startswith("✓ DaemonSet infra/agent fits on the 1 node that it is for, leaves out 1")
+    assert ran.out.startswith("✓ DaemonSet infra/agent fits 1 eligible node, 1 not eligible")
 
 
 @pytest.mark.parametrize("options", [(), ("--alone",)])
@@ -100,5 +100,5 @@ def test_one_that_is_for_no_node(tmp_path: Path) -> None:
     assert ran.code == 1
     told = ran.out.splitlines()
     assert told[0] == "✗ DaemonSet infra/agent selects none of 2 nodes"
-    assert told[1] == "  fix 1     drop disk=ssd · fits a, b"
+    assert told[1] == "  fix 1     stop requiring disk=ssd · fits a, b"
     assert '  selector  disk=ssd ✗ the node has "hdd"' in told

@@ -129,7 +129,7 @@ def test_its_nodes_take_the_pods_that_wait() -> None:
 
 def test_all_pending_pods_end_with_it() -> None:
     told = " ".join(kschedx("why", "--all-pending", "-s", GROWS).out.split())
-    assert "Karpenter would add 1 node of NodePool general, c6i.2xlarge for 2 pods" in told
+    assert "Karpenter adds 1 node of NodePool general, c6i.2xlarge for 2 pods" in told
 
 
 def test_where_no_pool_helps_each_says_why() -> None:

@@ -43,7 +43,7 @@ def test_several_workloads_are_one_answer(tmp_path: Path) -> None:
     assert f"kschedx why sts/db -n default -f {tmp_path}/app.yaml" in ran.out
     assert "looked at alone" not in ran.out
     alone = asked(tmp_path, workload("Deployment"), workload("Deployment", "api"), options="--alone")
-    assert "each was looked at alone" in alone.out
+    assert "each pod is evaluated alone" in alone.out
 
 
 def test_one_of_several_by_its_name(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
     ran = asked(tmp_path, [*CLUSTER[:3], cluster])
     assert "fix       enforce privileged in namespace payments, for all its pods (fits node-a" in ran.out
     assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in ran.out
-    assert "the pod insists on what that forbids\n  ✗ host namespaces · hostNetwork=true\n" in ran.out
+    assert "the pod sets what it forbids\n  ✗ host namespaces · hostNetwork=true\n" in ran.out
     assert '✗ hostPort: container "ledger" uses hostPort 8443' in ran.out
     assert "seccompProfile ·" not in ran.out
 
@@ -137,14 +137,14 @@ def test_what_kubectl_says_is_what_the_namespace_warns_of(tmp_path: Path, labels
     write(tmp_path, {**new, "metadata": {"name": "new", "namespace": "payments"}}, name="new.yaml")
     ran = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert ran.code == 1
-    assert ("kubectl apply only warns of it" in ran.out) is warns
+    assert ("kubectl apply only warns" in ran.out) is warns
 
 
 def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
     """They may be older than the label; only those that are wanted beside them are refused."""
     all_there = asked(tmp_path, [*CLUSTER, *running(3)])
     assert all_there.code == 0
-    assert "namespace payments would take no other pod of this template (violates PodSecurity" in all_there.out
+    assert "namespace payments refuses new pods of this template (violates PodSecurity" in all_there.out
     one_lacks = asked(tmp_path, [*CLUSTER, *running(2)])
     assert one_lacks.code == 1
     assert one_lacks.out.startswith(
@@ -158,7 +158,7 @@ def test_a_template_that_was_cut_down_decides_nothing(tmp_path: Path) -> None:
     assert kschedx("snapshot", "-s", "cluster.yaml", "-o", "cut.json", cwd=tmp_path).code == 0
     ran = kschedx("why", "deploy/ledger", "-n", "payments", "-s", "cut.json", cwd=tmp_path, columns=400)
     assert ran.code == 0
-    assert "namespace payments enforces Pod Security restricted, which the snapshot does not hold enough" in ran.out
+    assert "namespace payments enforces Pod Security restricted, and the snapshot lacks parts" in ran.out
 
 
 def test_an_anonymized_namespace_enforces_what_it_did(tmp_path: Path) -> None:

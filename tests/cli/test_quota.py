@@ -119,7 +119,7 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
 
     alone = kschedx(*asking, "--alone", cwd=tmp_path, columns=200)
     assert alone.code == 1
-    assert alone.out.startswith("3 pods: 2 cannot, 1 can be scheduled\n")
+    assert alone.out.startswith("3 pods: 2 unschedulable, 1 can be scheduled\n")
 
 
 # --- several new pods
@@ -211,7 +211,7 @@ def test_a_rollout(tmp_path: Path, limit: str, strategy: Manifest, code: int) ->
     assert ran.code == code, ran.out
     if code:
         assert 'Error creating: pods "web-new1" is forbidden: exceeded quota: q' in ran.out
-        assert "the rollout stops, and the pods of the previous template stay" in ran.out
+        assert "the rollout stalls, and the pods of the previous template stay" in ran.out
 
 
 def replicas_of_before(number: int) -> list[Manifest]:
@@ -270,7 +270,7 @@ def test_a_claim_that_a_quota_refuses_refuses_its_pods(tmp_path: Path, used: str
     written(tmp_path, CLAIM, bare(WITH_CLAIM), named(bare(SMALL), "other"))
     ran = why(tmp_path)
     assert ran.code == 1
-    assert ran.out.startswith("2 pods: 1 cannot, 1 can be scheduled\n")
+    assert ran.out.startswith("2 pods: 1 unschedulable, 1 can be scheduled\n")
     assert '✗ persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: ' in ran.out
 
 

@@ -47,7 +47,7 @@ def test_the_quota_takes_the_first_of_new_replicas(tmp_path: Path, used: int | N
 def test_the_screen_tells_it(tmp_path: Path) -> None:
     ran = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6")
     assert "2 replicas refused by the API server" in ran.out.splitlines()[0]
-    assert "4 of 6 run" in ran.out
+    assert "4 of 6 assigned" in ran.out
     assert "2 refused: Error creating: pods" in ran.out
 
 
@@ -118,14 +118,14 @@ def test_a_quota_that_is_applied_counts_at_once(tmp_path: Path) -> None:
 
 def test_the_page_tells_it(tmp_path: Path) -> None:
     page = simulated(tmp_path, [quota(5)], "--scale", "deploy/web=6", "-o", "markdown").out
-    assert "Refused by the API server" in page
+    assert "refused by the API server" in page
     assert "exceeded quota: q" in page
 
 
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
-        (("--replicas", "6"), 1, "6 more do not fit, 2 do"),
+        (("--replicas", "6"), 1, "2 of 6 more fit"),
         (("--replicas", "2"), 0, "2 more fit"),
         ((), 0, "2 more fit"),
     ],

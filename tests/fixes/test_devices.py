@@ -101,3 +101,17 @@ def test_an_error_on_one_node_ends_the_attempt_on_all() -> None:
     told = {fix.title: fix.certainty for fix in kschedx.explain(snapshot, "default/me").fixes}
     assert told["label a team=a"] is FixCertainty.VERIFIED
     assert told.get("stop requiring team=a") is not FixCertainty.VERIFIED
+
+
+def test_a_template_that_is_missing_is_created_and_not_its_claim() -> None:
+    """The controller creates the claim, and writes the pod's status, which you cannot."""
+    containers = [{"name": "m", "resources": {"claims": [{"name": "gpu"}]}}]
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
+    me = pod("me", spec={"containers": containers, "resourceClaims": claims})
+    (fix,) = kschedx.explain(kschedx.Snapshot.from_objects([node("a"), device_class(), GPUS, me]), "default/me").fixes
+    assert fix.title == "create ResourceClaimTemplate default/gpus"
+    assert [change.target.kind for change in fix.apply] == ["ResourceClaimTemplate"]
+    assert [(change.target.kind, change.by) for change in fix.changes if change.by] == [
+        ("ResourceClaim", "kube-controller-manager"),
+        ("Pod", "kube-controller-manager"),
+    ]

@@ -225,3 +225,19 @@ def test_the_members_of_a_gang_have_one_answer(tmp_path: Path) -> None:
         assert (document["state"]["name"], document["overall"]) == ("WaitingForGang", "Unschedulable")
     assert kschedx("why", "--all-pending", *asked, cwd=tmp_path).code == 1
     assert kschedx("simulate", *asked, cwd=tmp_path).code == 1
+
+
+def test_a_pod_group_that_nothing_evaluates_is_noted(tmp_path: Path) -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "pg", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    member = pod("x", schedulingGroup={"podGroupName": "pg"})
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), group, member]}))
+    for command in (("simulate",), ("fit", "pod/x")):
+        ran = kschedx(*command, "-s", "cluster.json", cwd=tmp_path)
+        assert "note: PodGroups are ignored unless the feature gates" in ran.err
+        gates = ("--feature-gate", "GenericWorkload=true", "--feature-gate", "GangScheduling=true")
+        assert "PodGroups are ignored" not in kschedx(*command, "-s", "cluster.json", *gates, cwd=tmp_path).err

@@ -211,9 +211,8 @@ class CreateDeviceClaim(Step, frozen=True, kw_only=True):
         return f"create resource claim {self.claim.key}{source}"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        made = proposal.having(self.claim)
-        if self.new_template is not None:
-            made = made.having(self.new_template)
+        made = proposal if self.new_template is None else proposal.having(self.new_template)
+        made = made.having(self.claim)
         return replace(made, pod=edit.with_claim_status(proposal.pod, self.status))
 
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
