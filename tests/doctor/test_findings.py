@@ -438,7 +438,7 @@ def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
         (
             "schedulingGates",
             [{"name": "kueue.x-k8s.io/admission"}],
-            {"Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor"},
+            {"Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor", "AdmissionCheck", "Topology"},
         ),
         ("schedulerName", "volcano", {"PodGroup", "Queue"}),
         ("schedulerName", "kai-scheduler", {"PodGroup", "Queue"}),
