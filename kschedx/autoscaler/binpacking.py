@@ -175,6 +175,6 @@ class Packing:
         """Whether an estimate can be made by counting."""
         return self._state.setup.counts and all(
             self._seen[kind[0]][group].room is not None
-            and is_countable(self._world.pod(kind[0]), self._seen[kind[0]][group].filters)
+            and is_countable(self._world.pod(kind[0]), self._seen[kind[0]][group])
             for kind in kinds
         )

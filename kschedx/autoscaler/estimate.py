@@ -34,9 +34,11 @@ HOSTNAME = "kubernetes.io/hostname"
 SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"
 
 
-def is_countable(pod: Pod, filters: Sequence[str]) -> bool:
+def is_countable(pod: Pod, seen: Seen) -> bool:
     """Whether the pod asks for nothing but what is counted here."""
-    spec = pod.spec
+    spec, filters = pod.spec, seen.filters
+    if not spec.topology_spread_constraints and any(one.constraint.topology_key == HOSTNAME for one in _spreads(seen)):
+        return False  # by the defaults of the profile
     if spec.volumes or spec.resource_claims or spec.scheduling_group is not None or host_ports(spec):
         return False
     hard = any(one.when_unsatisfiable == "DoNotSchedule" for one in spec.topology_spread_constraints)
@@ -234,10 +236,15 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
     return min(found, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
 
 
+def _spreads(seen: Seen) -> Sequence[Spread]:
+    is_asked = seen.stopped is None and SPREAD in seen.filters and SPREAD not in seen.state.skip_filter
+    return seen.state[HARD] if is_asked else ()
+
+
 def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
     """What counts without any of the new nodes; `kinds` are rows of a pod of each kind that may be placed."""
     state = seen.state
-    spreads = () if SPREAD in state.skip_filter or SPREAD not in seen.filters else state[HARD]
+    spreads = _spreads(seen)
     made = SpreadDomains(
         spreads=[_spread(one, seen, kinds) for one in spreads],
         affinity=[],

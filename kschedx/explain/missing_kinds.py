@@ -414,6 +414,32 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
     left out. A claim that is in use cannot be removed, and a pod starts with its claims bound."""
     if kind not in _USED:
         return False
+    found = _left_out.of(snapshot)
+    if (kind, namespace) not in found:
+        found[kind, namespace] = _is_used_and_lacking(snapshot, kind, namespace)
+    return found[kind, namespace]
+
+
+class _LeftOut:
+    """What was found out about the last cluster: thousands of pods may lack their claims."""
+
+    def __init__(self) -> None:
+        self._about: tuple[object, ...] = ()
+        self._found: dict[tuple[str, str], bool] = {}
+
+    def of(self, snapshot: Snapshot) -> dict[tuple[str, str], bool]:
+        about = (snapshot.pods, snapshot.storage, snapshot.devices, snapshot.priority_classes)
+        if len(self._about) != len(about) or any(
+            one is not other for one, other in zip(self._about, about, strict=True)
+        ):
+            self._about, self._found = about, {}
+        return self._found
+
+
+_left_out = _LeftOut()
+
+
+def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
     pods, used = snapshot.pods, _USED[kind]
     may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
     rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase == "Running"))

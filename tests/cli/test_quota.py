@@ -270,7 +270,7 @@ def test_a_claim_that_a_quota_refuses_refuses_its_pods(tmp_path: Path, used: str
     written(tmp_path, CLAIM, bare(WITH_CLAIM), named(bare(SMALL), "other"))
     ran = why(tmp_path)
     assert ran.code == 1
-    assert ran.out.startswith("2 pods: 1 cannot, 1 can be scheduled\n")
+    assert ran.out.startswith("2 pods: 1 unschedulable, 1 can be scheduled\n")
     assert '✗ persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: ' in ran.out
 
 

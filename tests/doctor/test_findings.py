@@ -438,7 +438,7 @@ def test_what_a_recognized_dump_never_holds(tmp_path: Path) -> None:
         (
             "schedulingGates",
             [{"name": "kueue.x-k8s.io/admission"}],
-            {"AdmissionCheck", "ClusterQueue", "LocalQueue", "ResourceFlavor", "Topology", "Workload"},
+            {"Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor", "AdmissionCheck", "Topology"},
         ),
         ("schedulerName", "volcano", {"PodGroup", "Queue"}),
         ("schedulerName", "kai-scheduler", {"PodGroup", "Queue"}),

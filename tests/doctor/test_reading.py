@@ -71,7 +71,7 @@ def test_many_problems_are_counted(tmp_path: Path) -> None:
     cluster.change("Pod shop/db-0", "spec.containers.0.resources.requests.cpu", "1 core")
     save(tmp_path / "cluster.json", [*cluster.values(), *[cluster["Pod shop/db-0"]] * 100])
     ran = doctor("-s", "cluster.json", cwd=tmp_path)
-    assert "101 items cannot be read" in ran.out
+    assert "101 objects cannot be read" in ran.out
 
 
 def test_many_files_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_many_files_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"b{number}.json").write_text("{", encoding="utf-8")
     ran = doctor("-s", ".", "-o", "wide", cwd=tmp_path)
-    assert "30 items cannot be read" in ran.out
+    assert "30 objects cannot be read" in ran.out
     assert "10 more" in ran.out
 
 
@@ -180,7 +180,7 @@ def test_what_comes_after_a_fault_is_read_too(tmp_path: Path) -> None:
     told = doctor("-s", "cluster.json", "-o", "wide", cwd=tmp_path).out
     for said in ("1 core", "much", "spec.selector", "nobody-made-it"):
         assert said in told
-    assert "4 items cannot be read" in told
+    assert "4 objects cannot be read" in told
 
 
 def test_documents_after_a_broken_one_are_read(tmp_path: Path) -> None:

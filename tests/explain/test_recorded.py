@@ -226,7 +226,7 @@ def test_the_first_screen_shows_it() -> None:
     first = next(number for number, line in enumerate(lines) if line.startswith("  note"))
     assert lines[first : first + 4] == [
         "  note      the recorded event (last seen 2026-01-31T12:00:00Z) differs: it counts 9 nodes, the",
-        "            snapshot has 2: recorded at another time, or an incomplete snapshot; 9 ×",
-        "            2 here: recorded at another time",
+        '            snapshot has 2: recorded at another time, or an incomplete snapshot; 9 × "Insufficient',
+        '            cpu" there, 2 here: recorded at another time',
         lines[first + 3],
     ]

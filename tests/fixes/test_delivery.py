@@ -32,7 +32,7 @@ def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]
 
 
 DELETED = "kubectl delete pod x-0 -n default"
-PARTITIONED = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
+PARTITIONED: Manifest = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
 
 
 @pytest.mark.parametrize(

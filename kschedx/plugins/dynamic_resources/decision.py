@@ -755,4 +755,4 @@ def _node_selector(allocation: AllocationResult | None) -> CompiledNodeSelector 
     try:
         return compile_node_selector(allocation.node_selector).checked()
     except InputError as wrong:
-        raise FailureError(wrong.message) from None
+        raise FailureError(str(wrong)) from None
