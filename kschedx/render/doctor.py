@@ -139,7 +139,7 @@ def _told(found: Finding) -> tuple[str, tuple[Fact, ...]]:
         return _absent(found)
     match found:
         case Unreadable(problems=problems):
-            number = count(found.number, "item")
+            number = count(found.number, "object")
             rest = found.number - len(problems)
             texts = [*map(problem_text, problems), *([f"{rest:,} more"] if rest else [])]
             return f"{number} cannot be read", tuple(
