@@ -91,7 +91,7 @@ def test_a_row_is_a_group_and_a_click_tells_its_story(page: Page, tmp_path: Path
     assert len(rows) == 2
     page.click(".row.body:nth-child(2)")
     assert "nodeSelector does not match" in page.text(".story")[0]
-    page.click("button[aria-pressed]")
+    page.click(".tools button[aria-pressed]")
     assert len(page.text(".row.body")) == 6
 
 

@@ -12,7 +12,7 @@ from tests.command import kschedx
 
 NO_EXECUTE = "dedicated=db:NoExecute"
 NO_SCHEDULE = "dedicated=db:NoSchedule"
-SAID = "default/x: spec.nodeName binds it to a, without kube-scheduler, and "
+SAID = "default/x: spec.nodeName binds it to a, without kube-scheduler; "
 
 
 def asking(cpu: str, **spec: object) -> Manifest:
@@ -29,12 +29,12 @@ def asking(cpu: str, **spec: object) -> Manifest:
     ("pod", "taints", "expected"),
     [
         (asking("9"), [], "its kubelet rejects the pod (OutOfcpu)"),
-        (asking("9", nodeSelector={"disk": "ssd"}), [], "the kubelet there would refuse it (OutOfcpu, NodeAffinity)"),
-        (asking("1"), [NO_EXECUTE], "the kubelet there would refuse it (TaintToleration)"),
+        (asking("9", nodeSelector={"disk": "ssd"}), [], "its kubelet rejects the pod (OutOfcpu, NodeAffinity)"),
+        (asking("1"), [NO_EXECUTE], "its kubelet rejects the pod (TaintToleration)"),
         (
             asking("1"),
             [NO_SCHEDULE],
-            "of resources, ports, node affinity and NoExecute taints nothing makes the kubelet refuse it",
+            "resources, ports, node affinity, and NoExecute taints permit it",
         ),
         (asking("1", nodeName="b"), [], ""),
     ],
@@ -47,7 +47,7 @@ def test_the_kubelet_decides(tmp_path: Path, pod: Manifest, taints: list[str], e
     headline, *below = ran.out.splitlines()
     absent = "default/x: spec.nodeName binds it to b, without kube-scheduler; the node does not exist"
     assert headline[2:] == (SAID + expected if expected else absent)
-    assert (headline[0], ran.code) == (("✓", 0) if expected.startswith("of resources") else ("✗", 1))
+    assert (headline[0], ran.code) == (("✓", 0) if expected.startswith("resources, ") else ("✗", 1))
     assert not any("kube-scheduler:" in line or "nodes are available" in line for line in below), "nobody writes that"
 
 

@@ -54,7 +54,7 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     told = ran.out.splitlines()
     assert told[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes, is pending for 1, 3 not eligible"
     assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in ran.out
-    assert "  fix       lower requests.cpu of container main from 2 to 1 (verified, on small)" in ran.out
+    assert "  fix       lower requests.cpu of container main from 2 to 1 · on small" in ran.out
     assert "✓ 2 nodes: fits\n  runs, cordoned\n" in ran.out
     assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
 

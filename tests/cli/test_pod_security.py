@@ -86,7 +86,7 @@ def test_what_a_pod_insists_on_is_left_to_it(tmp_path: Path) -> None:
     assert "fix       enforce privileged in namespace payments, for all its pods (fits node-a" in ran.out
     assert "$ kubectl label namespace payments pod-security.kubernetes.io/enforce=privileged --overwrite" in ran.out
     assert "the pod sets what it forbids\n  ✗ host namespaces · hostNetwork=true\n" in ran.out
-    assert '✗ hostPort: container "ledger" uses hostPort 8443' in ran.out
+    assert '✗ hostPort · container "ledger" uses hostPort 8443' in ran.out
     assert "seccompProfile ·" not in ran.out
 
 

@@ -36,7 +36,7 @@ def test_labels_of_the_hardware(labels: dict[str, str], told: list[str]) -> None
 def test_the_hint_in_words() -> None:
     (hint,) = diagnosed(node("a", labels={"nvidia.com/gpu.count": "8"})).hardware
     assert hardware_text(hint) == (
-        "a (nvidia.com/gpu.count=8) has the hardware and offers no nvidia.com/gpu: its device plugin does not run, "
+        "a (nvidia.com/gpu.count=8) has the hardware but reports no nvidia.com/gpu: its device plugin is not running "
         "or fails"
     )
 

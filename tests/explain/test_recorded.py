@@ -88,7 +88,7 @@ def test_an_event_counts_where_there_is_no_condition() -> None:
     found = note(pending(), event(NO_ROOM, series=series))
     assert found is not None
     seen = "last seen 2026-01-31T13:00:00Z, 12 times"
-    assert found.text == f"the cluster's own event ({seen}) says the same"
+    assert found.text == f"the recorded event ({seen}) is the same"
     assert (found.facts["count"], found.facts["lastSeen"]) == (12, "2026-01-31T13:00:00.000000Z")
 
 
@@ -181,7 +181,7 @@ OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
                 '"node(s) had untolerated taint(s)" is new',
             ],
         ),
-        (f"{HERE}.", ["it has no preemption part: another Kubernetes version, or preemption is "]),
+        (f"{HERE}.", ["it has no preemption part: another Kubernetes version, or preemption is off"]),
         (
             f"{HERE}. {AFTER}".replace("2 No preemption victims found for incoming pod", "2 Insufficient cpu"),
             ["its preemption result differs: recorded at another time, or by another Kubernetes version"],
@@ -225,8 +225,8 @@ def test_the_first_screen_shows_it() -> None:
     lines = [line.plain for line in why_lines(kschedx.explain(snapshot, "default/new"), width=100)]
     first = next(number for number, line in enumerate(lines) if line.startswith("  note"))
     assert lines[first : first + 4] == [
-        "  note      the cluster's own event (last seen 2026-01-31T12:00:00Z) differs: it counts 9 nodes, the",
-        "            snapshot has 2: recorded at another time, or an incomplete snapshot; 9 ×",
-        "            2 here: recorded at another time",
+        "  note      the recorded event (last seen 2026-01-31T12:00:00Z) differs: it counts 9 nodes, the",
+        '            snapshot has 2: recorded at another time, or an incomplete snapshot; 9 × "Insufficient',
+        '            cpu" there, 2 here: recorded at another time',
         lines[first + 3],
     ]
