@@ -591,8 +591,9 @@ def test_releases_that_allocated_otherwise_are_not_decided() -> None:
 
 
 def test_an_allocation_with_a_selector_that_cannot_be_read() -> None:
-    held = allocated("mine", "a", "gpu-0", reserved_for=["me"])
-    held["status"]["allocation"]["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"][0]["operator"] = "Near"
+    term = {"matchFields": [{"key": "metadata.name", "operator": "Near", "values": ["a"]}]}
+    allocation = {"devices": {"results": []}, "nodeSelector": {"nodeSelectorTerms": [term]}}
+    held = claim("mine", status={"allocation": allocation})
     cycle = evaluate([node("a"), resource_slice("a", device("gpu-0")), held, claiming("mine")], "default/me")
     words = 'nodeSelectorTerms[0].matchFields[0].operator: Unsupported value: "Near": supported values: "In", "NotIn"'
     assert words in cycle.message
