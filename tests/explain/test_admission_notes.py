@@ -85,7 +85,12 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
         pytest.param(
             pod(runtimeClassName="kata"),
             (KATA,),
-            ["RuntimeClass kata is not in the snapshot: its overhead, node selector, and tolerations do not count"],
+            [
+                (
+                    "RuntimeClass kata set overhead.cpu 250m, nodeSelector.runtime kata; "
+                    "added toleration kata:NoSchedule op=Exists"
+                )
+            ],
             id="a RuntimeClass",
         ),
         pytest.param(
@@ -95,12 +100,7 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
         pytest.param(
             pod(runtimeClassName="kata"),
             (),
-            [
-                (
-                    "RuntimeClass kata is not in the snapshot: its overhead, node selector, '...node selector, "
-                    "tolerations) does not count"
-                )
-            ],
+            ["RuntimeClass kata is not in the snapshot: its overhead, node selector, and tolerations do not count"],
             id="a kind that is missing",
         ),
         pytest.param(
