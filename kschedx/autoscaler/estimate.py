@@ -238,7 +238,8 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
 
 def _spreads(seen: Seen) -> Sequence[Spread]:
     is_asked = seen.stopped is None and SPREAD in seen.filters and SPREAD not in seen.state.skip_filter
-    return seen.state[HARD] if is_asked else ()
+    spreads: tuple[Spread, ...] = seen.state[HARD] if is_asked else ()
+    return spreads
 
 
 def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
