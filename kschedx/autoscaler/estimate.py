@@ -236,10 +236,11 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
     return min(found, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
 
 
-def _spreads(seen: Seen) -> Sequence[Spread]:
+def _spreads(seen: Seen) -> tuple[Spread, ...]:
     is_asked = seen.stopped is None and SPREAD in seen.filters and SPREAD not in seen.state.skip_filter
-    spreads: tuple[Spread, ...] = seen.state[HARD] if is_asked else ()
-    return spreads
+    if not is_asked:
+        return ()
+    return seen.state[HARD]
 
 
 def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:
