@@ -236,7 +236,7 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
     return min(found, key=lambda verdict: seen.filters.index(verdict.plugin), default=FITS)
 
 
-def _spreads(seen: Seen) -> Sequence[Spread]:
+def _spreads(seen: Seen) -> tuple[Spread, ...]:
     is_asked = seen.stopped is None and SPREAD in seen.filters and SPREAD not in seen.state.skip_filter
     return seen.state[HARD] if is_asked else ()
 
