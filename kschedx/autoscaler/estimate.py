@@ -238,7 +238,9 @@ def verdict_alone(seen: Seen) -> TemplateVerdict:
 
 def _spreads(seen: Seen) -> tuple[Spread, ...]:
     is_asked = seen.stopped is None and SPREAD in seen.filters and SPREAD not in seen.state.skip_filter
-    return seen.state[HARD] if is_asked else ()
+    if not is_asked:
+        return ()
+    return seen.state[HARD]
 
 
 def domains_of(seen: Seen, kinds: IntArray) -> SpreadDomains:

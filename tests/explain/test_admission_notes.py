@@ -100,12 +100,7 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
         pytest.param(
             pod(runtimeClassName="kata"),
             (),
-            [
-                (
-                    "RuntimeClass kata is not in the snapshot: its overhead, node selector, '...node selector, "
-                    "tolerations) does not count"
-                )
-            ],
+            ["RuntimeClass kata is not in the snapshot: its overhead, node selector, and tolerations do not count"],
             id="a kind that is missing",
         ),
         pytest.param(
@@ -113,8 +108,8 @@ def texts(manifest: Manifest, *objects: Manifest, plugins: Sequence[str] = ()) -
             (SHOP,),
             [
                 (
-                    "namespace shop has the annotation scheduler.alpha.kubernetes.io/node-selector: it counts only "
-                    "where the API server runs PodNodeSelector, which is off unless enabled"
+                    "namespace shop has the annotation scheduler.alpha.kubernetes.io/node-selector: it applies only "
+                    "if the API server runs PodNodeSelector, which is off by default"
                 )
             ],
             id="an annotation that may count",

@@ -80,14 +80,14 @@ def test_a_screen_about_a_new_pod_of_many_parts(place: Manifest, spec: Manifest,
     assert len(ran.out.splitlines()) < 32
     assert time.process_time() - started < 5
     if ran.code:
-        assert "conditions on where it goes, and above 2,000 nothing is tried" in " ".join(ran.out.split())
+        assert "placement conditions; kschedx tries fixes for at most 2,000" in " ".join(ran.out.split())
 
 
 def test_why_no_fix_is_tried_is_in_the_document() -> None:
     asking = pod("x", spec={"nodeSelector": {f"k{number}": "v" for number in range(2001)}})
     document = explain(Snapshot.from_objects([node("n"), asking]), "default/x").to_dict()
     assert document["fixes"] == []
-    text = "the pod has 2,001 conditions on where it goes, and above 2,000 nothing is tried"
+    text = "the pod has 2,001 placement conditions; kschedx tries fixes for at most 2,000"
     assert document["notes"] == [{"id": "no-fix", "text": text}]
 
 

@@ -28,8 +28,8 @@ def with_kubelet(name: str, version: str) -> Manifest:
             ["v1.99.0"],
             "1.37",
             (
-                "the kubelets are v1.99.0, which kschedx does not know: kube-scheduler 1.37, as published and not "
-                "measured, is emulated"
+                "the kubelets are v1.99.0, which kschedx does not support: kschedx emulates kube-scheduler 1.37, as "
+                "published and not measured"
             ),
         ),
         (

@@ -84,7 +84,7 @@ def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
     table = pyarrow.parquet.read_table(path)
     assert table.column("exitCode").to_pylist() == [1, 1, 1]
     assert json.loads(table.column("document")[0].as_py())["kind"] == "Diagnosis"
-    assert "| cluster | exit code | answer |" in ran.out
+    assert "| cluster | answer | exit code |" in ran.out
 
 
 @pytest.mark.parametrize(

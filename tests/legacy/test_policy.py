@@ -279,8 +279,8 @@ def test_a_gate_that_decides_nothing_is_refused() -> None:
 
 
 def test_a_pod_of_another_scheduler_is_not_this_ones() -> None:
-    with pytest.raises(ConfigError, match="profile not found for scheduler name"):
-        decide([node("a"), pod("web", schedulerName="mine")])
+    found = decide([node("a"), pod("web", schedulerName="mine")])
+    assert (found["outcome"], found["state"]["name"]) == ("Undecided", "NoScheduler")
 
 
 @pytest.mark.parametrize(("version", "release"), [("1.13", "1.13"), ("v1.13.4", "1.13"), ("1.5.2", "1.5")])

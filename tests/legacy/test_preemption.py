@@ -204,4 +204,4 @@ def test_fixes_are_tried_with_predicates_too() -> None:
     cluster = [node("a", allocatable=ONE), runs("equal", "a", 10), web()]
     for version in ("1.13", "1.5"):
         titles = {(fix["title"], fix["certainty"]) for fix in decide(cluster, version)["fixes"]}
-        assert ("lower the request to 2 cpu", "verified") in titles
+        assert ("lower requests.cpu of container main from 3 to 2", "verified") in titles

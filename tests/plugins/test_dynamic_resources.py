@@ -588,3 +588,12 @@ def test_releases_that_allocated_otherwise_are_not_decided() -> None:
     with pytest.raises(UndecidableError, match=r"asks for devices \(gpu\): how kube-scheduler 1\.33 allocated them"):
         explain_pod(pod, "default/me", kube_version="1.33", feature_gates={"DynamicResourceAllocation": True})
     assert explain_pod(pod, "default/me", kube_version="1.33").cycle.outcome is Outcome.SCHEDULED
+
+
+def test_an_allocation_with_a_selector_that_cannot_be_read() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "Near", "values": ["a"]}]}
+    allocation = {"devices": {"results": []}, "nodeSelector": {"nodeSelectorTerms": [term]}}
+    held = claim("mine", status={"allocation": allocation})
+    cycle = evaluate([node("a"), resource_slice("a", device("gpu-0")), held, claiming("mine")], "default/me")
+    words = 'nodeSelectorTerms[0].matchFields[0].operator: Unsupported value: "Near": supported values: "In", "NotIn"'
+    assert words in cycle.message

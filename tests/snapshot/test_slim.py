@@ -135,8 +135,9 @@ def hidden(kind: str) -> Manifest:
         "phase": "Pending",
         "podIP": CANARY,
         "message": CANARY,
-        "conditions": [{"type": "Ready", "message": CANARY}, {"type": "DisruptionTarget", CANARY: CANARY}],
-        "containerStatuses": [{"name": "main", "state": {"waiting": {"message": CANARY}}}],
+        # the messages of conditions and of waiting containers are kept: answers quote them
+        "conditions": [{"type": "Ready", "message": "not ready"}, {"type": "DisruptionTarget", CANARY: CANARY}],
+        "containerStatuses": [{"name": "main", "imageID": CANARY, "state": {"waiting": {CANARY: CANARY}}}],
     }
     group = KINDS[kind].api_version
     kind = KINDS[kind].name
