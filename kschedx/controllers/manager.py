@@ -229,7 +229,7 @@ class Manager:
         """Store a workload's manifest; its controller acts on it from the next sync on. `like` is the pod of its
         template, where somebody has admitted it already. Raises `InputError`."""
         workload = workloads.workload_of(manifest)
-        known = self._known.get(workload) or workloads.manifest_of(self._cluster.snapshot, workload)
+        known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
         is_new = known is not None and not has_same_template(known, manifest)
         if is_new and workload.kind == "Job":

@@ -20,7 +20,15 @@ from kschedx.kube.autoscalers import DELETION_COST, MIRROR
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus, ephemeral_claim_name
 from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
-from kschedx.kube.workloads import MAKING_PODS, current_replica_set, has_same_template, made_of, pod_from_workload
+from kschedx.kube.workloads import (
+    MAKING_PODS,
+    current_replica_set,
+    deployment_of,
+    has_same_template,
+    made_of,
+    owned_replica_sets,
+    pod_from_workload,
+)
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
@@ -225,7 +233,7 @@ def with_replicas(manifest: Manifest, replicas: int) -> Manifest:
 
 def has_new_template(snapshot: Snapshot, manifest: Manifest) -> bool:
     """Whether the cluster's pods of this workload, if any, are of another template than the manifest's."""
-    before = manifest_of(snapshot, workload_of(manifest))
+    before = stored_manifest(snapshot, workload_of(manifest))
     if before is None:
         return False
     return not has_same_template(before, manifest)
@@ -364,20 +372,32 @@ def current_replica_set_of(snapshot: Snapshot, manifest: Manifest) -> dict[str, 
     """The ReplicaSet of the cluster that has a Deployment's template; None for other kinds and for a new template."""
     if manifest.get("kind") != "Deployment":
         return None
-    namespace = fields_at(manifest, "metadata").get("namespace") or "default"
+    return current_replica_set(manifest, replica_sets(snapshot, workload_of(manifest).namespace))
+
+
+def replica_sets(snapshot: Snapshot, namespace: str) -> list[dict[str, object]]:
+    """The ReplicaSets that the cluster has stored; one that a new Deployment stands for here has no pod spec."""
     every: list[dict[str, object]] = [
         msgspec.json.decode(raw)
         for (kind, space, _), raw in snapshot.workloads.items()
         if kind == "ReplicaSet" and space == namespace
     ]
-    stored = [one for one in every if fields_at(one, "spec", "template", "spec")]  # others were made up here
-    return current_replica_set(manifest, stored)
+    return [one for one in every if fields_at(one, "spec", "template", "spec")]
 
 
 def manifest_of(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
     """What is known of it, None where the snapshot has pods of it at most."""
     raw = snapshot.workloads.get((workload.kind, workload.namespace, workload.name))
     return None if raw is None else cast("dict[str, object]", msgspec.json.decode(raw))
+
+
+def stored_manifest(snapshot: Snapshot, workload: Workload) -> dict[str, object] | None:
+    """Like `manifest_of`; a Deployment that the snapshot lacks has the template of its newest ReplicaSet."""
+    found = manifest_of(snapshot, workload)
+    if found is not None or workload.kind != "Deployment":
+        return found
+    owned = owned_replica_sets(workload.name, replica_sets(snapshot, workload.namespace))
+    return deployment_of(workload.name, owned) if owned else None
 
 
 def workload_of(manifest: Manifest) -> Workload:

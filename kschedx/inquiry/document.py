@@ -26,7 +26,7 @@ def holding_document(holding: Holding) -> HoldingJson:
     made = _plain(holding)
     assert isinstance(made, dict)
     if holding.kueue is not None and holding.kueue.verdict is not None:
-        made["kueue"]["verdict"] = msgspec.to_builtins(holding.kueue.verdict)
+        made["kueue"]["verdict"] = msgspec.json.decode(msgspec.json.encode(holding.kueue.verdict))  # lists, no tuples
     return made
 
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -70,7 +69,7 @@ def admit_by_kubelet(subject: Subject, manifest: Manifest, explain: Explain) -> 
     """
     workload = workloads.workload_of(manifest)
     running = len(Owners(subject.snapshot).members(subject.snapshot.pods, workload))
-    wanted = workloads.wanted_replicas(manifest, workloads.manifest_of(subject.snapshot, workload))
+    wanted = workloads.wanted_replicas(manifest, workloads.stored_manifest(subject.snapshot, workload))
     node = subject.pod.spec.node_name
     snapshot, made = workloads.copy_pod(subject.snapshot, subject.pod, max(wanted - running, 1))
     made = [replace(pod, spec=replace(pod.spec, node_name=node)) for pod in made]
@@ -432,8 +431,9 @@ class ManifestQuestions:
     def __init__(self, before: Snapshot, snapshot: Snapshot, setup: Setup) -> None:
         """`before` is the cluster as it is, `snapshot` with manifests applied."""
         self._setup = setup
-        changed = (key for key, raw in snapshot.workloads.items() if before.workloads.get(key, raw) != raw)
-        known = {Workload(*key): msgspec.json.decode(before.workloads[key]) for key in changed}
+        changed = (Workload(*key) for key, raw in snapshot.workloads.items() if before.workloads.get(key) != raw)
+        stored = ((workload, workloads.stored_manifest(before, workload)) for workload in changed)
+        known = {workload: manifest for workload, manifest in stored if manifest is not None}
         self._simulator = Simulator(snapshot, setup, SimulationOptions(), known=known)
         self._simulator.first_row = len(snapshot.pods)
         if snapshot.of(ResourceQuota):

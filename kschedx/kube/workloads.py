@@ -31,7 +31,8 @@ TEMPLATE_HASH = "pod-template-hash"
 EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
 """Maps of a template in which a key that is no longer written was taken away."""
 NEVER_DEFAULTED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulingGates")
-"""Fields of a pod's spec that no API server adds to a template: applying one without them removes them."""
+"""Fields of a pod's spec that no API server adds to a template, and that scheduling reads: both templates have them or
+neither has."""
 ALWAYS_STORED = "dnsPolicy"
 """What an API server fills in: a template without it has been cut down to what scheduling reads."""
 
@@ -142,8 +143,13 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
     does not speak of. Labels have to be the same, but for the hash. Upstream: FindNewReplicaSet in
     pkg/controller/deployment/util.
     """
-    name = _map(deployment, "metadata").get("name")
+    owned = owned_replica_sets(str(_map(deployment, "metadata").get("name") or ""), replica_sets)
     template = _map(deployment, "spec", "template")
+    return next((one for one in owned if has_template(_map(one, "spec", "template"), template)), None)
+
+
+def owned_replica_sets(deployment: str, replica_sets: list[Manifest]) -> list[Manifest]:
+    """The ReplicaSets of a Deployment of this name, the newest first."""
 
     def revision(replica_set: Manifest) -> int:
         text = str(_map(replica_set, "metadata", "annotations").get(REVISION) or "0")
@@ -152,12 +158,28 @@ def current_replica_set(deployment: Mapping[str, object], replica_sets: list[Man
     def is_owned(replica_set: Manifest) -> bool:
         owners = _map(replica_set, "metadata").get("ownerReferences")
         return isinstance(owners, list) and any(
-            isinstance(owner, dict) and owner.get("kind") == "Deployment" and owner.get("name") == name
+            isinstance(owner, dict) and owner.get("kind") == "Deployment" and owner.get("name") == deployment
             for owner in owners
         )
 
-    owned = sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
-    return next((one for one in owned if has_template(_map(one, "spec", "template"), template)), None)
+    return sorted(filter(is_owned, replica_sets), key=revision, reverse=True)
+
+
+def deployment_of(name: str, replica_sets: list[Manifest]) -> Manifest:
+    """A Deployment as its ReplicaSets, the newest first, show it: the template of the newest, the replicas of all."""
+    newest = replica_sets[0]
+    template = _map(newest, "spec", "template")
+    labels = {key: value for key, value in _map(template, "metadata", "labels").items() if key != TEMPLATE_HASH}
+    replicas = [_map(one, "spec").get("replicas", 1) for one in replica_sets]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": _map(newest, "metadata").get("namespace") or "default"},
+        "spec": {
+            "replicas": sum(number for number in replicas if isinstance(number, int)),
+            "template": {**template, "metadata": {**_map(template, "metadata"), "labels": labels}},
+        },
+    }
 
 
 def has_same_template(stored: Mapping[str, object], written: Mapping[str, object]) -> bool:
@@ -186,7 +208,9 @@ def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bo
         there = stored if isinstance(stored, dict) else {}
         if key in EXACT_MAPS and set(there) != set(written):
             return False
-        if "containers" in written and any(there.get(name) and name not in written for name in NEVER_DEFAULTED):
+        if "containers" in written and any(
+            bool(there.get(name)) != bool(written.get(name)) for name in NEVER_DEFAULTED
+        ):
             return False
         return all(_says(there.get(name), value, name, is_cut=is_cut) for name, value in written.items())
     if isinstance(written, list):

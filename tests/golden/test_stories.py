@@ -94,7 +94,8 @@ def test_a_pipe_gets_no_escapes(story: Story) -> None:
 def test_the_outcome_is_the_first_line(story: Story) -> None:
     document = json.loads(tell(story, "-o", "json").out)
     first = tell(story).out.partition("\n")[0]
-    assert document["pod"]["name"] in first
+    subject = document["replicas"]["workload"] if "replicas" in document else document["pod"]["name"]
+    assert subject in first
 
 
 @each_story
@@ -120,7 +121,11 @@ def test_all_outputs_agree(story: Story) -> None:
 
     document = json.loads(tell(story, "-o", "json").out)
     assert yaml.safe_load(tell(story, "-o", "yaml").out) == document
-    assert tell(story, "-o", "name").out.split() == [f"node/{name}" for name in document["bestNodes"]]
+    lines = [f"node/{name}" for name in document["bestNodes"]]
+    if "replicas" in document:
+        placed = document["replicas"]["placed"]
+        lines = [f"{pod} node/{node}" for pod, node in placed.items()] + document["replicas"]["pending"]
+    assert tell(story, "-o", "name").out.splitlines() == lines
 
 
 @pytest.mark.parametrize(
