@@ -77,6 +77,7 @@ def generated() -> Iterator[tuple[str, str]]:
     yield "profiles.md", profiles()
     yield "documents.md", documents()
     yield "permissions.md", permissions()
+    yield "states.md", states()
     yield from reasons()
 
 
@@ -158,7 +159,22 @@ def reasons() -> Iterator[tuple[str, str]]:
     yield "reasons.md", "\n".join([*index, ""])
 
 
-# Plugins, profiles, documents, permissions.
+# States, plugins, profiles, documents, permissions.
+
+
+def states() -> str:
+    from kschedx.render.states import state_table
+
+    lines = [
+        "# States and headlines",
+        "",
+        "Before it asks the scheduler, `kschedx why` determines the state of the pod or workload.",
+        "The first state in this table that applies wins. It makes the headline and the exit code.",
+        "",
+        *state_table(),
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def plugins() -> str:

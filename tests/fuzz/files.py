@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 import tarfile
 import tempfile
@@ -215,7 +216,15 @@ def anonymizing(data: bytes) -> None:
         for row in range(min(len(before.pods), 3)):
             found, again = (_outcome(one, row) for one in (before, after))
             is_unread = found == InputError.__name__  # a time that is none is left out
-            assert is_unread or found == again, (found, again)
+            assert is_unread or _has_odd_deletion(objects) or found == again, (found, again)
+
+
+def _has_odd_deletion(objects: list[Any]) -> bool:
+    """A deletion time that is none is left out of the copy, which then has a pod that is not being deleted."""
+    times = [
+        one.get("metadata", {}).get("deletionTimestamp") for one in objects if isinstance(one.get("metadata"), dict)
+    ]
+    return any(time is not None and not re.match(r"\d{4}-\d\d-\d\dT", str(time)) for time in times)
 
 
 def _outcome(snapshot: Snapshot, row: int) -> object:
