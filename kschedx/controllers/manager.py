@@ -127,6 +127,8 @@ class Managed(Struct, kw_only=True):
     replaced_rows: set[int] = field(default_factory=set)
     """The rows that the rollout replaces."""
     created: list[int] = field(default_factory=list)
+    refused: int = 0
+    """Pods that a Deployment's new ReplicaSet should have and the API server refuses: the Deployment counts them."""
 
 
 class State(Struct, kw_only=True):
@@ -347,7 +349,7 @@ class Manager:
                 groups.setdefault(self._owner(row), []).append(row)
         old = [self._size(f"old/{name}", its) for name, its in groups.items()]
         exists = bool(new_rows) or not spec.is_paused or not managed.outdated
-        new = self._size("new", new_rows) if exists else None
+        new = self._size("new", new_rows, refused=managed.refused) if exists else None
         sizes: deployment.Sizes = {}
         if managed.scaled_from is not None:
             before, managed.scaled_from = managed.scaled_from, None
@@ -356,12 +358,18 @@ class Manager:
         sizes = sizes or deployment.sync(spec, new, old)
         has_moved = False
         for name, size in sizes.items():
-            if name == "new":
-                has_moved |= self._resize(managed, new_rows, size, self._more_of(managed, manifest, new_rows))
-            else:
+            if name != "new":
                 its = groups[name.removeprefix("old/")]
                 more = self._more_of(managed, None, its)
                 has_moved |= self._resize(managed, its, size, more, is_outdated=True)
+        if new is not None:
+            size = sizes.get("new", new.replicas)
+            has_moved |= self._resize(managed, new_rows, size, self._more_of(managed, manifest, new_rows))
+            has_moved |= size != new.replicas
+            managed.refused = 0
+            if size > len(new_rows):
+                now = sum(row not in managed.outdated for row in self._active(managed.workload))
+                managed.refused = size - now
         return has_moved
 
     def _sync_stateful_set(self, managed: Managed, manifest: Manifest) -> bool:
@@ -379,6 +387,7 @@ class Manager:
                 return workloads.pods_of_ordinals(snapshot, self._setup, made, [one])
 
             if not self._create(managed, make, len(step.create), is_outdated=keeps):
+                self._refuse_rest(managed, [one for one in spec.ordinals if one >= ordinal and one not in rows])
                 break
             has_moved = True
         return has_moved
@@ -503,11 +512,11 @@ class Manager:
     def _owner(self, row: int) -> str:
         return next((one.name for one in self._cluster.pods.owners[row] if one.controller), "")
 
-    def _size(self, name: str, rows: Sequence[int]) -> deployment.ReplicaSetSize:
+    def _size(self, name: str, rows: Sequence[int], *, refused: int = 0) -> deployment.ReplicaSetSize:
         created = [self._cluster.pods.creation_timestamps[row] or "" for row in rows]
         available = sum(map(self._cluster.is_available, rows))
         return deployment.ReplicaSetSize(
-            name=name, replicas=len(rows), available=available, created=min(created, default="")
+            name=name, replicas=len(rows) + refused, available=available, created=min(created, default="")
         )
 
     def _active(self, workload: Workload) -> list[int]:
@@ -533,7 +542,7 @@ class Manager:
 
         def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, list[Pod]]:
             if manifest is not None and managed.like is not None:
-                make = workloads.copy_pod if managed.rollout is not None else workloads.one_or_copies
+                make = workloads.copy_pod if rows or managed.rollout is not None else workloads.one_or_copies
                 return make(snapshot, managed.like, count)
             if manifest is not None:
                 if managed.base is None:
@@ -595,6 +604,13 @@ class Manager:
             workload = managed.workload
             refused = RefusedReplicas(workload=workload, number=count, refusal=refusal, pods=pods)
             self.refused[workload] = refused
+
+    def _refuse_rest(self, managed: Managed, ordinals: Sequence[int]) -> None:
+        """A StatefulSet's controller creates no pod after one that is refused."""
+        refused = self.refused.get(managed.workload)
+        if refused is not None:
+            pods = tuple(f"{managed.workload.key}-{ordinal}" for ordinal in ordinals)
+            self.refused[managed.workload] = replace(refused, number=len(pods), pods=pods)
 
     def _admitted(self, cluster: Snapshot, made: Sequence[Pod], before: Snapshot) -> AdmittedPods:
         """The pods that ResourceQuotas, LimitRanges, and Pod Security let in, in a cluster whose quotas count them."""

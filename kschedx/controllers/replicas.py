@@ -54,20 +54,21 @@ def admit_pods(
             if not is_ephemeral:
                 refusal = claim_not_created(claim, pod, words)
                 break
-            snapshot = _without(snapshot, [key])  # the pod is there, and waits for it
+            snapshot = without_claims(snapshot, [key])  # the pod is there, and waits for it
             waits[pod.key] = key, words
         if not refusal:
             words = quotas.take(pod)
             refusal = "" if words is None else not_created(pod, words)
         if refusal:
             others = pods[number:]
-            left = _without(snapshot, (key for one in others for key in own_claims(one) if key not in known))
+            left = without_claims(snapshot, (key for one in others for key in own_claims(one) if key not in known))
             made = tuple(pods[:number])
             return AdmittedPods(snapshot=left, made=made, refused=tuple(others), refusal=refusal, claims=waits)
     return AdmittedPods(snapshot=snapshot, made=tuple(pods), claims=waits)
 
 
-def _without(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
+def without_claims(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
+    """`claims` are `namespace/name`."""
     storage, gone = snapshot.storage, frozenset(claims)
     if not gone:
         return snapshot

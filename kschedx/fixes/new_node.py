@@ -270,9 +270,9 @@ FULLNESS = (
 
 def is_only_full(findings: Iterable[Finding]) -> bool:
     """Whether an empty node of the same kind would take the pod, as far as the kinds of the findings say: what is in
-    the way are other pods on this one node."""
+    the way are other pods on this one node. A node that has nothing of a resource is of another kind."""
     return all(
-        isinstance(one, FULLNESS)
+        (isinstance(one, FULLNESS) and not (isinstance(one, InsufficientResource) and not one.allocatable))
         or (isinstance(one, PodAntiAffinityConflict | ExistingAntiAffinityConflict) and one.topology_key == HOSTNAME)
         for one in findings
     )

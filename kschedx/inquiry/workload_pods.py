@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_sets import home_node
 from kschedx.controllers.manager import Rollout, wanted_at_a_time
-from kschedx.controllers.replicas import admit_pods
+from kschedx.controllers.replicas import admit_pods, without_claims
 from kschedx.controllers.update_strategy import NoRollout, StatefulSetUpdate
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import NotAdmittedError, Place
@@ -36,6 +36,7 @@ from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain
 from kschedx.kube.custom_resources import PodCount
 from kschedx.kube.resource_quota import ResourceQuota
+from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import kind_and_group
 from kschedx.simulate.changes import Manifest
@@ -471,7 +472,7 @@ class ManifestQuestions:
         the place of those that wait."""
         simulator = self._simulator
         if subject.is_new:
-            simulator.edit(subject.snapshot)
+            simulator.edit(self._without_its_claims(subject, manifest))
         is_daemon_set = manifest is not None and kind_and_group(manifest) == ("DaemonSet", "apps")
         if manifest is not None and (workloads.has_replicas(manifest) or is_daemon_set):
             group = self._workload(subject, manifest, is_tried=is_tried)
@@ -481,6 +482,13 @@ class ManifestQuestions:
             group = self._alone(subject)
         self.groups.append(group)
         return group
+
+    def _without_its_claims(self, subject: Subject, manifest: Manifest | None) -> Snapshot:
+        """The subject's cluster; quotas count a StatefulSet's claims when its controller creates them."""
+        if manifest is None or kind_and_group(manifest) != ("StatefulSet", "apps"):
+            return subject.snapshot
+        known = self.snapshot.storage.claims
+        return without_claims(subject.snapshot, [key for key in own_claims(subject.pod) if key not in known])
 
     def _workload(self, subject: Subject, manifest: Manifest, *, is_tried: bool) -> ReplicaGroup:
         manager, pods = self._simulator.manager, self._simulator.pods

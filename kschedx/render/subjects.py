@@ -64,6 +64,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     if meant:
         parts = [f"fits {share}{count(meant, 'eligible node')}"]
         parts += [f"is pending for {waiting:,}"] if waiting else []
+        parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
         parts += [f"{aside:,} not eligible"] if aside else []
         parts += ["and its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     else:
@@ -77,7 +78,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     if not meant:
         lines += fixes_block(answer.explanation, width, _FIX_LINES)
     if answer.refused:
-        told = f"{count(answer.refused, 'node')}: the API server refuses the pod (order unknown)"
+        told = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"
         lines += [BLANK, *paragraph(told, width, first="✗ ", style=BAD)]
         lines += paragraph(answer.refusal, width, first="  refused   ")
     for group in answer.waits if wide else answer.waits[:MOST_GROUPS]:

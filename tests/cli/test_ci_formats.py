@@ -107,7 +107,7 @@ def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
     manifests = write(tmp_path, POD, BIG_POD, name="pods.yaml")
     ran = kschedx("why", "-f", manifests, "-s", cluster, "-o", "markdown")
     assert ran.out.startswith("## ✗ 2 pods: ")
-    assert "| shop/web-0 |" in ran.out
+    assert "| shop/web-0 → node-01 |" in ran.out
     assert "insufficient cpu" in ran.out
 
 

@@ -93,6 +93,7 @@ def test_a_new_stateful_set_gets_as_many_pods_and_claims_as_the_quota_has_left(t
     spec: Manifest = {
         "replicas": 3,
         "serviceName": "db",
+        "podManagementPolicy": "Parallel",
         "selector": {"matchLabels": {"app": "db"}},
         "template": template,
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": storage}],

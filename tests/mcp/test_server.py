@@ -191,6 +191,7 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
     manifest += "  - {name: app, image: app, resources: {requests: {cpu: '2'}}}\n"
 
     async def talk(client: Client) -> None:
+        answer: Mapping[str, Any] = {}
         for detail, bounds in BOUNDS.items():
             answer = structured(await client.call_tool("pod_explain", {"manifest": manifest, "detail": detail.value}))
             assert len(json.dumps(answer)) < 2 * (2 * bounds.text + bounds.document)

@@ -83,7 +83,7 @@ def test_what_does_not_differ_is_left_out_of_a_failure(team: Path) -> None:
     _, text = run(team)
     marked = [line for line in text.splitlines() if line.startswith("≠")]
     assert len(marked) == 1
-    assert marked[0].split() == ["≠", "goes", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
+    assert marked[0].split() == ["≠", "assigned", "to", "another", "ip-10-20-96-71.eu-west-1.compute.internal"]
 
 
 def test_the_example_of_the_guide_works(team: Path) -> None:

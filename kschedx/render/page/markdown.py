@@ -19,10 +19,12 @@ from kschedx.render.page.model import (
     Verdicts,
 )
 from kschedx.render.view import Tone
-from kschedx.render.wording import count
+from kschedx.render.wording import count, listed
 
 MOST_ROWS = 20
 """Of a table; a comment has to be read."""
+MOST_MEMBERS = 4
+"""Pods of a row."""
 MOST_CHARACTERS = 60_000
 """A GitHub comment holds 65,536."""
 
@@ -135,7 +137,8 @@ def _items(section: Items) -> Iterator[str]:
     rows = []
     for row, at in zip(section.rows, section.detail_of, strict=True):
         detail = section.details[at]
-        told = [f"**{plain(label)}** {plain(text)}" for label, text in detail.facts if label]
+        told = [plain(listed(detail.members, MOST_MEMBERS))] if detail.members else []
+        told += [f"**{plain(label)}** {plain(text)}" for label, text in detail.facts if label]
         told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
         told += [f"**event** {plain(detail.event)}"] if detail.event else []
