@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from kschedx.render.words.guides import DOCUMENTATION
 from tests.command import ROOT
 from tests.conftest import Golden
 
@@ -92,6 +93,11 @@ def test_what_is_printed_uses_the_words_of_the_field(part: str) -> None:
 
 
 LONGEST_SENTENCE = 25
+
+
+def test_the_address_of_the_documentation_is_one() -> None:
+    config = (ROOT / "docs/mkdocs.yml").read_text(encoding="utf-8")
+    assert f"site_url: {DOCUMENTATION}" in config
 
 
 NO_SENTENCE = re.compile(r"```.*?```|^\|.*?$|^\s*[-\d].*?$|^#.*?$", re.DOTALL | re.MULTILINE)

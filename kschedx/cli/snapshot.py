@@ -180,7 +180,7 @@ class _Wish(Struct, frozen=True, kw_only=True):
         _ = self.beside
         _check_extenders(self.extenders, self.config, anonymize=self.anonymize)
         if self.map and _is_one_file(self.map, self.output):
-            raise InputError("-o and --anonymize-map name the same file: the map would be in what is given away")
+            raise InputError("-o and --anonymize-map name the same file; the map would be shared with the snapshot")
 
 
 class _Made(Struct, frozen=True, kw_only=True):
@@ -245,7 +245,7 @@ def _beside(output: str) -> str:
     from kschedx.sources.compression import STDOUT, compression_of
 
     if output == STDOUT:
-        raise InputError("--config is written beside the file that -o names, and - is none")
+        raise InputError("--config is written next to the file that -o names; - names no file")
     return f"{output.removesuffix(compression_of(output)).rpartition('.')[0]}-scheduler.yaml"
 
 

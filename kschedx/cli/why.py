@@ -59,8 +59,8 @@ def why(
             "--filename",
             "-f",
             metavar="FILE",
-            help="Manifests as if applied: a file, a folder, or - for standard input. Without TARGET, everything in "
-            "them is asked about. Repeatable.",
+            help="Manifests that count as applied: a file, a folder, or - for standard input. Without TARGET, "
+            "everything in them is explained. Repeatable.",
         ),
     ] = None,
     all_pending: Annotated[bool, typer.Option("--all-pending", help="Explain all pending pods by cause.")] = False,

@@ -108,7 +108,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.dry_run not in (None, "server"):
             raise InputError(f'--dry-run: found "{self.dry_run}", allowed is "server"')
         if (self.output is Format.PATCH) > (self.fix is not None):
-            raise InputError("-o patch prints a fix", hint="which one says --fix N")
+            raise InputError("-o patch prints a fix", hint="name one with --fix N")
         if self.fix is not None and self.output not in (Format.PATCH, Format.YAML):
             raise InputError("--fix prints a fix to apply", hint="-o patch or -o yaml")
         if (self.fix is not None or self.tries) and (self.is_many or self.watch):

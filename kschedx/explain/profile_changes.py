@@ -270,7 +270,7 @@ class Pair:
         stories = self._stories_in_run(pod) or self.stories(pod)
         for setup, story in zip((self.before, self.after), stories, strict=True):
             if story.outcome is Outcome.UNDECIDED:
-                raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not all who decide were asked")
+                raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not every extender was asked")
         return compare(*stories)
 
     # --- many pods

@@ -141,7 +141,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
         )
         yield self._moved(
-            "force the deletion, if the node never comes back",
+            "force the deletion if the node is gone for good",
             Change(target=target, delete=True),
             f"kubectl delete pod {name} {self._in_namespace} --force --grace-period=0",
         )

@@ -18,7 +18,7 @@ from kschedx.render import terminal
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text
 from kschedx.render.wording import Reason, count, listed
 from kschedx.render.words import REASON_IDS, REASONS
-from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS
+from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS, reason_page
 
 LONGEST_VALUE = 40
 
@@ -204,7 +204,7 @@ def _guide_lines(name: str, width: int) -> list[Text]:
     blocks = {
         "confirm": guide.confirm,
         "useless": guide.useless,
-        "docs": tuple(f"{KUBERNETES_DOCS}{link}" for link in guide.links),
+        "docs": (reason_page(name), *(f"{KUBERNETES_DOCS}{link}" for link in guide.links)),
     }
     lines: list[Text] = []
     for title, entries in blocks.items():

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kschedx.errors import Place
 from kschedx.render.wording import visible
+from kschedx.render.words.guides import DOCUMENTATION
 
 
 class Result(StrEnum):
@@ -78,7 +79,10 @@ def sarif(checks: Sequence[Check], version: str) -> str:
     driver = {
         "name": "kschedx",
         "version": version,
-        "rules": [{"id": rule, "shortDescription": {"text": RULES[rule]}} for rule in rules],
+        "rules": [
+            {"id": rule, "shortDescription": {"text": RULES[rule]}, "helpUri": f"{DOCUMENTATION}reference/states.html"}
+            for rule in rules
+        ],
     }
     document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

@@ -232,7 +232,7 @@ def _made_elsewhere(manifest: Manifest) -> str:
     """Of what nobody makes with a manifest alone, how it comes to be; empty for all else."""
     spec = manifest.get("spec")
     if manifest.get("kind") == "Node":
-        return "whatever makes the cluster's nodes has to make one like this:"
+        return "create a node like this with the tool that creates the cluster's nodes:"
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
         return "a volume like this, with where it is kept (csi, nfs, local, ...):"
     if str(manifest.get("provisioner")).startswith("<"):

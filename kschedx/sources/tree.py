@@ -371,7 +371,7 @@ def _damage_told(source: str) -> Iterator[None]:
     try:
         yield
     except NotImplementedError:
-        raise InputError("compressed in a way that is not known here", place=Place(source=source)) from None
+        raise InputError("compressed with an unknown method", place=Place(source=source)) from None
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError, struct.error) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise

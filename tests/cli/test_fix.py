@@ -271,7 +271,7 @@ def test_a_patch_is_tried(tmp_path: Path, patch: object) -> None:
     [
         (["--fix", "9", "-o", "patch"], "no fix 9: there is 1"),
         (["--fix", "1"], "--fix prints a fix to apply (-o patch or -o yaml)"),
-        (["-o", "patch"], "-o patch prints a fix (which one says --fix N)"),
+        (["-o", "patch"], "-o patch prints a fix (name one with --fix N)"),
         (["--try", "spec"], '--try: found "spec" (PATH=VALUE, PATH- to remove, or a file with a patch)'),
         (["--try", "status.phase=Running"], '--try: "status.phase=Running" begins with neither spec nor metadata'),
         (["--try", "spec.containers[7].name=x"], '--try: "spec.containers[7].name=x": there is no "7"'),
@@ -404,6 +404,6 @@ def test_a_new_node_is_described_with_what_it_offers(tmp_path: Path) -> None:
     path = cluster(tmp_path, node("a", allocatable=ROOM), pod("me", containers=asks))
     script = kschedx("why", "pod/me", "-s", path, "--fix", "1", "-o", "patch").out
     head, *lines = script.splitlines()
-    assert head == "# whatever makes the cluster's nodes has to make one like this:"
+    assert head == "# create a node like this with the tool that creates the cluster's nodes:"
     described = yaml.safe_load("\n".join(line.removeprefix("#") for line in lines))
     assert described["status"]["allocatable"]["cpu"] == "40"

@@ -249,7 +249,7 @@ LOCAL, CENTRAL, END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
     ("break_it", "message"),
     [
         (lambda data: patched(data, CENTRAL, 8, b"\x01\0"), "x: a.json: is encrypted (unpack the archive first)"),
-        (lambda data: patched(data, CENTRAL, 10, b"\x5d\0"), "x: a.json: compressed in a way that is not known here"),
+        (lambda data: patched(data, CENTRAL, 10, b"\x5d\0"), "x: a.json: compressed with an unknown method"),
         (lambda data: patched(data, CENTRAL, 16, b"abcd"), "x: a.json: a damaged zip archive"),  # the checksum
         (lambda data: patched(data, CENTRAL, 20, b"\x05\0\0\0"), "x: a.json: a damaged zip archive"),  # the size
         (lambda data: patched(data, LOCAL, 30, b"b"), "x: a.json: a damaged zip archive"),  # two names for one

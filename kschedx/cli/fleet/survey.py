@@ -245,9 +245,9 @@ def exit_code(rows: Sequence[Row]) -> ExitCode:
 def headline(rows: Sequence[Row]) -> str:
     amiss = sum(row.exit_code == ExitCode.UNSCHEDULABLE for row in rows)
     open_ones = sum(row.exit_code not in MARKS for row in rows)
-    parts = [f"{amiss:,} with something amiss"] if amiss else []
+    parts = [f"{amiss:,} with findings"] if amiss else []
     parts += [f"{open_ones:,} without an answer"] if open_ones else []
-    return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing amiss'}"
+    return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
 
 
 def by_need(rows: Sequence[Row]) -> list[Row]:
@@ -279,7 +279,7 @@ def page(rows: Sequence[Row]) -> Page:
     from kschedx.render.wording import Fact
 
     tones = {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}
-    kinds = {ExitCode.SCHEDULABLE: "nothing amiss", ExitCode.UNSCHEDULABLE: "amiss"}
+    kinds = {ExitCode.SCHEDULABLE: "nothing found", ExitCode.UNSCHEDULABLE: "amiss"}
     items = tuple(
         Item(
             title=row.cluster,

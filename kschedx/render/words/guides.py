@@ -22,6 +22,13 @@ class Guide(Struct, frozen=True, kw_only=True):
 
 
 KUBERNETES_DOCS = "https://kubernetes.io/docs/"
+DOCUMENTATION = "https://kschedx.github.io/kschedx/"
+"""Where `docs/` is published; `docs/mkdocs.yml` names it as well."""
+
+
+def reason_page(name: str) -> str:
+    """The address of the page about a reason."""
+    return f"{DOCUMENTATION}reference/reasons/{name}.html"
 
 
 _ASSIGN = "concepts/scheduling-eviction/assign-pod-node/"

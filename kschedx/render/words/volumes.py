@@ -122,7 +122,7 @@ CLAIM_REASONS[ClaimUnbound.reason] = Reason(
         "volumeBindingMode: WaitForFirstConsumer wait for the pod."
     ),
     arises="The provisioner is slow, missing or failing; the claim names no class or one that does not exist.",
-    fixes=("kubectl describe pvc: its events say why", "name an existing class", "repair the provisioner"),
+    fixes=("kubectl describe pvc: its events show the reason", "name an existing class", "repair the provisioner"),
 )
 
 

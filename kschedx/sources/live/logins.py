@@ -286,7 +286,7 @@ def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
         }
         tokens = msgspec.json.decode(answer("POST", found.token_endpoint, urlencode(form)), type=_Tokens)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError(f"the identity provider {issuer} answers what is not understood", place=place) from None
+        raise InputError(f"the identity provider {issuer} returned an unknown answer", place=place) from None
     if not tokens.id_token:
         raise InputError(f"the identity provider {issuer} gives no ID token", place=place, hint="log in again")
     return tokens.id_token
