@@ -23,7 +23,6 @@ from kschedx.fixes.node_requirements import (
     are_all_of_control_plane,
     contradiction,
     is_kept,
-    own_terms,
     taken_away_by,
 )
 from kschedx.fixes.owners import template_owner
@@ -32,7 +31,7 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
-from kschedx.kube.types import Taint
+from kschedx.kube.types import PodSpec, Taint
 from kschedx.kube.typos import meant_by
 from kschedx.snapshot.nodes import ClusterNodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -91,19 +90,21 @@ def _keys_of_cluster(snapshot: Snapshot) -> Iterator[str]:
 def is_selected(key: str, snapshot: Snapshot, but: str) -> bool:
     """Whether another pod than `but`, or a workload, selects nodes by this label."""
     pods = snapshot.pods
+    rows = pods.specs.where(lambda spec: _selects(spec, key))
     own = pods.rows.get(but)
-    for row in range(len(pods)):
-        if row == own:
-            continue
-        pod = pods[row] if key.encode() in json.encode(pods.specs[row]) else None
-        if pod is not None and (key in pod.spec.node_selector or any(_names(term, key) for term in own_terms(pod))):
-            return True
+    if own is not None:
+        rows[own] = False
+    if rows.any():
+        return True
     name = json.encode(key)
     return any(name in raw for raw in snapshot.workloads.values())
 
 
-def _names(term: object, key: str) -> bool:
-    return any(one.key == key for one in getattr(term, "match_expressions", ()))
+def _selects(spec: PodSpec, key: str) -> bool:
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    terms = required.node_selector_terms if required is not None else ()
+    return key in spec.node_selector or any(one.key == key for term in terms for one in term.match_expressions)
 
 
 def comes_back(requirement: RequirementMatch, source: str, place: Candidate) -> bool:

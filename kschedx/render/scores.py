@@ -30,8 +30,8 @@ def decision(ranking: Ranking) -> str:
     return listed([f"{lead.plugin} {lead.difference:+,}" for lead in ranking.leads], 4)
 
 
-def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN) -> list[Text]:
-    """The best nodes with their totals, and what each plugin gives them."""
+def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN, *, by_plugin: bool = True) -> list[Text]:
+    """The best nodes with their totals, and what each plugin adds to them."""
     nodes = ranking.nodes[:shown]
     rows = [["rank", "node", "score", "behind"]]
     for number, node in enumerate(nodes, start=1):
@@ -45,7 +45,7 @@ def ranking_block(ranking: Ranking, width: int, shown: int = SHOWN) -> list[Text
     if left:
         best = ranking.nodes[len(nodes)].total if len(ranking.nodes) > len(nodes) else nodes[-1].total
         lines.append(text(f"      {count(left, 'more node')}, score at most {best:,}", DIM))
-    return [*lines, BLANK, *_by_plugin(nodes, ranking, width)]
+    return [*lines, BLANK, *_by_plugin(nodes, ranking, width)] if by_plugin else lines
 
 
 def _by_plugin(nodes: tuple[ScoredNode, ...], ranking: Ranking, width: int) -> list[Text]:

@@ -204,6 +204,8 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
     hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis), width)]
+    if scores and ranked and len(_sections(head, scores, tail, hint)) > MOST_LINES:
+        scores = ranking_block(ranked, width, by_plugin=False)
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
     return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
