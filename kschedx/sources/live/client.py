@@ -136,7 +136,7 @@ class ApiServer:
                 if wait is None or tries == _TRIES - 1:
                     raise
                 if time.monotonic() + wait > deadline:
-                    refused.hint = f"it asks for a retry in {wait:g} s, and --request-timeout is {self.timeout:g} s"
+                    refused.hint = f"retry after {wait:g} s, and --request-timeout is {self.timeout:g} s"
                     raise
                 if self.stopped.wait(wait):
                     raise
