@@ -542,7 +542,7 @@ class Manager:
 
         def make(snapshot: Snapshot, count: int) -> tuple[Snapshot, list[Pod]]:
             if manifest is not None and managed.like is not None:
-                make = workloads.copy_pod if rows or managed.rollout is not None else workloads.one_or_copies
+                make = workloads.copy_pod if managed.created or managed.rollout else workloads.one_or_copies
                 return make(snapshot, managed.like, count)
             if manifest is not None:
                 if managed.base is None:

@@ -88,6 +88,8 @@ class Replicas(Struct, frozen=True, kw_only=True):
     """Why there may be more pods, or pods that need more, than these."""
     replaced: int = 0
     """How many pods of the template before run until a rollout takes them away."""
+    outdated: int = 0
+    """Of those, the pods that are still there."""
 
     @property
     def asked(self) -> int:

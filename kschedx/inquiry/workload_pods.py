@@ -201,6 +201,8 @@ class GroupState(Struct, frozen=True, kw_only=True):
     running: int = 0
     replaced: int = 0
     """Pods of older templates that a rollout replaces."""
+    outdated: int = 0
+    """Of those, the pods that are still there."""
     has_ordinals: bool = False
     rest: int = 0
     """How many of `pods` their controller has not created."""
@@ -260,6 +262,7 @@ def state_of(group: ReplicaGroup, simulator: Simulator) -> GroupState:
         wanted=wanted + (refused.number if refused is not None and workload.kind == "DaemonSet" else 0),
         running=len(running),
         replaced=0 if rollout is None else rollout.old,
+        outdated=0 if rollout is None else rollout.old - rollout.replaced,
         has_ordinals=workload.kind == "StatefulSet",
         rest=0 if workload.kind == "DaemonSet" else len(missing),
         kept=kept,
@@ -365,6 +368,7 @@ class Together:
             pending=tuple(key for key, node in nodes.items() if not node),
             evicted=tuple(victim for victim, pod in self._simulation.evictions.items() if pod in its),
             replaced=state.replaced,
+            outdated=state.outdated,
             refused=state.refused,
             refusal=state.refusal,
             undecided=group.undecided,

@@ -71,9 +71,10 @@ def replicas_sentence(replicas: Replicas) -> str:
         told = f"{placed:,} of {which} can be scheduled"
     if replicas.refused:
         told += f", {len(replicas.refused):,} are refused by the API server"
-    if replicas.replaced:
-        before = f"{count(replicas.replaced, 'pod')} of the previous template"
-        told += f", replacing {before}" if replicas.fits else f"; the rollout stalls, {before} still to replace"
+    if replicas.replaced and replicas.fits:
+        told += f", replacing {count(replicas.replaced, 'pod')} of the previous template"
+    elif replicas.outdated:
+        told += f"; the rollout stalls, {count(replicas.outdated, 'pod')} of the previous template still to replace"
     return f"{replicas.workload}: {told}"
 
 
