@@ -342,7 +342,7 @@ def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, u
     api.fail("/nodes", failure(429, "too many requests", Retry_After="60"), forever=True)
     line = error(why(tmp_path, url, "web-0", "--request-timeout", "5s"))
     assert "429 Too Many Requests: too many requests" in line
-    assert "asks to come back in 60 s" in line
+    assert "retry after 60 s" in line
 
 
 @pytest.mark.parametrize(
