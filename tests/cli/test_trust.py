@@ -307,7 +307,7 @@ def test_a_provider_that_is_not_trusted(more: dict[str, str], says: str, issuer:
 @pytest.mark.parametrize(
     ("reply", "says"),
     [
-        (Reply(body=b"<html>"), "answers what is not understood"),
+        (Reply(body=b"<html>"), "returned an unknown answer"),
         (Reply(body=b"{}"), "has a token endpoint without https://"),
         (Reply(body=b'{"token_endpoint": "http://127.0.0.1/"}'), "has a token endpoint without https://"),
         (Reply(status=500), "answers 500"),

@@ -85,7 +85,7 @@ def why(folder: Path, *arguments: str) -> Ran:
 def test_it_decides_and_is_told_in_its_own_words(run: Path) -> None:
     ran = why(run, "pod/solver-1")
     assert (ran.code, ran.err) == (0, "")
-    assert "solver-1 goes to desk-2" in ran.out
+    assert "solver-1 would be assigned to desk-2" in ran.out
     assert "desk-1 ✗ LicenseSeats: no free seat of matlab: 1 of 1 taken" in ran.out
     assert "taken by  default/solver-0" in why(run, "pod/solver-1", "--node", "desk-1").out
     document = json.loads(why(run, "pod/solver-1", "-o", "json").out)
@@ -119,7 +119,7 @@ def test_many_pods_are_shared_between_processes(run: Path) -> None:
     ran = why(run, "--all-pending")
     assert (ran.code, ran.err) == (1, "")
     # one licence is taken, the pod that comes first takes the other
-    assert "202 pods: 200 cannot, 2 can be scheduled" in ran.out
+    assert "202 pods: 200 unschedulable, 2 can be scheduled" in ran.out
     assert "✗ 200 pods: no free seat of matlab: 1 of 1 taken" in ran.out
     assert "default/solver-1 → desk-2" in ran.out
 
