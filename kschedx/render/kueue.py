@@ -10,7 +10,7 @@ from kschedx.kueue.amounts import displayed
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
 from kschedx.render import terminal
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, columns, line, paragraph
 from kschedx.render.wording import count, listed
 
 SHOWN = 5
@@ -65,7 +65,9 @@ def _waiting(waiting: Sequence[Waiting], width: int, *, wide: bool) -> Iterator[
     shown = waiting if wide else waiting[:SHOWN]
     for number, one in enumerate(shown, start=1):
         cause = _cause(one)
-        yield line(cut(f"  {number:>3}. {one.workload} (priority {one.priority:,}): {cause}", width))
+        yield from paragraph(
+            f"{number}. {one.workload} (priority {one.priority:,}): {cause}", width, first="    ", indent=7
+        )
         if wide and one.message != cause:
             yield from paragraph(one.message, width, first="       ", indent=7)
     if len(waiting) > len(shown):
