@@ -52,7 +52,7 @@ class Descheduling(Struct, frozen=True, kw_only=True):
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:
-        """Pods that two loops in a row evict."""
+        """Pods that a loop evicts and a later one evicts again."""
         return repeats(self.loops, self.landings)
 
     @property
