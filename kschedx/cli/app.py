@@ -28,6 +28,7 @@ from kschedx.cli import (
     nodes,
     plugins,
     profiles,
+    progress,
     reason,
     scale_down,
     schema,
@@ -111,7 +112,8 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
-        code = _outcome(arguments)
+        with progress.shown():
+            code = _outcome(arguments)
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code
     except OutputError as error:
