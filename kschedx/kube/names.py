@@ -169,6 +169,7 @@ POOL_LABELS = (
     "ibm-cloud.kubernetes.io/worker-pool-name",
 )
 """Where clouds and Karpenter write the node pool."""
+INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 
 
 def first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:
