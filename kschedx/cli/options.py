@@ -28,6 +28,8 @@ class Part(Enum):
     CHANGES = auto()
     CHANGES_BESIDE_FILES = auto()
     """Where -f has another meaning."""
+    CHANGES_BESIDE_DRAIN = auto()
+    """Where --drain has another meaning."""
     DRAINING = auto()
     BASELINE = auto()
     CONNECTION = auto()
@@ -233,6 +235,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CONNECTION: CONNECTION_OPTIONS,
     Part.CHANGES: CHANGES,
     Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _change("--apply", metavar="FILE", text=_APPLIED)},
+    Part.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
     Part.DRAINING: _DRAINING,
     Part.BASELINE: {"baseline": _BASELINE},
 }
@@ -253,6 +256,7 @@ _TITLES = {
     Part.CONNECTION: "Connection (as for kubectl)",
     Part.CHANGES: _WHAT_IF,
     Part.CHANGES_BESIDE_FILES: _WHAT_IF,
+    Part.CHANGES_BESIDE_DRAIN: _WHAT_IF,
     Part.DRAINING: _WHAT_IF,
     Part.BASELINE: "Options",
 }
@@ -261,7 +265,7 @@ TITLE_OF = {name: _TITLES[part] for part, options in OPTIONS.items() for name in
 
 READS = (Part.CLUSTER, Part.CONNECTION)
 """What a command takes that reads a cluster."""
-WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.DRAINING)
+WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.CHANGES_BESIDE_DRAIN, Part.DRAINING)
 DECIDES = tuple(part for part in Part if part not in (*WHAT_IF, Part.BASELINE))
 """What a command takes that says where pods go."""
 
