@@ -26,14 +26,17 @@ from kschedx.cli import (
     man,
     mcp,
     merge,
+    nodes,
     plugins,
     profiles,
+    progress,
     reason,
     scale_down,
     schema,
     shells,
     simulate,
     snapshot,
+    survive,
     why,
 )
 from kschedx.cli.help import Command, Group
@@ -56,10 +59,12 @@ app = typer.Typer(
 for _name, _module, _command in (
     ("why", why, why.why),
     ("drain", drain, drain.drain),
+    ("survive", survive, survive.survive),
     ("fit", fit, fit.fit),
     ("scale-down", scale_down, scale_down.scale_down),
     ("deschedule", deschedule, deschedule.deschedule),
     ("simulate", simulate, simulate.simulate),
+    ("nodes", nodes, nodes.nodes),
     ("kueue", kueue, kueue.kueue),
     ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
     ("snapshot", snapshot, snapshot.snapshot),
@@ -111,7 +116,8 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
-        code = _outcome(arguments)
+        with progress.shown():
+            code = _outcome(arguments)
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code
     except OutputError as error:

@@ -16,8 +16,8 @@ _PATHS = ("FILE", "PATH", "TARGET")
 
 
 COMMANDS = {
-    "Ask": ("why", "kueue", "reason", "doctor"),
-    "What if": ("simulate", "drain", "fit", "deschedule", "descheduler-policy", "scale-down"),
+    "Ask": ("why", "nodes", "kueue", "reason", "doctor"),
+    "What if": ("simulate", "drain", "survive", "fit", "deschedule", "descheduler-policy", "scale-down"),
     "Profiles": ("diff-profiles", "profiles", "plugins"),
     "Data": ("snapshot", "merge", "instance-types", "schema"),
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),

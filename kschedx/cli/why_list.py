@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import ExitCode, Format, Report, write
+from kschedx.cli.output import ExitCode, Format, Report, needs, write
 from kschedx.cli.question import Question, shard_of
-from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of
+from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -35,6 +35,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
+    from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
     from kschedx.fixes.pending_pods import SharedFix
     from kschedx.inquiry.manifests import Written
@@ -235,26 +236,28 @@ class Asked:
     @cached_property
     def _answers(self) -> list[tuple[PodAnswer, ...]]:
         """In the order of the items, shared between processes where there are many."""
-        from kschedx.cli.parallel import Progress, processors, results
+        from kschedx.cli.parallel import processors, results
+        from kschedx.progress import Phase, counted
 
         if not self._items:
             return []
         likes = [index if item.like is None else (item.like,) for index, item in enumerate(self._items)]
         first = {like: index for index, like in reversed([*enumerate(likes)])}
         asked = sorted(first.values())
-        progress = Progress(len(self._items), "pods")
         found = {0: self.answer(0)}  # what all pods share is worked out once, before processes are forked
         pods = Counter(likes)
-        try:
-            for index, one in zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True):
-                progress.advance(pods[likes[index]])
-                found[index] = one
-        finally:
-            progress.end()
+        answers = zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True)
+        total = len(self._items) - pods[likes[0]]
+        found |= dict(counted(answers, Phase.DECIDING, total, "pods", weight=lambda one: pods[likes[one[0]]]))
         return [
             found[index] if index in found else (_alike(item, found[first[like]][0]),)
             for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
         ]
+
+    def explanation(self, pod: str) -> Explanation:
+        """Of one of the pods. Raises `KschedxError` where there is none."""
+        index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
+        return self._items[index].explain()
 
     def document(self) -> dict[str, object]:
         return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
@@ -652,9 +655,22 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     nothing = "; ".join((_nothing(wanted), *unmade))
     items = [item(row) for row in rows]
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
+    if wanted.interactive and items:
+        _browse(asked, typed_change(question, setup))
+        return asked.exit_code
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code
+
+
+def _browse(asked: Asked, tried: Try) -> None:
+    with needs("interactive"):
+        from kschedx.cli.interactive import Pending, Why, browse
+    from kschedx.explain.causes import groups
+    from kschedx.render.pending import pending_sentence
+
+    answers = asked.answers
+    browse(Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried)))
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
@@ -705,6 +721,7 @@ def _nothing(wanted: Wanted) -> str:
 def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None) -> int:
     """Exit code 0: a node is neither schedulable nor not. Raises `InputError` for one that is not there."""
     from kschedx.cli.parallel import processors, results
+    from kschedx.progress import Phase, counted
 
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)
@@ -721,7 +738,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
         for row in rows_in_queue_order(snapshot, setup.scheduler)
         if not isinstance(pod_lifecycle(snapshot, snapshot.pods[row]), BeingDeleted)
     ]
-    verdicts = list(results(look, queued, processors()))
+    verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
     def screen(wide: bool) -> None:
         from kschedx.render.subjects import print_node
