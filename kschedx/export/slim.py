@@ -16,9 +16,16 @@ from msgspec.structs import replace
 from kschedx.findings.nodes import CONDITION_OF_TAINT
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
-from kschedx.kube import devices, optional_admission, other_schedulers, storage, types
+from kschedx.kube import descheduling, devices, optional_admission, other_schedulers, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
-from kschedx.kube.autoscalers import DO_NOT_DISRUPT, NODE_POOL_ID, OTHER_SCHEDULERS, SCALE_DOWN_DISABLED
+from kschedx.kube.autoscalers import (
+    DELETION_COST,
+    DO_NOT_DISRUPT,
+    MIRROR,
+    NODE_POOL_ID,
+    OTHER_SCHEDULERS,
+    SCALE_DOWN_DISABLED,
+)
 from kschedx.kube.decoding import decode
 from kschedx.kube.descheduling import ContainerFacts, PodStatusFacts
 from kschedx.kube.devices import ResourceClaim
@@ -49,6 +56,7 @@ ANNOTATIONS = frozenset({
     *optional_admission.PLUGIN_OF_ANNOTATION,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
+    *(MIRROR, DELETION_COST, *descheduling.ANNOTATIONS),
 })  # fmt: skip
 """The annotations that count; any other may hold anything."""
 
