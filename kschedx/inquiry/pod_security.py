@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -12,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.apiserver.pod_security import Level, LevelVersion, Violation
+from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion, Violation
 from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.admission import enforced, has_siblings, warned
@@ -25,10 +27,12 @@ from kschedx.fixes.ranking import FixCertainty
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import explain
 from kschedx.kube.decoding import decode, encoded
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest: TypeAlias = Mapping[str, object]
+_VIOLATED = re.compile(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
 
 
 class SaidByPod(Struct, frozen=True, kw_only=True):
@@ -60,6 +64,25 @@ class SecurityFix(Struct, frozen=True, kw_only=True):
         nodes = [] if self.then is None else list(self.then.chosen_nodes)
         changes = [change.to_dict() for change in self.changes]
         return {"certainty": FixCertainty.VERIFIED.value, "changes": changes, "feasibleNodes": nodes}
+
+    @property
+    def title(self) -> str:
+        if isinstance(self.step, TakenByNamespace):
+            return f"enforce {self.step.level} in namespace {self.step.namespace}, for all its pods"
+        told = (f"{one.field} {json.dumps(one.value)}{_of(one)}" for one in self.step.settings)
+        return f"set {', '.join(told).replace(chr(34), '')} in securityContext"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        if isinstance(self.step, SaidByPod):
+            return ()
+        return (
+            shell_command(f"kubectl label namespace {{}} {ENFORCE}={self.step.level} --overwrite", self.step.namespace),
+        )
+
+
+def _of(setting: Setting) -> str:
+    return f" of container {setting.container}" if setting.container else ""
 
 
 class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
@@ -157,10 +180,17 @@ def pod_security_answer(
     made: Sequence[Manifest],
 ) -> PodSecurityAnswer | None:
     """None where `message` says that something else refuses the pod."""
+    level = _VIOLATED.search(message)
+    if level is None:
+        return None
     pod = default_pod(decode(encoded(manifest, "pod"), Pod))
-    standard = enforced(snapshot, pod.metadata.namespace, setup.release, maker)
-    refusal = standard.refusal(pod, _kubelet(manifest)) if isinstance(standard, PodSecurity) else None
-    if refusal is None or refusal not in message or not isinstance(standard, PodSecurity):
+    namespace = pod.metadata.namespace
+    if not any(label.startswith(PREFIX) for label in snapshot.namespaces.get(namespace, {})):
+        # the event outlives what a dump has: what was enforced then
+        labels = {ENFORCE: level["level"], f"{ENFORCE}-version": level["version"]}
+        snapshot = replace(snapshot, namespaces={**snapshot.namespaces, namespace: labels})
+    standard = enforced(snapshot, namespace, setup.release, maker)
+    if not isinstance(standard, PodSecurity) or standard.refusal(pod, _kubelet(manifest)) is None:
         return None
     return PodSecurityAnswer(
         pod=pod,
