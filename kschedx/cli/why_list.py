@@ -161,11 +161,17 @@ class Asked:
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
             headlines = tuple(dict.fromkeys(map(headline, reasons)))
-            answer = replace(answer, cause=cause_of(diagnosis), headlines=headlines, wants=wanted_labels(reasons[:1]))
+            answer = replace(
+                answer,
+                cause=cause_of(diagnosis),
+                headlines=headlines,
+                reasons=tuple(dict.fromkeys(one.reason for one in reasons)),
+                wants=wanted_labels(reasons[:1]),
+            )
         return answer, found
 
     def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
-        """One that no decision of kube-scheduler explains."""
+        """The answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
             return replace(undecided, outcome=found.overall, message=said)
@@ -182,12 +188,12 @@ class Asked:
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
-        """One that finds a node by itself, and gets none since its group does not."""
+        """The answer about a pod that fits alone, but not with its group."""
         from kschedx.render.holding import gang_text
 
         group = found.holding.group
         named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
-        headline = f"fits by itself, and gets no node with its group {named}"
+        headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
             headline = gang_text(group)
         message = item.waits or (found.message if group is None else group.message)
