@@ -252,7 +252,7 @@ def _snapshot(given: object) -> Snapshot:
 
     if not isinstance(given, Snapshot):
         message = f"expected a snapshot, found {'None' if given is None else f'a {type(given).__name__}'}"
-        raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects make one")
+        raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects return one")
     return given
 
 

@@ -261,6 +261,6 @@ def _meant(text: str, command: object) -> str:
     if not text.startswith("Got unexpected extra argument") or not file:
         return ""
     known = {flag for parameter in getattr(command, "params", ()) for flag in parameter.opts}
-    options = {"-f": "manifests go with -f", "-s": "a dump goes with -s"}
+    options = {"-f": "use -f for manifests", "-s": "use -s for a dump"}
     said = ", ".join(hint for flag, hint in options.items() if flag in known)
     return f" ({said})" if said else ""

@@ -118,7 +118,7 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     measures = found.policy is not None and found.policy.has_metrics
     if measures and found.loop.errors and not Metrics.of(snapshot).nodes:
         raise UndecidableError(
-            "the policy measures usage, and the snapshot holds no NodeMetrics and PodMetrics: add what "
+            "the policy measures usage, and the snapshot has no NodeMetrics and PodMetrics: add the output of "
             "`kubectl get nodemetrics,podmetrics -A -o json` prints"
         )
 

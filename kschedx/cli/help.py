@@ -85,7 +85,7 @@ class Command(TyperCommand):
             if value != "" and not (isinstance(value, list | tuple) and "" in value):
                 continue
             if parameter.name != "kubeconfig" and any(one in str(parameter.metavar) for one in _PATHS):
-                raise typer.BadParameter("it is empty, as a variable of the shell that is not set", ctx, parameter)
+                raise typer.BadParameter("it is empty; is a shell variable not set?", ctx, parameter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments: list[tuple[str, str]] = []

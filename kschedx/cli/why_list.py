@@ -380,7 +380,7 @@ def why_several(
     }
     for name, is_asked in about_one.items():
         if is_asked:
-            raise InputError(f"--{name} is about one pod, and there are several")
+            raise InputError(f"--{name} needs one pod, and there are several")
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
@@ -701,8 +701,8 @@ def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Itera
 def _nothing(wanted: Wanted) -> str:
     """What is said where there are no such pods."""
     if not wanted.selector:
-        return "no pod is waiting for a node"
-    return "no pod with these labels is waiting for a node" if wanted.all_pending else "no pod has these labels"
+        return "no pod is pending"
+    return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
 
 
 # `kschedx why node/NAME`: what a node offers, who holds it, and which pods that wait it would take.

@@ -138,16 +138,16 @@ def _repeat_lines(found: Descheduling, width: int) -> list[Text]:
     for (first, then, is_returned), pods in fights.items():
         them = "it" if len(pods) == 1 else "them"
         if first != then:
-            why = f"{first} and {then} fight"
+            why = f"{first} and {then} work against each other"
         elif is_returned:
-            why = f"{first} and kube-scheduler fight, which returns {them} to the same node"
+            why = f"{first} evicts {them}, and kube-scheduler returns {them} to the same node"
         else:
             why = f"{first} evicts {them} from the next node as well"
         lines += labelled("again", f"the next round evicts {listed(pods, 2)} again: {why}", width)
     rounds = len(found.loops) - 1
     if rounds > 1 or (rounds == 1 and found.landings and found.loops[1].evicted and not fights):
         numbers = ", ".join(f"{len(loop.evicted):,}" for loop in found.loops)
-        end = "nothing is left to evict" if found.is_settled else "it goes on"
+        end = "nothing is left to evict" if found.is_settled else "it continues"
         lines += labelled("rounds", f"{numbers} pods: {end}", width)
     return lines
 

@@ -508,4 +508,4 @@ class ClusterChanges:
 
 
 def _not_by_hand() -> Never:
-    raise AssertionError("a drain takes decisions")
+    raise AssertionError("a drain makes decisions")

@@ -64,7 +64,7 @@ class QueuedGang(Struct, frozen=True):
         return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
 
     def may_evict(self, run: Run, waiting: Sequence[int]) -> bool:
-        """Whether pods could be evicted for all of it at once, which is not worked out."""
+        """Whether pods could be evicted for all of it at once, which is not simulated."""
         group = None if self.is_of_label else run.snapshot.pod_groups.get(f"{self.namespace}/{self.name}")
         return group is not None and may_evict_for(group, waiting, run.cluster.pods, run.scheduler.release)
 
@@ -357,7 +357,7 @@ class Queue:
                 return
             waiting = behind
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
-        told = f"the queue does not end: pods still come and go after {MOST_ROUNDS:,} rounds"
+        told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
@@ -395,7 +395,7 @@ class Queue:
             (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
         self._run.release(step.released)
         if is_open:
-            told = f"whether pods are evicted for all of pod group {gang.namespace}/{gang.name} is not worked out"
+            told = f"whether pods are evicted for the whole pod group {gang.namespace}/{gang.name} is not simulated"
             self.steps.append(replace(step, decision=None, undecided=told, node=None))
         else:
             self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
@@ -446,7 +446,7 @@ class Queue:
     def _who_could_reject(self, row: int) -> str:
         unheard = self._run.cycle(row).unheard
         names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
-        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not asked"
+        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not called"
 
     def _decision(self, row: int) -> Decision:
         if not self._may_be_undecidable:

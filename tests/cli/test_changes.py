@@ -128,7 +128,7 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (("why", "pod/web-5", "--watch", "--cordon", "node-1"), "--watch is about the cluster as it is"),
-        (("diff-profiles", "default", "binpack", "--cordon", "node-1"), "--cordon is about pods in a cluster"),
+        (("diff-profiles", "default", "binpack", "--cordon", "node-1"), "--cordon applies to pods in a cluster"),
         (("simulate", "--apply", "nowhere.yaml"), "nowhere.yaml: no such file"),
         (("simulate", "--changes", "nowhere.yaml"), "nowhere.yaml"),
         (("simulate", "--scale", "job/web=1"), 'no Job "web" in namespace "shop"'),

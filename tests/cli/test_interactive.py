@@ -110,7 +110,7 @@ def test_nodes_that_fit_come_first_with_their_totals() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("fixtures/tie/pod.yaml",), "a standard output that is no terminal"),
+        (("fixtures/tie/pod.yaml",), "a standard output that is not a terminal"),
         (("--all-pending",), "many pods"),
         (("fixtures/tie/pod.yaml", "-o", "json"), "-o json"),
     ],
@@ -118,4 +118,4 @@ def test_nodes_that_fit_come_first_with_their_totals() -> None:
 def test_it_is_about_one_pod_in_a_terminal(arguments: tuple[str, ...], told: str) -> None:
     ran = kschedx("why", *arguments, "-i", "-s", "fixtures/tie/cluster.yaml")
     assert ran.code == 2
-    assert ran.err == f"error: --interactive is about one pod, in a terminal, and does not go with {told}\n"
+    assert ran.err == f"error: --interactive shows one pod in a terminal and cannot be combined with {told}\n"

@@ -92,7 +92,7 @@ def test_what_has_no_value_yet_can_be_set(change: str) -> None:
             {"set": 'pvc/data:spec={"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}'},
             "cannot",
         ),
-        ({"delete": "ns/default"}, 'the pods of Namespace "default" would go with it, which is not worked out'),
+        ({"delete": "ns/default"}, 'the pods of Namespace "default" would be deleted with it, which is not simulated'),
         ({"set": "pvc/data:spec.resources.requests.storage=1Gi"}, "spec.resources of a PersistentVolumeClaim cannot"),
         ({"set": "sc/waits:reclaimPolice=x"}, 'reclaimPolice: unknown field (did you mean "reclaimPolicy"?)'),
         ({"set": "pv/free:metadata.name=other"}, "metadata.name and metadata.namespace cannot be changed"),

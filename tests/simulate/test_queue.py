@@ -143,7 +143,7 @@ def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     snapshot = Snapshot.from_objects([*nodes(), web, pod("db", labels={"app": "db"}, containers=[asking("1")])])
     assert not kschedx.simulate(snapshot).pending
     monkeypatch.setattr(queue, "MOST_ROUNDS", 1)
-    with pytest.raises(InputError, match=r"pods still come and go after 1 rounds \(waiting: default/web\)"):
+    with pytest.raises(InputError, match=r"pods are still created and deleted after 1 rounds \(waiting: default/web\)"):
         kschedx.simulate(snapshot)
 
 

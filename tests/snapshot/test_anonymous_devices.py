@@ -60,5 +60,5 @@ def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> Non
 
 def test_a_pattern_that_is_none_may_become_one() -> None:
     objects = [claim("c", request(select=["'Falcon'.matches('[b-a]')"])), device_class()]
-    with pytest.raises(InputError, match=r"ResourceClaim c: it has a text that its function refuses"):
+    with pytest.raises(InputError, match=r"ResourceClaim c: it has a string that its function refuses"):
         anonymize(objects)

@@ -251,11 +251,11 @@ def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"nodes": [], "other": 1}', 'x:1: no "kind", so this is no Kubernetes object'),
-        ("nodes:\n- a\n", 'x:1: no "kind", so this is no Kubernetes object'),
+        ('{"nodes": [], "other": 1}', 'x:1: no "kind", so this is not a Kubernetes object'),
+        ("nodes:\n- a\n", 'x:1: no "kind", so this is not a Kubernetes object'),
         ('{"pods": [}', "x:1: not valid JSON: invalid character '}', at column 11"),
         ('{"pods": {}, "nodes": []}', "x: pods: not an array"),
-        ('{"pods": [7], "nodes": []}', "x: pods: not an object, so this is no Kubernetes object"),
+        ('{"pods": [7], "nodes": []}', "x: pods: not an object, so this is not a Kubernetes object"),
         ('{"pods": [{"metadata": {"name": 7}}], "nodes": []}', "x: pods[0]: metadata.name: expected str"),
     ],
 )
@@ -271,7 +271,7 @@ def test_what_begins_as_a_simulator_export(
 
 def test_two_dumps_are_not_one(tmp_path: Path) -> None:
     files = {f"{top}/{name}": content for top in "ab" for name, content in forms.inspected().items()}
-    with pytest.raises(InputError, match="there is already one of this name"):
+    with pytest.raises(InputError, match="an object of this name already exists"):
         load([str(forms.folder(tmp_path / "d", files))])
 
 

@@ -194,7 +194,7 @@ def context(**fields: object) -> Document:
         ({"clusters": ["x"]}, "clusters[0]: expected object, got str"),
         ({"users": [{"name": 7}]}, "users[0].name: expected str, got int"),
         ({"users": [{"name": "a", "user": []}]}, "users[0].user: expected object, got array"),
-        ({"users": [{"name": "a"}, {"name": "a"}]}, 'user "a" is there twice'),
+        ({"users": [{"name": "a"}, {"name": "a"}]}, 'user "a" is defined twice'),
         ({"current-context": []}, "current-context: expected str, got array"),
         ({**FIRST, "current-context": ""}, "no current-context is set (--context takes one of: both, dev)"),
         ({}, "no current-context is set (--context takes one of: none)"),
