@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write expected files anew; read the difference")
+    parser.addoption("--update-golden", action="store_true", help="update expected files; review the difference")
 
 
 @dataclass(frozen=True, slots=True)

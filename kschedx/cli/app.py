@@ -44,7 +44,7 @@ app = typer.Typer(
     name="kschedx",
     cls=Group,
     help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a cluster."
-    "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop           # a pod of the live cluster"
+    "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop              # a pod of the live cluster"
     "\n  kschedx why --all-pending -s dump.tar.gz   # all pending pods of a dump",
     no_args_is_help=True,
     add_completion=False,

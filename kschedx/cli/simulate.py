@@ -25,7 +25,7 @@ HELP = """Place all pending pods, one after the other, after changes that you na
 \b
 Examples:
   kschedx simulate                               # the pending pods
-  kschedx simulate --scale deploy/web=40 -n shop # do all fit
+  kschedx simulate --scale deploy/web=40 -n shop # does every pod fit
   kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
   kschedx simulate --remove-node node-7 --cordon node-8
   kschedx simulate -f app.yaml --steps           # every decision

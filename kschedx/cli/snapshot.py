@@ -60,6 +60,7 @@ def snapshot(
         typer.Option(
             "--namespace",
             "-n",
+            metavar="NAMESPACE",
             help="Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
             autocompletion=completion.namespaces,
         ),

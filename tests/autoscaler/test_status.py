@@ -78,8 +78,8 @@ def test_the_text_before_1_30() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no status of a cluster-autoscaler"),
-        ("hello", "no status of a cluster-autoscaler"),
+        ("", "not a cluster-autoscaler status"),
+        ("hello", "not a cluster-autoscaler status"),
         ("{", "not valid YAML"),
         pytest.param("[" * 200_000, "nested more than 200 deep", id="deep"),
         ("nodeGroups: []\n---\nnodeGroups: []", "one YAML document is expected, not 2"),

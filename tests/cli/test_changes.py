@@ -127,18 +127,18 @@ def test_a_drain_that_is_not_done_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("why", "pod/web-5", "--watch", "--cordon", "node-1"), "--watch is about the cluster as it is"),
+        (("why", "pod/web-5", "--watch", "--cordon", "node-1"), "--watch follows the cluster as it is"),
         (("diff-profiles", "default", "binpack", "--cordon", "node-1"), "--cordon applies to pods in a cluster"),
         (("simulate", "--apply", "nowhere.yaml"), "nowhere.yaml: no such file"),
         (("simulate", "--changes", "nowhere.yaml"), "nowhere.yaml"),
         (("simulate", "--scale", "job/web=1"), 'no Job "web" in namespace "shop"'),
         (("simulate", "--scale", "pod/web-0=1"), '"Pod" does not scale'),
-        (("simulate", "--scale", "web=1"), '"web" is no KIND/NAME (did you mean "shop/deploy/web"?)'),
-        (("simulate", "--delete", "dep/web"), '"dep/web" is no KIND/NAME (did you mean "deploy/web"?)'),
-        (("simulate", "--delete", "x/y"), '"x/y" is no KIND/NAME'),
+        (("simulate", "--scale", "web=1"), '"web" is not KIND/NAME (did you mean "shop/deploy/web"?)'),
+        (("simulate", "--delete", "dep/web"), '"dep/web" is not KIND/NAME (did you mean "deploy/web"?)'),
+        (("simulate", "--delete", "x/y"), '"x/y" is not KIND/NAME'),
         (("simulate", "--remove-node", "node-1", "--cordon", "node-1"), 'node "node-1" is gone (an earlier change'),
         (("simulate", "--remove-node", "node-1", "--drain", "node-1"), 'node "node-1" is gone (an earlier change'),
-        (("drain", "--each", "--together"), "--each asks about every node by itself"),
+        (("drain", "--each", "--together"), "--each drains every node alone"),
         (("simulate", "--set", "deploy/web:spec.template.spec.contaners[0].image=x"), 'there is no "contaners"'),
     ],
 )

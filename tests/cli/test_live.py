@@ -144,7 +144,7 @@ def test_a_group_alone_cannot_be_impersonated(url: str, tmp_path: Path) -> None:
 
 def test_files_and_a_connection_exclude_each_other(url: str, tmp_path: Path) -> None:
     line = error(why(tmp_path, url, "web-0", "-s", write(tmp_path, NODE, POD)))
-    assert "--kubeconfig is about a live cluster" in line
+    assert "--kubeconfig applies to a live cluster" in line
 
 
 def test_without_any_configuration_the_ways_in_are_named(tmp_path: Path) -> None:
@@ -200,9 +200,9 @@ def test_a_login_plugin_gives_a_token(api: FakeApiServer, tmp_path: Path) -> Non
         ("head -c 100000 /dev/zero | tr '\\0' '['", "prints no ExecCredential"),
         ("yes secret", "prints no ExecCredential"),
         (answer('{"token": ["secret"]}'), "prints no ExecCredential"),
-        (answer("null"), "gives no status"),
-        (answer("{}"), "gives neither a token nor clientCertificateData and clientKeyData"),
-        (answer('{"clientKeyData": "secret"}'), "gives a certificate or a key without the other"),
+        (answer("null"), "returns no status"),
+        (answer("{}"), "returns neither a token nor clientCertificateData and clientKeyData"),
+        (answer('{"clientKeyData": "secret"}'), "returns a certificate or a key without the other"),
         (answer('{"token": "secret é"}'), "a token cannot have spaces, line ends"),
         (
             answer('{"token": "secret"}', version="v1beta1"),
@@ -589,7 +589,7 @@ def test_the_pods_of_a_deployment_are_not_guessed_at_without_its_replica_sets(
     assert why(tmp_path, url, "deploy/web").code == 0
     forbid(api, "ReplicaSet")
     line = error(why(tmp_path, url, "deploy/web"), code=3)
-    assert "which ReplicaSet makes the pods of Deployment web is not known: listing replicasets.apps" in line
+    assert "which ReplicaSet creates the pods of Deployment web is not known: listing replicasets.apps" in line
 
 
 def test_a_namespace_that_admission_reads(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -597,7 +597,7 @@ def test_a_namespace_that_admission_reads(api: FakeApiServer, url: str, tmp_path
     manifest = write(tmp_path, POD, name="pod.yaml")
     assert why(tmp_path, url, manifest).code == 0
     line = error(why(tmp_path, url, manifest, "--enable-admission-plugins", "PodNodeSelector"), code=3)
-    assert "what PodNodeSelector reads in the namespace's annotations is not known" in line
+    assert "which annotations for PodNodeSelector the namespace has is not known" in line
 
 
 def test_what_a_live_cluster_does_not_have_does_not_exist(api: FakeApiServer, url: str, tmp_path: Path) -> None:

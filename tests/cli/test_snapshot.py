@@ -305,7 +305,7 @@ def test_what_could_not_be_read_is_in_the_file_too(api: FakeApiServer, config: P
     api.fail("/services", failure(403, "no"), forever=True)
     api.fail("/podgroups", failure(404, "no"), forever=True)
     told = taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
-    assert "not in it: services (forbidden)\n" in told
+    assert "not included: services (forbidden)\n" in told
     live = why("shop/big-0", "--kubeconfig", config)
     assert why("shop/big-0", "-s", tmp_path / "a.json") == live
     groups = {key: "absent" for key, kind in KINDS.items() if kind.plural == "podgroups"}

@@ -85,7 +85,7 @@ def test_what_has_no_value_yet_can_be_set(change: str) -> None:
         ({"delete": "pvc/used"}, "stays as long as it is used: by pod default/done"),
         ({"delete": "pv/disk"}, 'PersistentVolume "disk" stays as long as it is used: by claim default/kept'),
         ({"delete": "resourceclaim/gpu"}, "stays as long as it is used: by pods/somebody"),
-        ({"delete": "thing/x"}, '"thing/x" is no KIND/NAME'),
+        ({"delete": "thing/x"}, '"thing/x" is not KIND/NAME'),
         ({"set": "sc/waits:volumeBindingMode=Immediate"}, "volumeBindingMode of a StorageClass cannot be changed"),
         ({"set": "pvc/data:spec.storageClassName=other"}, "spec.storageClassName of a PersistentVolumeClaim cannot be"),
         (

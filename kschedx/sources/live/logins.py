@@ -226,7 +226,7 @@ def id_token(config: Mapping[str, str], place: Place, *, timeout: float) -> str:
         return token
     for needed in ("idp-issuer-url", "client-id", "refresh-token"):
         if not config.get(needed):
-            raise InputError(f"the ID token has expired, and without {needed} there is no new one", place=place)
+            raise InputError(f"the ID token has expired, and {needed} is missing to renew it", place=place)
     return _renewed(config, place, timeout)
 
 

@@ -189,7 +189,7 @@ def test_files_that_are_no_manifests_beside(form: str, tmp_path: Path) -> None:
 
 def test_files_that_are_no_manifests_alone(tmp_path: Path) -> None:
     path = forms.folder(tmp_path / "d", {"values.yaml": b"replicas: 3\n"})
-    with pytest.raises(InputError, match=r"values\.yaml.*no Kubernetes object"):
+    with pytest.raises(InputError, match=r"values\.yaml.*not a Kubernetes object"):
         load([str(path)])
 
 
@@ -241,9 +241,9 @@ def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: P
         files[f"{top}/cluster-resources/{name}"] = b""
     files[f"{top}/cluster-resources/priorityclasses.json"] = b"null"
     lacks = lacking(read_whole(forms.folder(tmp_path / "d", files))[1])
-    assert lacks["PersistentVolume"] == "what belongs into cluster-resources/pvs.json, which is empty"
+    assert lacks["PersistentVolume"] == "the content of cluster-resources/pvs.json, which is empty"
     assert lacks["PersistentVolumeClaim"] == (
-        "what belongs into cluster-resources/pvcs/default.json and 1 more, which are empty"
+        "the content of cluster-resources/pvcs/default.json and 1 more, which are empty"
     )
     assert "PriorityClass" not in lacks
 

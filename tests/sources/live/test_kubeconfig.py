@@ -199,7 +199,7 @@ def context(**fields: object) -> Document:
         ({**FIRST, "current-context": ""}, "no current-context is set (--context takes one of: both, dev)"),
         ({}, "no current-context is set (--context takes one of: none)"),
         (context(), "context c: names no cluster"),
-        (context(cluster="gone"), 'context c: cluster "gone" does not exist (there is no cluster at all)'),
+        (context(cluster="gone"), 'context c: cluster "gone" does not exist (there is no cluster)'),
         *((entries("users", me={name: value}), f"users[0].user.{name}") for name, value in WRONG_TYPES),
         (
             entries("clusters", d=server("https://d", **{"insecure-skip-tls-verify": "false"})),
