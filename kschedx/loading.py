@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from kschedx.errors import InputError, Place, nearest
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import merged
+from kschedx.progress import Phase, say
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
@@ -62,8 +64,12 @@ def load(
 
     with without_collection():
         for path in paths:
+            say(Phase.READING, of=path)
             known = len(builder.headers)
+            size, done = _size(path), 0
             for batch in read(path, seen):
+                done += len(batch.items)
+                say(Phase.READING, done // 10**6, size // 10**6 if done <= size else None, "MB", of=path)
                 builder.add(batch)
                 if keep is not None:
                     keep.add(batch)
@@ -79,6 +85,14 @@ def load(
         for error in written_errors(builder, snapshot):
             raise error
     return snapshot
+
+
+def _size(path: str) -> int:
+    """In bytes; 0 for what is no file. Of a compressed one it is soon exceeded."""
+    try:
+        return Path(path).stat().st_size if Path(path).is_file() else 0
+    except OSError:
+        return 0
 
 
 def _is_stored(snapshot: Snapshot) -> bool:

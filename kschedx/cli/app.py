@@ -25,8 +25,10 @@ from kschedx.cli import (
     man,
     mcp,
     merge,
+    nodes,
     plugins,
     profiles,
+    progress,
     reason,
     scale_down,
     schema,
@@ -59,6 +61,7 @@ for _name, _module, _command in (
     ("scale-down", scale_down, scale_down.scale_down),
     ("deschedule", deschedule, deschedule.deschedule),
     ("simulate", simulate, simulate.simulate),
+    ("nodes", nodes, nodes.nodes),
     ("kueue", kueue, kueue.kueue),
     ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
     ("snapshot", snapshot, snapshot.snapshot),
@@ -109,7 +112,8 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
-        code = _outcome(arguments)
+        with progress.shown():
+            code = _outcome(arguments)
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code
     except OutputError as error:

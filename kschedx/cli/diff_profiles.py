@@ -296,8 +296,9 @@ def _pods(
 
 
 def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs: int) -> Summary:
-    from kschedx.cli.parallel import Progress, results
+    from kschedx.cli.parallel import results
     from kschedx.explain.difference import Difference, Summary
+    from kschedx.progress import Phase, counted
 
     pods = pair.snapshot.pods
     pair.prepare()
@@ -309,17 +310,15 @@ def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs:
             for row, found in pair.differences(parts[part])
         ]
 
-    progress = Progress(len(rows), "pods")
     differences: dict[int, Difference] = {}
     undecided: dict[int, str] = {}
-    for answers in results(compare, range(len(parts)), jobs, weights=[len(part.rows) for part in parts]):
+    compared = results(compare, range(len(parts)), jobs, weights=[len(part.rows) for part in parts])
+    for answers in counted(compared, Phase.COMPARING, len(rows), "pods", weight=len):
         for row, answer in answers:
             if isinstance(answer, str):
                 undecided[row] = answer
             elif answer is not None:
                 differences[row] = answer
-        progress.advance(len(answers))
-    progress.end()
     return Summary(
         compared=len(rows),
         differences=tuple(differences[row] for row in sorted(differences)),

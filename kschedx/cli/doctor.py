@@ -79,9 +79,4 @@ def _of_cluster(where: connection.Connection) -> Diagnosis:
     from kschedx.doctor.diagnosis import diagnose
 
     server, source, _ = connection.connect(where)
-    progress = connection.ReadingProgress(source)
-    try:
-        contents = contents_of_cluster(server, source, progress.see)
-    finally:
-        progress.end()
-    return diagnose(contents)
+    return diagnose(contents_of_cluster(server, source, connection.Reading(source).see))

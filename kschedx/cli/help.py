@@ -16,7 +16,7 @@ _PATHS = ("FILE", "PATH", "TARGET")
 
 
 COMMANDS = {
-    "Ask": ("why", "kueue", "reason", "doctor"),
+    "Ask": ("why", "nodes", "kueue", "reason", "doctor"),
     "What if": ("simulate", "drain", "fit", "deschedule", "scale-down"),
     "Profiles": ("diff-profiles", "profiles", "plugins"),
     "Data": ("snapshot", "merge", "instance-types", "schema"),

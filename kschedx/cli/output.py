@@ -137,8 +137,10 @@ def write(report: Report, output: Format | None) -> None:
         case None | Format.WIDE:
             report.screen(output is Format.WIDE)
         case Format.JSON:
+            from kschedx.progress import Phase, say
             from kschedx.render.manifests import json_parts
 
+            say(Phase.WRITING)
             for part in json_parts(report.document().items() if report.entries is None else report.entries()):
                 typer.echo(part, nl=False)
             typer.echo()
@@ -152,6 +154,9 @@ def write(report: Report, output: Format | None) -> None:
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
+            from kschedx.progress import Phase, say
+
+            say(Phase.WRITING)
             typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit

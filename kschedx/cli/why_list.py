@@ -241,22 +241,19 @@ class Asked:
     @cached_property
     def _answers(self) -> list[tuple[PodAnswer, ...]]:
         """In the order of the items, shared between processes where there are many."""
-        from kschedx.cli.parallel import Progress, processors, results
+        from kschedx.cli.parallel import processors, results
+        from kschedx.progress import Phase, counted
 
         if not self._items:
             return []
         likes = [index if item.like is None else (item.like,) for index, item in enumerate(self._items)]
         first = {like: index for index, like in reversed([*enumerate(likes)])}
         asked = sorted(first.values())
-        progress = Progress(len(self._items), "pods")
         found = {0: self.answer(0)}  # what all pods share is worked out once, before processes are forked
         pods = Counter(likes)
-        try:
-            for index, one in zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True):
-                progress.advance(pods[likes[index]])
-                found[index] = one
-        finally:
-            progress.end()
+        answers = zip(asked[1:], results(self.answer, asked[1:], self._jobs or processors()), strict=True)
+        total = len(self._items) - pods[likes[0]]
+        found |= dict(counted(answers, Phase.DECIDING, total, "pods", weight=lambda one: pods[likes[one[0]]]))
         return [
             found[index] if index in found else (_alike(item, found[first[like]][0]),)
             for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
@@ -711,6 +708,7 @@ def _nothing(wanted: Wanted) -> str:
 def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None) -> int:
     """Exit code 0: a node is neither schedulable nor not. Raises `InputError` for one that is not there."""
     from kschedx.cli.parallel import processors, results
+    from kschedx.progress import Phase, counted
 
     (known,) = node_names(snapshot, [name])
     answer = NodeAnswer(setup, snapshot, known)
@@ -727,7 +725,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
         for row in rows_in_queue_order(snapshot, setup.scheduler)
         if not isinstance(pod_lifecycle(snapshot, snapshot.pods[row]), BeingDeleted)
     ]
-    verdicts = list(results(look, queued, processors()))
+    verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
     def screen(wide: bool) -> None:
         from kschedx.render.subjects import print_node

@@ -200,7 +200,9 @@ def why_one(
     if wanted.interactive:
         with needs("interactive"):
             from kschedx.cli.interactive import Why, end_with_terminal
+            from kschedx.progress import silence
         end_with_terminal()
+        silence()
         Why(explanation, _typed_change(question, setup)).run()
         return explanation.exit_code
     if wanted.fix is not None:

@@ -19,6 +19,7 @@ from kschedx.errors import InputError, Place
 from kschedx.explain.setup import Setup
 from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
+from kschedx.progress import Phase, say
 from kschedx.snapshot.snapshot import Snapshot
 
 API, DRY_RUN = "api", "dry-run"
@@ -110,6 +111,7 @@ def _run(
     loops, landings = [], []
     before = shares(Cluster(snapshot, pods, counts_budgets=False))
     for number in range(rounds + 1):
+        say(Phase.DESCHEDULING, number + 1, rounds + 1, "loops")
         cluster = world.cluster(counts_budgets=counts_budgets)
         loops.append(run_loop(cluster, read, metrics, moment, judges=not number))
         if number == rounds or not loops[-1].evicted:

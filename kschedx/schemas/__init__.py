@@ -57,6 +57,19 @@ def _admissions() -> Json:
     return document("Admissions", properties, optional=now_and_then) | {"$defs": definitions}
 
 
+def _nodes() -> Json:
+    """Of the records themselves, which are written as they are."""
+    import msgspec
+
+    from kschedx.inquiry.nodes import NodesDocument
+    from kschedx.schemas.parts import document
+
+    made = msgspec.json.schema(NodesDocument)
+    definitions = {name: own for name, own in made["$defs"].items() if name != "NodesDocument"}
+    properties = made["$defs"]["NodesDocument"]["properties"]
+    return document("Nodes", {name: properties[name] for name in ("nodes", "total")}) | {"$defs": definitions}
+
+
 def _simulation() -> Json:
     from kschedx.schemas.simulation import SIMULATION
 
@@ -161,6 +174,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Explanation": ("kschedx why POD -o json", _explanation),
     "ExplanationList": ("kschedx why --all-pending -o json", _explanations),
     "NodeReport": ("kschedx why node/NAME -o json", _node),
+    "Nodes": ("kschedx nodes -o json", _nodes),
     "ProfileDifference": ("kschedx diff-profiles -o json", _difference),
     "Simulation": ("kschedx simulate -o json", _simulation),
     "Fit": ("kschedx fit TARGET -o json", _fit),

@@ -32,6 +32,7 @@ from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod
 from kschedx.plugins.coscheduling import SENT_AWAY
+from kschedx.progress import Phase, say
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.pods import PodTable, members_of
 from kschedx.snapshot.snapshot import Missing, Snapshot
@@ -332,11 +333,13 @@ class Queue:
         self._given_up.clear()
         waiting = sorted(map(self._place, rows))
         self.queued.update(dict.fromkeys(row for _, row in waiting))
+        decided = 0
         for _ in range(MOST_ROUNDS):
             behind: list[QueuePlace] = []
             moved = False
             while waiting:
                 place = waiting.pop(0)
+                say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting), "pods")
                 gang = gang_of(self._run, place[1])
                 if gang is None:
                     placed, again = self._decide(place[1])

@@ -38,6 +38,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("simulate", "-s", "CLUSTER", "--changes", "CHANGES", "-o", "json"),
     ("scale-down", "-s", "GROWING"),
     ("deschedule", "--policy", "DESCHEDULER", "-s", "CLUSTER"),
+    ("nodes", "-s", "CLUSTER"),
     ("kueue", "-s", "CLUSTER"),
     ("diff-profiles", "default", "CONFIG", "-s", "CLUSTER"),
     ("snapshot", "-s", "CLUSTER", "-o", "-"),
