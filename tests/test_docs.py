@@ -41,7 +41,8 @@ REPLACED = re.compile(
         | what\sbecomes\sof | comes?\sof | heed(?:s|ed)? | in\sone\spiece | in\ssum | held\sby | to\sbe\shad | let\sgo
         | who\s(?:has|have|is|are|waits?|finds?) | finds?\sno\snode | kinds\sof\spods | not\slooked\sat | left\salone
         | (?<!there\s)(?:is|are)\sno\s(?!longer|more|other|such|one|need|room)\w+
-        | makes?\s(?:no\s)?pods | takes?\s(?:no\s)?part | begins?\sso | worked\sout | counts?\sfor\snothing | (?:does|do)\snot\sgo\swith | alike | it\scomes\sto
+        | makes?\s(?:no\s)?pods | takes?\s(?:no\s)?part
+        | begins?\sso | worked\sout | counts?\sfor\snothing | (?:does|do)\snot\sgo\swith | alike | it\scomes\sto
         | anybody | made\s(?:by|of) | is\sabout\s(?:one|many|a) | is\sthere\stwice | without\send
         | nothing\sto\sremark | by\slot | draws?\slots | whole\sstory | asks?\sfor | asked\sfor
         | colours? | behaviours? | catalogues? | licences? | utilisation | normalised
