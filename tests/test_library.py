@@ -252,7 +252,7 @@ def test_lists_of_a_kind_are_their_items() -> None:
 def test_what_is_given_in_the_wrong_shape_says_the_right_one() -> None:
     given: Any = ["a.yaml"]
     assert "each path is an argument of its own" in refused(lambda: kschedx.load(given))
-    assert "kschedx.Snapshot.from_objects takes" in refused(lambda: kschedx.load("kind: Pod\nmetadata: {}\n"))
+    assert "kschedx.Snapshot.from_objects accepts" in refused(lambda: kschedx.load("kind: Pod\nmetadata: {}\n"))
     assert "pass it in a list" in refused(lambda: kschedx.Snapshot.from_objects(POD))
 
 
