@@ -35,6 +35,7 @@ from kschedx.cli import (
     shells,
     simulate,
     snapshot,
+    survive,
     why,
 )
 from kschedx.cli.help import Command, Group
@@ -57,6 +58,7 @@ app = typer.Typer(
 for _name, _module, _command in (
     ("why", why, why.why),
     ("drain", drain, drain.drain),
+    ("survive", survive, survive.survive),
     ("fit", fit, fit.fit),
     ("scale-down", scale_down, scale_down.scale_down),
     ("deschedule", deschedule, deschedule.deschedule),

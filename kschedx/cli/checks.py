@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
+import msgspec
+import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
@@ -14,7 +17,9 @@ from kschedx.explain.difference import Summary
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.checks import Check, Result
+from kschedx.render.checks import FINGERPRINT, Check, Result, Since
+from kschedx.render.states import ExitCode
+from kschedx.render.wording import visible
 
 
 def of_pod(
@@ -103,6 +108,69 @@ def of_summary(summary: Summary) -> Iterator[Check]:
         yield Check(name=difference.pod, result=Result.FAILED, rule="other-placement", text=text)
     for pod, reason in summary.undecided.items():
         yield Check(name=pod, result=Result.UNDECIDED, rule="undecided", text=reason)
+
+
+# A baseline: findings of an earlier run, which fail no CI again.
+
+
+class Baseline:
+    """The findings of a file that `-o sarif` wrote."""
+
+    def __init__(self, path: str, known: Collection[str]) -> None:
+        self._path = path
+        self._known = known
+        self.new = self.unchanged = 0
+
+    @classmethod
+    def read(cls, path: str) -> Baseline:
+        """Raises `InputError`."""
+        try:
+            found = msgspec.json.decode(Path(path).read_bytes(), type=_Sarif)
+        except OSError as error:
+            raise InputError((error.strerror or str(error)).lower(), place=Place(source=path)) from None
+        except msgspec.MsgspecError:
+            hint = "write one with -o sarif"
+            raise InputError("--baseline: this is no SARIF file", place=Place(source=path), hint=hint) from None
+        known = {
+            one.partial_fingerprints[FINGERPRINT]
+            for run in found.runs
+            for one in run.results
+            if FINGERPRINT in one.partial_fingerprints
+        }
+        return cls(path, known)
+
+    def marked(self, checks: Sequence[Check]) -> tuple[Check, ...]:
+        """The checks, each that did not pass with whether it is new."""
+        marked = tuple(self._marked(one) for one in checks)
+        self.new = sum(one.since is Since.NEW for one in marked)
+        self.unchanged = sum(one.since is Since.UNCHANGED for one in marked)
+        return marked
+
+    def _marked(self, check: Check) -> Check:
+        if check.result is Result.PASSED:
+            return check
+        return replace(check, since=Since.UNCHANGED if check.fingerprint in self._known else Since.NEW)
+
+    def exit_code(self, code: int) -> int:
+        """Of the command: what is known fails nothing. Says on standard error how much that is."""
+        if not self.unchanged:
+            return code
+        told = f"{self.unchanged:,} finding{'s' * (self.unchanged > 1)} of {self._path} ignored, {self.new:,} new"
+        typer.echo(f"note: {visible(told)}", err=True)
+        return code if self.new else ExitCode.SCHEDULABLE
+
+
+class _SarifResult(Struct, rename="camel"):
+    partial_fingerprints: dict[str, str] = {}
+
+
+class _SarifRun(Struct):
+    results: list[_SarifResult]
+
+
+class _Sarif(Struct):
+    version: str
+    runs: list[_SarifRun]
 
 
 def of_error(error: KschedxError) -> Iterator[Check]:

@@ -128,6 +128,7 @@ MOST_PLACED_ANEW = 5_000
     Part.CONNECTION,
     Part.CHANGES,
     Part.DRAINING,
+    Part.BASELINE,
 )
 def diff_profiles(
     arguments: Annotated[

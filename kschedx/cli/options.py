@@ -28,7 +28,10 @@ class Part(Enum):
     CHANGES = auto()
     CHANGES_BESIDE_FILES = auto()
     """Where -f has another meaning."""
+    CHANGES_BESIDE_DRAIN = auto()
+    """Where --drain has another meaning."""
     DRAINING = auto()
+    BASELINE = auto()
     CONNECTION = auto()
 
 
@@ -171,6 +174,15 @@ def _change(*names: str, metavar: str, text: str) -> object:
 
 
 _APPLIED = "Apply manifests, with all replicas of their workloads."
+_BASELINE = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        help="What -o sarif wrote before: its findings do not count for the exit code.",
+        show_default=False,
+    ),
+]
 CHANGES: Mapping[str, object] = {
     "apply": _change("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
     "scale": _change("--scale", metavar="KIND/NAME=N", text="Set the number of replicas: deploy/web=10."),
@@ -223,7 +235,9 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CONNECTION: CONNECTION_OPTIONS,
     Part.CHANGES: CHANGES,
     Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _change("--apply", metavar="FILE", text=_APPLIED)},
+    Part.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
     Part.DRAINING: _DRAINING,
+    Part.BASELINE: {"baseline": _BASELINE},
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
 
@@ -242,15 +256,17 @@ _TITLES = {
     Part.CONNECTION: "Connection (as for kubectl)",
     Part.CHANGES: _WHAT_IF,
     Part.CHANGES_BESIDE_FILES: _WHAT_IF,
+    Part.CHANGES_BESIDE_DRAIN: _WHAT_IF,
     Part.DRAINING: _WHAT_IF,
+    Part.BASELINE: "Options",
 }
 TITLE_OF = {name: _TITLES[part] for part, options in OPTIONS.items() for name in options}
 """An option's name in Python to the title under which help shows it; a command's own options have none."""
 
 READS = (Part.CLUSTER, Part.CONNECTION)
 """What a command takes that reads a cluster."""
-WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.DRAINING)
-DECIDES = tuple(part for part in Part if part not in WHAT_IF)
+WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.CHANGES_BESIDE_DRAIN, Part.DRAINING)
+DECIDES = tuple(part for part in Part if part not in (*WHAT_IF, Part.BASELINE))
 """What a command takes that says where pods go."""
 
 SELECTOR = Annotated[

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import ExitCode, Format, Report, write
+from kschedx.cli.output import ExitCode, Format, Report, needs, write
 from kschedx.cli.question import Question, shard_of
-from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of
+from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -35,6 +35,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
+    from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
     from kschedx.fixes.pending_pods import SharedFix
     from kschedx.inquiry.manifests import Written
@@ -258,6 +259,11 @@ class Asked:
             found[index] if index in found else (_alike(item, found[first[like]][0]),)
             for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
         ]
+
+    def explanation(self, pod: str) -> Explanation:
+        """Of one of the pods. Raises `KschedxError` where there is none."""
+        index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
+        return self._items[index].explain()
 
     def document(self) -> dict[str, object]:
         return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
@@ -655,9 +661,22 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     nothing = "; ".join((_nothing(wanted), *unmade))
     items = [item(row) for row in rows]
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
+    if wanted.interactive and items:
+        _browse(asked, typed_change(question, setup))
+        return asked.exit_code
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code
+
+
+def _browse(asked: Asked, tried: Try) -> None:
+    with needs("interactive"):
+        from kschedx.cli.interactive import Pending, Why, browse
+    from kschedx.explain.causes import groups
+    from kschedx.render.pending import pending_sentence
+
+    answers = asked.answers
+    browse(Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried)))
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:

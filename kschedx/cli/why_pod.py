@@ -93,10 +93,10 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError(f"--watch prints one pod as text and cannot be combined with {other}")
         if self.watch and question.what_if:
             raise InputError("--watch follows the cluster as it is and cannot be combined with changes")
-        if self.interactive and (self.is_many or self.output or self.watch or not sys.stdout.isatty()):
-            others = {"many pods": self.is_many, f"-o {self.output}": self.output, "--watch": self.watch}
+        if self.interactive and (self.output or self.watch or self.shard or not sys.stdout.isatty()):
+            others = {f"-o {self.output}": self.output, "--watch": self.watch, "--shard": self.shard}
             other = next((name for name, given in others.items() if given), "a standard output that is not a terminal")
-            raise InputError(f"--interactive shows one pod in a terminal and cannot be combined with {other}")
+            raise InputError(f"--interactive needs a terminal and cannot be combined with {other}")
         if self.shard is not None and not self.is_many:
             raise InputError("--shard needs several pods: --all-pending or -l")
         if self.is_many == bool(self.names or self.files):
@@ -199,11 +199,8 @@ def why_one(
         return explanation.exit_code
     if wanted.interactive:
         with needs("interactive"):
-            from kschedx.cli.interactive import Why, end_with_terminal
-            from kschedx.progress import silence
-        end_with_terminal()
-        silence()
-        Why(explanation, _typed_change(question, setup)).run()
+            from kschedx.cli.interactive import Why, browse
+        browse(Why(explanation, typed_change(question, setup)))
         return explanation.exit_code
     if wanted.fix is not None:
         write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)
@@ -362,7 +359,7 @@ def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
         raise fault.at(Place(object=change))
 
 
-def _typed_change(question: Question, setup: Setup) -> Try:
+def typed_change(question: Question, setup: Setup) -> Try:
     """What `why -i` asks for: a change to the pod as it is there, fixes that were tried included."""
     from kschedx.explain.subject import stored
     from kschedx.inquiry import manifest_edit as trying

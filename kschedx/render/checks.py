@@ -20,6 +20,13 @@ class Result(StrEnum):
     UNDECIDED = "undecided"
 
 
+class Since(StrEnum):
+    """Of a finding, against an earlier run; SARIF's words."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+
+
 class Check(Struct, frozen=True, kw_only=True):
     """One thing that was asked about: a pod, a setting."""
 
@@ -33,6 +40,13 @@ class Check(Struct, frozen=True, kw_only=True):
     """Where it is in a file, if it comes from one."""
     reasons: tuple[str, ...] = ()
     """IDs that `kschedx reason` explains."""
+    since: Since | None = None
+    """Whether a baseline has it; None where there is no baseline."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same finding of another run, whatever its words and its line."""
+        return f"{self.rule}:{visible(self.name)}"
 
 
 RULES = {
@@ -48,9 +62,14 @@ RULES = {
 """Every rule, and what it means."""
 
 
+FINGERPRINT = "kschedx/v1"
+
+
 def junit(checks: Sequence[Check], suite: str) -> str:
     """A test suite with a case for each check. What cannot be decided is an error, not a failure."""
-    count = {result: sum(one.result is result for one in checks) for result in Result}
+    known = sum(one.since is Since.UNCHANGED for one in checks)
+    new = [one for one in checks if one.since is not Since.UNCHANGED]
+    count = {result: sum(one.result is result for one in new) for result in Result}
     root = ElementTree.Element(
         "testsuite",
         name=suite,
@@ -58,6 +77,8 @@ def junit(checks: Sequence[Check], suite: str) -> str:
         failures=str(count[Result.FAILED]),
         errors=str(count[Result.UNDECIDED]),
     )
+    if known:
+        root.set("skipped", str(known))
     for one in checks:
         case = ElementTree.SubElement(
             root, "testcase", classname=visible(one.place.source) or suite, name=visible(one.name)
@@ -67,6 +88,9 @@ def junit(checks: Sequence[Check], suite: str) -> str:
         if one.result is Result.PASSED:
             continue
         lines = [visible(line) for line in one.text.splitlines()]
+        if one.since is Since.UNCHANGED:
+            ElementTree.SubElement(case, "skipped", message=f"known: {lines[0] if lines else RULES[one.rule]}")
+            continue
         tag = "failure" if one.result is Result.FAILED else "error"
         fault = ElementTree.SubElement(case, tag, type=one.rule, message=lines[0] if lines else RULES[one.rule])
         fault.text = "\n".join(lines)
@@ -100,7 +124,10 @@ def _result(check: Check) -> dict[str, object]:
         "ruleId": check.rule,
         "level": "error" if check.result is Result.FAILED and check.rule != "configuration" else "warning",
         "message": {"text": f"{visible(check.name)}: {text}"},
+        "partialFingerprints": {FINGERPRINT: check.fingerprint},
     }
+    if check.since is not None:
+        found["baselineState"] = check.since.value
     if check.place.source not in ("", "-"):
         location: dict[str, object] = {"artifactLocation": {"uri": _uri(check.place.source)}}
         if check.place.line is not None:

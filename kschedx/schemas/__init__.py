@@ -82,6 +82,12 @@ def _fit() -> Json:
     return FIT
 
 
+def _survival() -> Json:
+    from kschedx.schemas.simulation import SURVIVAL
+
+    return SURVIVAL
+
+
 def _scale_down() -> Json:
     from kschedx.schemas.reports import SCALE_DOWN
 
@@ -178,6 +184,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "ProfileDifference": ("kschedx diff-profiles -o json", _difference),
     "Simulation": ("kschedx simulate -o json", _simulation),
     "Fit": ("kschedx fit TARGET -o json", _fit),
+    "Survival": ("kschedx survive -o json", _survival),
     "ScaleDown": ("kschedx scale-down -o json", _scale_down),
     "Descheduling": ("kschedx deschedule --policy FILE -o json", _descheduling),
     "Admissions": ("kschedx kueue -o json", _admissions),

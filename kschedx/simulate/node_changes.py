@@ -23,6 +23,14 @@ def cordoned(node: Node, *, unschedulable: bool) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=unschedulable, taints=taints))
 
 
+def unreachable(node: Node) -> Node:
+    """With the taints that the node lifecycle controller sets once it does not hear of the node."""
+    key = "node.kubernetes.io/unreachable"
+    taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST)
+    taints += tuple(Taint(key=key, effect=effect) for effect in ("NoSchedule", "NoExecute"))
+    return replace(node, spec=replace(node.spec, taints=taints))
+
+
 def another_like(template: Node, name: str) -> Node:
     """A fresh node of the same kind: another name and hostname, and none of what only happens to a node that runs."""
     labels = {key: name if value == template.name else value for key, value in template.metadata.labels.items()}

@@ -221,6 +221,18 @@ def create(run: Run, pods: Sequence[Pod]) -> list[int]:
     return rows
 
 
+class QueueMark(Struct, frozen=True, kw_only=True):
+    """How long a queue's record was at one moment."""
+
+    steps: int
+    between: int
+    evicted: Mapping[int, int]
+    recreated: Mapping[int, int]
+    gated: Mapping[int, None]
+    of_others: Mapping[int, None]
+    queued: Mapping[int, None]
+
+
 class Queue:
     """Decides about pods until nothing changes any more."""
 
@@ -271,6 +283,25 @@ class Queue:
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""
         self._created.update(dict.fromkeys(rows, _LAST))
+
+    def mark(self) -> QueueMark:
+        """The record so far, for `rewind`."""
+        return QueueMark(
+            steps=len(self.steps),
+            between=len(self.between),
+            evicted=dict(self.evicted),
+            recreated=dict(self.recreated),
+            gated=dict(self.gated),
+            of_others=dict(self.of_others),
+            queued=dict(self.queued),
+        )
+
+    def rewind(self, mark: QueueMark) -> None:
+        """Forget what was decided since; the cluster is as it was then."""
+        del self.steps[mark.steps :]
+        del self.between[mark.between :]
+        self.evicted, self.recreated = dict(mark.evicted), dict(mark.recreated)
+        self.gated, self.of_others, self.queued = dict(mark.gated), dict(mark.of_others), dict(mark.queued)
 
     def _place(self, row: int) -> QueuePlace:
         pods = self._run.cluster.pods

@@ -33,6 +33,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("why", "--all-pending", "-s", "CLUSTER"),
     ("why", "--all-pending", "-s", "CLUSTER", "-o", "yaml"),
     ("drain", "node-01", "-s", "CLUSTER"),
+    ("survive", "--each", "node", "-s", "CLUSTER"),
     ("fit", "NEW", "-s", "CLUSTER"),
     ("simulate", "-s", "CLUSTER"),
     ("simulate", "-s", "CLUSTER", "--changes", "CHANGES", "-o", "json"),

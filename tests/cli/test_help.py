@@ -33,7 +33,7 @@ def test_help_about_profiles_fits(name: str) -> None:
 def test_options_are_in_groups() -> None:
     told = kschedx("why", "--help-all").out
     titles = re.findall(r"^(\S.*):$", told, re.MULTILINE)
-    assert titles[:4] == ["Options", "Cluster", "Scheduler"]
+    assert titles[:3] == ["Options", "Cluster", "Scheduler"]
     assert titles[-1] == "Connection (as for kubectl)"
 
 

@@ -210,6 +210,7 @@ class _Change(Struct, frozen=True):
 
 
 _ONE_NAME = r"[A-Za-z0-9][-A-Za-z0-9_.]*"
+_ONE_LABEL = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
 _NODE = _Change(_ONE_NAME, "a node's name")
 _CHANGES = {
     "scale": _Change(rf"[A-Za-z.]+/{_ONE_NAME}=\d{{1,6}}", "KIND/NAME=REPLICAS"),
@@ -245,6 +246,18 @@ def _scale_down(arguments: Arguments, folder: Path) -> list[str]:
         if not re.fullmatch(_NODE.pattern, node):
             raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
     return ["scale-down", *nodes]
+
+
+def _survive(arguments: Arguments, folder: Path) -> list[str]:
+    targets, each, busiest = arguments.get("targets") or [], arguments.get("each"), arguments.get("busiest")
+    for target in targets:
+        if not re.fullmatch(rf"{_ONE_LABEL}(={_ONE_NAME})?", target):
+            raise InputError(f"targets: found {target!r}, allowed are a node's name, zone=NAME, and LABEL=VALUE")
+    if each is not None and not re.fullmatch(_ONE_LABEL, each):
+        raise InputError(f"each: found {each!r}, allowed are zone, nodepool, node, and a label")
+    flags = [*([f"--each={each}"] if each else []), *([] if busiest is None else [f"--busiest={busiest}"])]
+    flags += ["--drain"] if arguments.get("drain") else []
+    return ["survive", *flags, *targets]
 
 
 def _reason(arguments: Arguments, folder: Path) -> list[str]:
@@ -300,6 +313,20 @@ TOOLS: tuple[Tool, ...] = (
         },
         document="Simulation",
         command=_drain,
+    ),
+    Tool(
+        name="failure_simulate",
+        title="What survives when a zone or nodes are gone",
+        description="Use this to learn which workloads are down, short of replicas, or restarted when a zone, a node "
+        "pool, or some nodes fail or are drained, and which nodes would have to be added. Changes nothing.",
+        properties={
+            "each": {**TEXT, "description": "zone, nodepool, node, or a label: each by itself", "examples": ["zone"]},
+            "targets": {**NAMES, "description": "gone together: nodes, zone=NAME, nodepool=NAME, LABEL=VALUE"},
+            "busiest": {"type": "integer", "minimum": 1, "description": "the N fullest nodes are gone"},
+            "drain": {"type": "boolean", "description": "evict pods within budgets instead of losing them at once"},
+        },
+        document="Survival",
+        command=_survive,
     ),
     Tool(
         name="capacity_check",
