@@ -160,8 +160,7 @@ def diff_profiles(
         ),
     ] = None,
     jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", metavar="N", min=1, help="The number of processes.  [default: one per CPU]"),
+        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes.  [default: one per CPU]")
     ] = None,
     nodes: Annotated[
         bool | None,
