@@ -14,6 +14,7 @@ from kschedx import __version__
 from kschedx.cli import completion as kubectl
 from kschedx.cli import (
     deschedule,
+    descheduler_policy,
     diff_profiles,
     doctor,
     drain,
@@ -88,6 +89,7 @@ for _name, _module, _command in (
         cls=Command,
     )(_command)
 app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)
+app.add_typer(descheduler_policy.app, name="descheduler-policy", short_help=descheduler_policy.SUMMARY)
 
 
 _LONGEST_NAME = 200

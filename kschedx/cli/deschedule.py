@@ -16,6 +16,7 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
@@ -66,8 +67,9 @@ def deschedule(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
-            text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order; "
+            "html, markdown and svg to share it.",
         ),
     ] = None,
     *,
@@ -93,7 +95,7 @@ def deschedule(
     if snapshot.source.taken:
         lacks = "this snapshot has no restart counts, container states and annotations of the descheduler"
         typer.echo(f"note: {lacks}; `kubectl get nodes,pods,... -A -o json` has them", err=True)
-    write(_report(found), output)
+    write(_report(found, snapshot), output)
     if found.is_undecided:
         return ExitCode.UNDECIDED
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
@@ -123,7 +125,7 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
         )
 
 
-def _report(found: Descheduling) -> Report:
+def _report(found: Descheduling, snapshot: Snapshot) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.descheduling import print_descheduling
 
@@ -132,8 +134,14 @@ def _report(found: Descheduling) -> Report:
     def document() -> Mapping[str, object]:
         return found.to_dict()
 
+    def page(_: bool) -> Page:
+        from kschedx.render.descheduling import descheduling_page
+
+        return descheduling_page(found, snapshot)
+
     return Report(
         screen=screen,
+        page=page,
         document=document,
         names=lambda: [f"pod/{one.pod.key}" for loop in found.loops[: len(found.landings)] for one in loop.evicted],
     )

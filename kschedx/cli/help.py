@@ -17,7 +17,7 @@ _PATHS = ("FILE", "PATH", "TARGET")
 
 COMMANDS = {
     "Ask": ("why", "nodes", "kueue", "reason", "doctor"),
-    "What if": ("simulate", "drain", "survive", "fit", "deschedule", "scale-down"),
+    "What if": ("simulate", "drain", "survive", "fit", "deschedule", "descheduler-policy", "scale-down"),
     "Profiles": ("diff-profiles", "profiles", "plugins"),
     "Data": ("snapshot", "merge", "instance-types", "schema"),
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
