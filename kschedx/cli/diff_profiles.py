@@ -195,9 +195,7 @@ def diff_profiles(
     )
     if pod is not None:
         if many:
-            raise InputError(
-                "--pod selects one pod; --all, --all-pending, and -l select several", hint="omit one of them"
-            )
+            raise InputError("--pod selects one pod, and --all, --all-pending, and -l many", hint="omit one of them")
         target = pod
     both = named(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
