@@ -657,17 +657,13 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
-    said = (*said, *unread)
-    within = _namespace(question, wanted, reached)
-    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
-    if part is None:  # what is added is for all pods, and no part has them
-        notes = (*notes, *_growth(autoscaler, karpenter))
-    mended = None if in_turn is None else in_turn.mended
-    nothing = _nothing(wanted)
+    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, (*said, *unread)))
     items = [item(row) for row in rows]
-    if wanted.all_pending and not wanted.selector and part is None:
-        items += _without_created_pods(question, wanted, snapshot, setup, within)
-    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
+    if part is None:  # what is added, and what has no pods yet, is in no part
+        notes = (*notes, *_growth(autoscaler, karpenter))
+        items += _without_created_pods(question, wanted, reached, setup)
+    mended = None if in_turn is None else in_turn.mended
+    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), mended=mended)
     if wanted.interactive and items:
         _browse(asked, typed_change(question, setup))
         return asked.exit_code
@@ -676,12 +672,13 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     return asked.exit_code
 
 
-def _without_created_pods(
-    question: Question, wanted: Wanted, snapshot: Snapshot, setup: Setup, within: str | None
-) -> Iterator[Item]:
+def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
     """Workloads whose missing pods are not created: refused, or held in a queue."""
     from kschedx.inquiry.ask import Clusters, workloads_without_pods
 
+    if wanted.selector or not wanted.all_pending:
+        return
+    snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     for one, explanation in workloads_without_pods(inquiry, within):

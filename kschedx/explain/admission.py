@@ -21,6 +21,7 @@ from kschedx.apiserver.admission import (
     PodSecurity,
     admit,
     check_plugins,
+    terminating_refusal,
 )
 from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
 from kschedx.apiserver.limit_range import limit_range_refusal_of_claim
@@ -356,8 +357,7 @@ def refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
     for one in snapshot.of(Namespace):
         is_terminating = one.metadata.deletion_timestamp or one.status.phase == "Terminating"
         if one.metadata.name == (pod.namespace or DEFAULT_NAMESPACE) and is_terminating:
-            why = f"unable to create new content in namespace {one.metadata.name} because it is being terminated"
-            return f'pods "{pod.name or pod.generate_name}" is forbidden: {why}'
+            return terminating_refusal(pod, one.metadata.name)
     return None
 
 

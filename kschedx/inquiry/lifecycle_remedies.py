@@ -280,7 +280,13 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.inquiry.pod_security import pod_security_answer
 
         answer = pod_security_answer(
-            self.snapshot, self.manifest, self.setup, message, maker=self.maker, made=self.made
+            self.snapshot,
+            self.manifest,
+            self.setup,
+            message,
+            explain=self.explain,
+            maker=self.maker,
+            made=self.made,
         )
         if answer is None:
             namespace = quote(self.pod.metadata.namespace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -19,13 +19,12 @@ from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judge
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.admission import enforced, has_siblings, warned
 from kschedx.explain.setup import Setup
-from kschedx.explain.subject import admitted
+from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes.changes import Change, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_security import ENFORCE, Secured, Setting, relabelled, secured
 from kschedx.fixes.ranking import FixCertainty
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.pod import explain
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Pod
@@ -97,6 +96,7 @@ class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
     standard: PodSecurity
     snapshot: Snapshot
     setup: Setup
+    explain: Callable[[Subject, Setup], Explanation]
     message: str
     """In the words of the API server, or of the pod's controller."""
 
@@ -165,7 +165,7 @@ class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
     def _tried(self, fix: SecurityFix, manifest: Manifest, snapshot: Snapshot) -> SecurityFix:
         try:
             subject = admitted(snapshot, manifest, self.setup, made=self.made, maker=self.maker)
-            return replace(fix, then=explain(subject, self.setup))
+            return replace(fix, then=self.explain(subject, self.setup))
         except (InputError, UndecidableError) as error:
             return replace(fix, obstacle=str(error))
 
@@ -176,6 +176,7 @@ def pod_security_answer(
     setup: Setup,
     message: str,
     *,
+    explain: Callable[[Subject, Setup], Explanation],
     maker: Manifest | None,
     made: Sequence[Manifest],
 ) -> PodSecurityAnswer | None:
@@ -200,6 +201,7 @@ def pod_security_answer(
         standard=standard,
         snapshot=snapshot,
         setup=setup,
+        explain=explain,
         message=message,
     )
 
