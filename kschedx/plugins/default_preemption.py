@@ -169,9 +169,11 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
     def post_filter(
         self, state: CycleState, pod: Pod, nodes: NodeTable, outcome: FilterOutcome | Status
     ) -> PostFilterResult:
-        if group_limit := self._group_limit(pod):
-            return PostFilterResult(status=self._unschedulable(group_limit))
-        return super().post_filter(state, pod, nodes, outcome)
+        result = super().post_filter(state, pod, nodes, outcome)
+        group_limit = self._group_limit(pod)
+        if group_limit:
+            return replace(result, status=self._unschedulable(group_limit), nominated_node=None)
+        return result
 
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
         snapshot, behaviour = self.handle.snapshot, self.handle.release.behaviour
