@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -126,18 +124,14 @@ def read_cluster(
 
     if paths:
         if connection.given:
-            raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
+            raise InputError(f"{connection.given} applies to a live cluster, and --snapshot names files")
         remembered = _REMEMBERED.get()
         if remembered is not None and keep is None and not whole:
             return Reached(snapshot=remembered(paths, check, ignore_orphans))
         return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole))
     server, source, default_namespace = connect(connection)
-    progress = ReadingProgress(source)
-    try:
-        found = load_live(server, source, progress.see, namespace=namespace, keep=keep, whole=whole)
-        return Reached(snapshot=found, namespace=default_namespace)
-    finally:
-        progress.end()
+    found = load_live(server, source, Reading(source).see, namespace=namespace, keep=keep, whole=whole)
+    return Reached(snapshot=found, namespace=default_namespace)
 
 
 def read_cluster_to_decide(
@@ -265,23 +259,16 @@ def _seconds(text: str | None) -> float:
     return float(seconds)
 
 
-class ReadingProgress:
-    """A line on stderr about a cluster that takes longer than a second to read; nothing where that is no terminal."""
-
-    DELAY = 1.0
-    INTERVAL = 0.2
+class Reading:
+    """Says how far the reading of a live cluster is."""
 
     def __init__(self, source: str) -> None:
-        from kschedx.render.wording import visible
-
-        self._source = visible(source)
-        self._begun = time.monotonic()
-        self._shown = 0.0
+        self._source = source
         self._pages: dict[str, int] = {}
         self._remaining: dict[str, int] = {}
-        self._is_seen = sys.stderr is not None and sys.stderr.isatty()
 
     def see(self, event: Event) -> None:
+        from kschedx.progress import Phase, say
         from kschedx.sources.live.lists import LIMIT, ListPage, Restarted
 
         match event:
@@ -292,17 +279,5 @@ class ReadingProgress:
                 self._pages.pop(event.kind, None)
             case _:
                 pass
-        now = time.monotonic()
-        if self._is_seen and now - self._begun > self.DELAY and now - self._shown > self.INTERVAL:
-            self._shown = now
-            kind = max(self._remaining, key=self._remaining.__getitem__, default="")
-            left = self._remaining.get(kind, 0)
-            what = f", {kind}: {self._pages.get(kind, 0) * LIMIT:,} read, {left:,} left" if left else ""
-            sys.stderr.write(f"\r\x1b[Kreading {self._source}{what}, {now - self._begun:.0f} s")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        done, left = sum(self._pages.values()) * LIMIT, sum(self._remaining.values())
+        say(Phase.READING, done, done + left if left else None, "objects" if left else "", of=self._source)

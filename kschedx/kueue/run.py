@@ -58,6 +58,7 @@ from kschedx.kueue.workloads import (
     checks_of,
     timestamp,
 )
+from kschedx.progress import Phase, say
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_CYCLES = 100_000
@@ -537,7 +538,8 @@ def settle(run: Run, most_cycles: int = MOST_CYCLES) -> tuple[list[Cycle], bool]
     """Cycles until no queue has a head or a state comes again; repetitions are left out."""
     seen = {run.state()}
     cycles: list[Cycle] = []
-    for _ in range(most_cycles):
+    for number in range(most_cycles):
+        say(Phase.ADMITTING, number, noun="cycles")
         cycle = run.cycle()
         if cycle is None:
             return cycles, True
@@ -553,7 +555,7 @@ def start_of(snapshot: Snapshot, now: str | None) -> str:
     """When the run starts: as it is given (RFC 3339), the time of the snapshot, or the clock."""
     started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")
     if not timestamp(started):
-        raise InputError(f"now: {started!r} is no time such as 2026-06-01T12:00:00Z")
+        raise InputError(f"now: {started!r} is not a time such as 2026-06-01T12:00:00Z")
     return started
 
 

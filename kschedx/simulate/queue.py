@@ -32,6 +32,7 @@ from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
+from kschedx.progress import Phase, say
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
 from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, members_of
 from kschedx.snapshot.pods import PodTable
@@ -233,6 +234,18 @@ def create(run: Run, pods: Sequence[Pod]) -> list[int]:
     return rows
 
 
+class QueueMark(Struct, frozen=True, kw_only=True):
+    """How long a queue's record was at one moment."""
+
+    steps: int
+    between: int
+    evicted: Mapping[int, int]
+    recreated: Mapping[int, int]
+    gated: Mapping[int, None]
+    of_others: Mapping[int, None]
+    queued: Mapping[int, None]
+
+
 class Queue:
     """Decides about pods until nothing changes any more."""
 
@@ -285,6 +298,25 @@ class Queue:
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""
         self._created.update(dict.fromkeys(rows, _LAST))
+
+    def mark(self) -> QueueMark:
+        """The record so far, for `rewind`."""
+        return QueueMark(
+            steps=len(self.steps),
+            between=len(self.between),
+            evicted=dict(self.evicted),
+            recreated=dict(self.recreated),
+            gated=dict(self.gated),
+            of_others=dict(self.of_others),
+            queued=dict(self.queued),
+        )
+
+    def rewind(self, mark: QueueMark) -> None:
+        """Forget what was decided since; the cluster is as it was then."""
+        del self.steps[mark.steps :]
+        del self.between[mark.between :]
+        self.evicted, self.recreated = dict(mark.evicted), dict(mark.recreated)
+        self.gated, self.of_others, self.queued = dict(mark.gated), dict(mark.of_others), dict(mark.queued)
 
     def _place(self, row: int) -> QueuePlace:
         pods = self._run.cluster.pods
@@ -357,11 +389,13 @@ class Queue:
         self._given_up.clear()
         waiting = sorted(map(self._place, rows))
         self.queued.update(dict.fromkeys(row for _, row in waiting))
+        decided = 0
         for _ in range(MOST_ROUNDS):
             behind: list[QueuePlace] = []
             moved = False
             while waiting:
                 place = waiting.pop(0)
+                say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting), "pods")
                 gang = gang_of(self._run, place[1])
                 if gang is None:
                     placed, again = self._decide(place[1])
@@ -382,7 +416,7 @@ class Queue:
                 return
             waiting = behind
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
-        told = f"the queue does not end: pods still come and go after {MOST_ROUNDS:,} rounds"
+        told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
@@ -532,7 +566,7 @@ class Queue:
     def _who_could_reject(self, row: int) -> str:
         unheard = self._run.cycle(row).unheard
         names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
-        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not asked"
+        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not called"
 
     def _decision(self, row: int) -> Decision:
         placement = None if self._trial is None else self._trial.placement.nodes

@@ -11,6 +11,7 @@ from msgspec import Struct
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
+from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.simulation import Simulation
@@ -147,7 +148,8 @@ def drain_each(
     changed = settled(snapshot, setup, wanted, options, namespace)
     simulator = changed.simulator
     mark = simulator.mark()
-    for name in simulator.run.cluster.node_names if nodes is None else _there(simulator, nodes, snapshot):
+    names = simulator.run.cluster.node_names if nodes is None else _there(simulator, nodes, snapshot)
+    for name in counted(names, Phase.DRAINING, len(names), "nodes"):
         simulator.drain([name], comes_back=True)
         simulator.revert(mark)
     return changed.simulation()
