@@ -147,10 +147,15 @@ def reasons() -> Iterator[tuple[str, str]]:
         words = REASONS[name]
         index.append(f"| [{name}](reasons/{name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
         guide = GUIDES.get(name)
-        lines = [f"# {name}", "", _escaped(words.means), "", "## When it arises", "", _escaped(words.arises), ""]
+        lines = [f"# {name}", "", _escaped(words.means), ""]
+        if words.plugins:
+            lines += [f"Reported by {', '.join(f'`{plugin}`' for plugin in words.plugins)}.", ""]
         if guide and guide.confirm:
             lines += ["## Confirm it", "", "```sh", *guide.confirm, "```", ""]
-        lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
+        lines += ["## Usual causes", "", "The most frequent first:", ""]
+        lines += [*(f"1. {_escaped(cause)}" for cause in words.causes), ""]
+        if words.fixes:
+            lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
         if guide and guide.useless:
             lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in guide.useless), ""]
         if guide and guide.links:

@@ -40,6 +40,10 @@ REPLACED = re.compile(
         (?:made\s)?anew | (?:is|are|was|were|be)\stold | tells | nobody | somebody | whoever
         | what\sbecomes\sof | comes?\sof | heed(?:s|ed)? | in\sone\spiece | in\ssum | held\sby | to\sbe\shad | let\sgo
         | who\s(?:has|have|is|are|waits?|finds?) | finds?\sno\snode | kinds\sof\spods | not\slooked\sat | left\salone
+        | (?<!there\s)(?:is|are)\sno\s(?!longer|more|other|such|one|need|room)\w+
+        | makes?\s(?:no\s)?pods | takes?\s(?:no\s)?part
+        | begins?\sso | worked\sout | counts?\sfor\snothing | (?:does|do)\snot\sgo\swith | alike | it\scomes\sto
+        | anybody | made\s(?:by|of) | is\sabout\s(?:one|many|a) | is\sthere\stwice | without\send
         | nothing\sto\sremark | by\slot | draws?\slots | whole\sstory | asks?\sfor | asked\sfor
         | colours? | behaviours? | catalogues? | licences? | utilisation | normalised
     )\b
@@ -81,14 +85,19 @@ def test_what_is_written_uses_the_words_of_the_field() -> None:
     assert not found, "\n".join(found)
 
 
-PRINTING = ("render", "cli", "doctor", "sources", "inquiry", "explain", "fixes", "simulate", "controllers", "kube")
+UPSTREAM = ("asks for all devices, but resource pool", "0 nodes are available: Insufficient cpu")
+"""Texts of the real components, which stay as they are."""
 
 
-@pytest.mark.parametrize("part", PRINTING)
+@pytest.mark.parametrize("part", sorted(path.name for path in (ROOT / "kschedx").iterdir() if path.is_dir()))
 def test_what_is_printed_uses_the_words_of_the_field(part: str) -> None:
     paths = sorted((ROOT / "kschedx" / part).rglob("*.py"))
-    found = [text for path in paths for text in replaced_words(path, literals(path))]
-    assert paths
+    found = [
+        text
+        for path in paths
+        for text in replaced_words(path, literals(path))
+        if not any(own in text for own in UPSTREAM)
+    ]
     assert not found, "\n".join(found)
 
 

@@ -124,7 +124,7 @@ def read_cluster(
 
     if paths:
         if connection.given:
-            raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
+            raise InputError(f"{connection.given} applies to a live cluster, and --snapshot names files")
         remembered = _REMEMBERED.get()
         if remembered is not None and keep is None and not whole:
             return Reached(snapshot=remembered(paths, check, ignore_orphans))

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
 from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, OPTIONS, Part
+from kschedx.cli.output import against
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,9 +250,10 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
             what_if = _in_order({name: typed.pop(name) for name in CHANGES if name in typed})
             of_connection = {name: typed.pop(name) for name in CONNECTION_OPTIONS if name in typed}
+            baseline = typed.pop("baseline", None)
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             try:
-                return command(**values, question=question)
+                return against(baseline, lambda: command(**values, question=question))
             finally:
                 question.keep_recording()
 

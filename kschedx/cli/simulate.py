@@ -25,7 +25,7 @@ HELP = """Place all pending pods, one after the other, after changes that you na
 \b
 Examples:
   kschedx simulate                               # the pending pods
-  kschedx simulate --scale deploy/web=40 -n shop # do all fit
+  kschedx simulate --scale deploy/web=40 -n shop # does every pod fit
   kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
   kschedx simulate --remove-node node-7 --cordon node-8
   kschedx simulate -f app.yaml --steps           # every decision
@@ -64,7 +64,7 @@ def simulate(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Settle ties at random, reproducibly.", show_default=False),
+        typer.Option(min=0, metavar="N", help="Break ties at random, reproducibly.", show_default=False),
     ] = None,
     ties: Annotated[
         str | None,
@@ -146,8 +146,8 @@ def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> P
 
     karpenter = Karpenter.of(snapshot, question.provisioning or Provisioning())
     if karpenter is None and is_alone:
-        hint = "the one writes the ConfigMap kube-system/cluster-autoscaler-status, the other has NodePools"
-        raise InputError("--autoscale: nothing is known of a cluster-autoscaler or Karpenter here", hint=hint)
+        hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
+        raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
     return None if karpenter is None else grow_by_karpenter(karpenter)
 
 

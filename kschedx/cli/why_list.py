@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import ExitCode, Format, Report, write
+from kschedx.cli.output import ExitCode, Format, Report, needs, write
 from kschedx.cli.question import Question, shard_of
-from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of
+from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -35,6 +35,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
+    from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
     from kschedx.fixes.pending_pods import SharedFix
     from kschedx.inquiry.manifests import Written
@@ -161,11 +162,17 @@ class Asked:
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
             headlines = tuple(dict.fromkeys(map(headline, reasons)))
-            answer = replace(answer, cause=cause_of(diagnosis), headlines=headlines, wants=wanted_labels(reasons[:1]))
+            answer = replace(
+                answer,
+                cause=cause_of(diagnosis),
+                headlines=headlines,
+                reasons=tuple(dict.fromkeys(one.reason for one in reasons)),
+                wants=wanted_labels(reasons[:1]),
+            )
         return answer, found
 
     def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
-        """One that no decision of kube-scheduler explains."""
+        """The answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
             return replace(undecided, outcome=found.overall, message=said)
@@ -182,12 +189,12 @@ class Asked:
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
-        """One that finds a node by itself, and gets none since its group does not."""
+        """The answer about a pod that fits alone, but not with its group."""
         from kschedx.render.holding import gang_text
 
         group = found.holding.group
         named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
-        headline = f"fits by itself, and gets no node with its group {named}"
+        headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
             headline = gang_text(group)
         message = item.waits or (found.message if group is None else group.message)
@@ -252,6 +259,11 @@ class Asked:
             found[index] if index in found else (_alike(item, found[first[like]][0]),)
             for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
         ]
+
+    def explanation(self, pod: str) -> Explanation:
+        """Of one of the pods. Raises `KschedxError` where there is none."""
+        index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
+        return self._items[index].explain()
 
     def document(self) -> dict[str, object]:
         return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
@@ -371,7 +383,7 @@ def why_several(
     }
     for name, is_asked in about_one.items():
         if is_asked:
-            raise InputError(f"--{name} is about one pod, and there are several")
+            raise InputError(f"--{name} needs one pod, and there are several")
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
@@ -649,9 +661,22 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     nothing = "; ".join((_nothing(wanted), *unmade))
     items = [item(row) for row in rows]
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
+    if wanted.interactive and items:
+        _browse(asked, typed_change(question, setup))
+        return asked.exit_code
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code
+
+
+def _browse(asked: Asked, tried: Try) -> None:
+    with needs("interactive"):
+        from kschedx.cli.interactive import Pending, Why, browse
+    from kschedx.explain.causes import groups
+    from kschedx.render.pending import pending_sentence
+
+    answers = asked.answers
+    browse(Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried)))
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
@@ -692,8 +717,8 @@ def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Itera
 def _nothing(wanted: Wanted) -> str:
     """What is said where there are no such pods."""
     if not wanted.selector:
-        return "no pod is waiting for a node"
-    return "no pod with these labels is waiting for a node" if wanted.all_pending else "no pod has these labels"
+        return "no pod is pending"
+    return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
 
 
 # `kschedx why node/NAME`: what a node offers, who holds it, and which pods that wait it would take.

@@ -55,6 +55,11 @@ class Cluster(Protocol):
     def pods(self) -> PodTable: ...
 
     @property
+    def workloads(self) -> Mapping[tuple[str, str, str], bytes]:
+        """The manifests of `snapshot`, which need not be made for them."""
+        ...
+
+    @property
     def deleted(self) -> AbstractSet[int]:
         """Rows of pods that are gone for good."""
         ...
@@ -197,15 +202,18 @@ class Manager:
 
     def members(self, workload: Workload) -> list[int]:
         """Rows of its pods that have not finished."""
-        snapshot = self._cluster.snapshot
-        if self._owners is None or self._owners[0] is not snapshot.workloads:
-            self._owners = snapshot.workloads, Owners(snapshot)
-        return self._owners[1].members(self._cluster.pods, workload)
+        return self.owners.members(self._cluster.pods, workload)
 
     def workload_of(self, row: int) -> Workload:
-        self.members(Workload("Pod", "", ""))
-        assert self._owners is not None
-        return self._owners[1].of(self._cluster.pods, row)
+        return self.owners.of(self._cluster.pods, row)
+
+    @property
+    def owners(self) -> Owners:
+        """The workloads of pods, as the stored manifests tell them."""
+        stored = self._cluster.workloads
+        if self._owners is None or self._owners[0] is not stored:
+            self._owners = stored, Owners(self._cluster.snapshot)
+        return self._owners[1]
 
     def saved(self) -> State:
         """The state of the controllers, for `restore`."""

@@ -51,14 +51,14 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
     spec = pod.spec
     for plugin in PLUGIN_OF_ANNOTATION.values():
         if "Namespace" in forbidden and plugin in plugins:
-            refuse(snapshot, "Namespace", f"what {plugin} reads in the namespace's annotations", pod)
+            refuse(snapshot, "Namespace", f"which annotations for {plugin} the namespace has", pod)
     named = spec.priority_class_name if spec.priority is None else ""
     if named and named not in BUILT_IN_CLASSES and _is_not_dumped(snapshot, "PriorityClass"):
         _refuse_dump("PriorityClass", f"the priority of {named}", pod)
     if spec.runtime_class_name and _is_not_dumped(snapshot, "RuntimeClass"):
-        _refuse_dump("RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
+        _refuse_dump("RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
     if "RuntimeClass" in forbidden and spec.runtime_class_name:
-        refuse(snapshot, "RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
+        refuse(snapshot, "RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
     if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
         refuse(snapshot, "PriorityClass", f"the priority of {named}" if named else "the default priority", pod)
     if "LimitRange" in forbidden and any(
@@ -97,7 +97,7 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
         raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
     others = [KINDS[other].resource for other in _forbidden(snapshot) if other != kind]
     role = "kschedx" if others else f"kschedx-{kind.lower()}"
-    besides = f", as it is for {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
+    besides = f", and so is listing {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
     raise UndecidableError(
         f"{about}{leaves} is not known: listing {name} is forbidden{besides} (kubectl create clusterrole {role} "
         f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it)"

@@ -10,16 +10,13 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
 from kschedx.kube.autoscalers import CAPACITY_TYPE
-from kschedx.kube.names import PODS
+from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import Selector
 from kschedx.kube.types import Labels, Node
 from kschedx.snapshot.columns import each_cluster_row
 from kschedx.snapshot.nodes import NodeTable
 
-ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
-POOLS = ("karpenter.sh/nodepool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool")
-TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _CAPACITY_TYPES = (CAPACITY_TYPE, "eks.amazonaws.com/capacityType", "kubernetes.azure.com/scalesetpriority")
 _SPOT = "cloud.google.com/gke-spot"
 _UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -89,13 +86,17 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
             if asked or has
         }
         of_node = node.metadata.labels
-        zone, type_, bought = _first(of_node, ZONES), _first(of_node, TYPES), _capacity_type(of_node)
+        zone, type_, bought = (
+            first_label(of_node, ZONE_LABELS),
+            first_label(of_node, INSTANCE_TYPE_LABELS),
+            _capacity_type(of_node),
+        )
         rows.append(
             NodeRow(
                 name=node.name,
                 status=status_of(node),
                 zone=zone,
-                pool=_first(of_node, POOLS),
+                pool=first_label(of_node, POOL_LABELS),
                 type=type_,
                 capacity_type=bought,
                 price=price_of(type_, zone, bought or "on-demand") if price_of is not None and type_ else None,
@@ -110,14 +111,10 @@ def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceO
     return tuple(sorted(rows, key=lambda one: one.name))
 
 
-def _first(labels: Labels, keys: Sequence[str]) -> str:
-    return next((labels[key] for key in keys if labels.get(key)), "")
-
-
 def _capacity_type(labels: Labels) -> str:
     if labels.get(_SPOT) == "true":
         return "spot"
-    return _first(labels, _CAPACITY_TYPES).lower().replace("_", "-").replace("regular", "on-demand")
+    return first_label(labels, _CAPACITY_TYPES).lower().replace("_", "-").replace("regular", "on-demand")
 
 
 def status_of(node: Node) -> str:

@@ -565,7 +565,7 @@ def start_of(snapshot: Snapshot, now: str | None) -> str:
     """When the run starts: as it is given (RFC 3339), the time of the snapshot, or the clock."""
     started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")
     if not timestamp(started):
-        raise InputError(f"now: {started!r} is no time such as 2026-06-01T12:00:00Z")
+        raise InputError(f"now: {started!r} is not a time such as 2026-06-01T12:00:00Z")
     return started
 
 

@@ -92,5 +92,5 @@ def _known(version: str) -> str:
     if match and match[1] in every:
         return match[1]
     hint = nearest(version, every)
-    known = f"known releases: {', '.join((*VERSIONS, *legacy.VERSIONS))}, and as published {', '.join(PUBLISHED)}"
+    known = f"known versions: {', '.join((*VERSIONS, *legacy.VERSIONS))}, and as published {', '.join(PUBLISHED)}"
     raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)

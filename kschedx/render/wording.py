@@ -221,12 +221,12 @@ class Words(Struct, frozen=True, kw_only=True):
 
 
 class Reason(Struct, frozen=True, kw_only=True):
-    """A reason explained, for `kschedx reason ID`. Its id is that of the finding, or of something that only an event's
-    text says."""
+    """A reason explained, for `kschedx reason ID`. Its ID is that of a finding, or of a part of an event."""
 
     plugins: tuple[str, ...]
-    """Those that give it."""
+    """Plugins that report it."""
     means: str
-    arises: str
+    causes: tuple[str, ...]
+    """The usual ones, most frequent first."""
     fixes: tuple[str, ...]
-    """The usual ones, cheapest first; none where there is nothing to fix."""
+    """The usual ones, cheapest first; empty if there is nothing to fix."""

@@ -65,7 +65,7 @@ class QueuedGang(Struct, frozen=True):
         return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
 
     def may_evict(self, run: Run, waiting: Sequence[int]) -> bool:
-        """Whether pods could be evicted for all of it at once, which is not worked out."""
+        """Whether pods could be evicted for all of it at once, which is not simulated."""
         group = None if self.is_of_label else run.snapshot.pod_groups.get(f"{self.namespace}/{self.name}")
         return group is not None and may_evict_for(group, waiting, run.cluster.pods, run.scheduler.release)
 
@@ -221,6 +221,18 @@ def create(run: Run, pods: Sequence[Pod]) -> list[int]:
     return rows
 
 
+class QueueMark(Struct, frozen=True, kw_only=True):
+    """How long a queue's record was at one moment."""
+
+    steps: int
+    between: int
+    evicted: Mapping[int, int]
+    recreated: Mapping[int, int]
+    gated: Mapping[int, None]
+    of_others: Mapping[int, None]
+    queued: Mapping[int, None]
+
+
 class Queue:
     """Decides about pods until nothing changes any more."""
 
@@ -271,6 +283,25 @@ class Queue:
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""
         self._created.update(dict.fromkeys(rows, _LAST))
+
+    def mark(self) -> QueueMark:
+        """The record so far, for `rewind`."""
+        return QueueMark(
+            steps=len(self.steps),
+            between=len(self.between),
+            evicted=dict(self.evicted),
+            recreated=dict(self.recreated),
+            gated=dict(self.gated),
+            of_others=dict(self.of_others),
+            queued=dict(self.queued),
+        )
+
+    def rewind(self, mark: QueueMark) -> None:
+        """Forget what was decided since; the cluster is as it was then."""
+        del self.steps[mark.steps :]
+        del self.between[mark.between :]
+        self.evicted, self.recreated = dict(mark.evicted), dict(mark.recreated)
+        self.gated, self.of_others, self.queued = dict(mark.gated), dict(mark.of_others), dict(mark.queued)
 
     def _place(self, row: int) -> QueuePlace:
         pods = self._run.cluster.pods
@@ -360,7 +391,7 @@ class Queue:
                 return
             waiting = behind
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
-        told = f"the queue does not end: pods still come and go after {MOST_ROUNDS:,} rounds"
+        told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
@@ -398,7 +429,7 @@ class Queue:
             (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
         self._run.release(step.released)
         if is_open:
-            told = f"whether pods are evicted for all of pod group {gang.namespace}/{gang.name} is not worked out"
+            told = f"whether pods are evicted for the whole pod group {gang.namespace}/{gang.name} is not simulated"
             self.steps.append(replace(step, decision=None, undecided=told, node=None))
         else:
             self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
@@ -449,7 +480,7 @@ class Queue:
     def _who_could_reject(self, row: int) -> str:
         unheard = self._run.cycle(row).unheard
         names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
-        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not asked"
+        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not called"
 
     def _decision(self, row: int) -> Decision:
         if not self._may_be_undecidable:

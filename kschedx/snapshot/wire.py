@@ -149,7 +149,7 @@ class NameTakenError(InputError):
     """Two pods of one name; `row` is the first's."""
 
     def __init__(self, row: int) -> None:
-        super().__init__("there is already one of this name")
+        super().__init__("an object of this name already exists")
         self.row = row
 
 

@@ -186,8 +186,8 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
                 return profile
         known = [profile.scheduler_name for profile in self.profiles]
         ways = (
-            f"another scheduler decides about such pods: --profile {known[0]} answers as if it were that profile's, "
-            "--config gives a configuration that has the profile"
+            f"another scheduler schedules such pods: --profile {known[0]} answers with that profile, "
+            "--config FILE gives a configuration that has the profile"
         )
         near = next((name for name in known if is_a_letter_away(scheduler_name, name)), None)
         hint = f'did you mean "{near}"?' if near else ways

@@ -191,7 +191,7 @@ def _point_errors(point: str, enabled: Iterable[Entry], implements: PluginPoints
     seen: set[str] = set()
     for entry in enabled:
         if point not in implements[entry.name]:
-            hint = f"it takes part in {', '.join(sorted(implements[entry.name]))}"
+            hint = f"it has {', '.join(sorted(implements[entry.name]))}"
             yield refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} does not extend {kind} plugin", hint)
         if entry.name in seen:
             yield _already_registered(point, entry)

@@ -13,7 +13,7 @@ from kschedx.explain.ranking import ranking
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.nodes import POOLS, TYPES, ZONES
+from kschedx.kube.names import INSTANCE_TYPE_LABELS, POOL_LABELS, ZONE_LABELS
 from kschedx.render.blocks import eviction_facts, shown_findings
 from kschedx.render.outcome import replicas_sentence
 from kschedx.render.page.model import (
@@ -83,7 +83,7 @@ def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section
         yield Candidates(candidates=candidates)
 
 
-_FACETS = (("zone", ZONES), ("pool", POOLS), ("type", TYPES))
+_FACETS = (("zone", ZONE_LABELS), ("pool", POOL_LABELS), ("type", INSTANCE_TYPE_LABELS))
 """Label of a facet to the node labels that tell it, the first that any node has."""
 
 
