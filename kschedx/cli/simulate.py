@@ -37,7 +37,11 @@ Options of "What if" change the cluster first, in the order given. Controllers r
 evicts. If nodes tie, the first name is taken. A pod that fits no node is retried after each change; a queue that has
 not ended after 1,000 rounds is an error.
 
-Exit codes: 0 every pod has a node, 1 a pod stays pending or a replica is refused, 2 usage or input error, 3 undecided.
+If the cluster has Workloads of Kueue, Kueue admits them in its order and evicts victims, cycle by cycle. The pods of
+admitted Workloads are created, or their gates removed, and scheduled. Kueue's default configuration applies.
+
+Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending or a replica is refused, 2 usage or input error,
+3 undecided.
 """
 MOST_FIXED = 8
 """Workloads for which the document has a fix, those that lack most nodes."""
@@ -195,7 +199,7 @@ def report(
 
 
 def exit_code(simulation: Simulation) -> ExitCode:
-    """1 where a pod stays without a node, a replica is refused, or a drain is not done."""
+    """1 where a pod has no node, Kueue leaves a Workload pending, a replica is refused, or a drain is not done."""
     if simulation.undecided:
         return ExitCode.UNDECIDED
     if simulation.open_counts and simulation.is_done:

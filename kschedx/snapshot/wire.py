@@ -341,7 +341,14 @@ def _bytes(raw: MaybeRaw) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
-_TELLING = (b"DisruptionTarget", b"PodResizePending", b"Unschedulable", b"SchedulingGated", b"SchedulerError")
+_TELLING = (
+    b"DisruptionTarget",
+    b"PodResizePending",
+    b"Unschedulable",
+    b"SchedulingGated",
+    b"SchedulerError",
+    b"NotReadyForScheduling",
+)
 """Types and reasons of the conditions that are kept."""
 
 _UNREADY = ({"type": "Ready", "status": "False"},)
