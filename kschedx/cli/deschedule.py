@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
-places them, and the next loop shows whether it evicts them again. With --rounds, as many loops are carried out, until
-one evicts nothing.
+places them, and the next loop shows whether it evicts them again. With --rounds N, up to N loops run, until one evicts
+nothing.
 
 --policy is a DeschedulerPolicy descheduler/v1alpha2, a ConfigMap that holds one, or values of the descheduler's Helm
 chart. For plugins that measure usage, NodeMetrics and PodMetrics of metrics.k8s.io are read as well; a snapshot must
@@ -53,7 +53,7 @@ def deschedule(
         ),
     ],
     rounds: Annotated[
-        int, typer.Option("--rounds", min=1, max=50, metavar="N", help="Loops that are carried out at most.")
+        int, typer.Option("--rounds", min=1, max=50, metavar="N", help="The maximum number of loops.")
     ] = 1,
     evictions: Annotated[
         str,
@@ -139,8 +139,8 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     if missing is Missing.ABSENT:
         raise UndecidableError("the policy measures usage, and the cluster serves no metrics.k8s.io (metrics-server)")
     raise UndecidableError(
-        "the policy measures usage, and the snapshot holds no NodeMetrics: add what "
-        "`kubectl get nodes.metrics.k8s.io,pods.metrics.k8s.io -A -o json` prints"
+        "the policy measures usage, and the snapshot has no NodeMetrics: add the output of "
+        "`kubectl get nodes.metrics.k8s.io,pods.metrics.k8s.io -A -o json`"
     )
 
 

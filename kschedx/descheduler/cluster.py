@@ -108,7 +108,7 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
     pods = snapshot.pods
     if snapshot.manifests is None:
         hint = "kschedx.load(..., whole=True) keeps them"
-        raise InputError("the descheduler reads more of pods than this snapshot has kept", hint=hint)
+        raise InputError("this snapshot lacks fields of pods that the descheduler reads", hint=hint)
     details = snapshot.manifests.records("Pod", _PodDetails)
     nothing = _PodDetails()
     times = _Times()

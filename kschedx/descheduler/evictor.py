@@ -46,7 +46,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the pod may not be evicted, each by itself."""
-        own = () if self.filter or self.failed else ("it asks not to be evicted, and noEvictionPolicy is Mandatory",)
+        own = () if self.filter or self.failed else ("it prefers no eviction, and noEvictionPolicy is Mandatory",)
         return (*own, *self.failed, *((self.message,) if not self.pre_eviction else ()))
 
 

@@ -262,7 +262,7 @@ def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> 
         raise _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
     if not version:
         # without a version the file is read as the internal type, whose fields have other names
-        ignored.append(f'apiVersion is missing, so that nothing of the policy counts (write "{API_VERSION}")')
+        ignored.append(f'apiVersion is missing, so the policy has no effect (write "{API_VERSION}")')
         return _Policy(), []
     try:
         known = _known(written, inspect.type_info(_Policy), "", ignored)

@@ -217,7 +217,7 @@ def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
         if first != then:
             why = f"{first} and {then} fight"
         elif is_returned:
-            why = f"{first} and kube-scheduler fight, which returns {them} to the same node"
+            why = f"{first} evicts {them}, and kube-scheduler returns {them} to the same node"
         else:
             why = f"{first} evicts {them} from the next node as well"
         mine, its, number = next(iter(pods.values()))
@@ -227,7 +227,7 @@ def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
             yield Fact(label="", items=(f"{first}: {mine}",))
             yield Fact(label="", items=(f"{then}: {its}",))
     if len(fights) > MOST_FIGHTS:
-        yield Fact(label="", items=(f"{count(len(fights) - MOST_FIGHTS, 'more pair')} of plugins fight",))
+        yield Fact(label="", items=(f"{len(fights) - MOST_FIGHTS:,} more: -o json has all",))
     rounds = len(found.loops) - 1
     if rounds > 1 or (rounds == 1 and found.landings and found.loops[1].evicted and not fights):
         numbers = ", ".join(f"{len(loop.evicted):,}" for loop in found.loops)
