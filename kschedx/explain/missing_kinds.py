@@ -385,6 +385,11 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
 
 
+def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod names what a dump lacks, so that no decision about it is known."""
+    return bool(_known_part(snapshot, pod).unread)
+
+
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     """A command for a file that completes the dump; where the dump holds a part, for the whole cluster anew."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):

@@ -74,6 +74,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """The only namespaces whose objects are here; empty for all."""
     anonymized: bool = False
     """Names stand for others."""
+    is_slim: bool = False
+    """kschedx wrote it: of its objects there is what scheduling reads."""
     left_out: tuple[str, ...] = ()
     """Files among others that hold no Kubernetes objects."""
     is_dump: bool = False
