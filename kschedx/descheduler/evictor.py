@@ -290,7 +290,7 @@ class Evictions:
 
 
 class Said(Struct, frozen=True, kw_only=True):
-    """What the descheduler says of a pod that it passes over."""
+    """Why the descheduler does not evict a pod."""
 
     profile: str
     plugin: str
