@@ -64,7 +64,7 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class RefusedEviction(Struct, frozen=True, kw_only=True):
-    """An eviction that a plugin asked for in vain."""
+    """An eviction that a plugin requested and that was refused."""
 
     pod: str
     node: str
@@ -75,7 +75,7 @@ class RefusedEviction(Struct, frozen=True, kw_only=True):
 
 
 class PodVerdict(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the evictor of a profile says of a pod before anything is evicted."""
+    """Whether the evictor of a profile may evict a pod, before anything is evicted."""
 
     filter: bool = True
     checks: str = ""
@@ -105,7 +105,7 @@ class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):
-    """What the descheduler says of a pod that it passes over."""
+    """Why the descheduler does not evict a pod."""
 
     profile: str
     plugin: str
@@ -138,19 +138,23 @@ class Round(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod that two rounds in a row evict."""
+    """A pod that one round evicts and a later round evicts again."""
 
     pod: str
     round: int
-    """The first of the two, counted from 1."""
+    """Of the first eviction, counted from 1."""
+    then_round: int
     plugins: tuple[str, str]
     """The plugins that fight over it, or one that is never content."""
+    profiles: tuple[str, str]
+    because: tuple[str, str]
+    """Why each of them evicts it."""
     node: str
     """Where kube-scheduler had put it in between; empty where it was pending."""
 
 
 class NodeShares(Struct, frozen=True, kw_only=True):
-    """What requests take of a node, in percent of allocatable."""
+    """The requests on a node, in percent of its allocatable resources."""
 
     before: dict[str, int]
     after: dict[str, int]
@@ -228,12 +232,14 @@ def _again(found: Result) -> tuple[RepeatedEviction, ...]:
     return tuple(
         RepeatedEviction(
             pod=one.first.pod.key,
-            round=number + 1,
+            round=one.round,
+            then_round=one.then_round,
             plugins=(one.first.plugin, one.then.plugin),
+            profiles=(one.first.profile, one.then.profile),
+            because=(one.first.because, one.then.because),
             node=one.landing.node,
         )
-        for number in range(len(found.landings))
-        for one in repeats(found.loops[number : number + 2], found.landings[number : number + 1])
+        for one in repeats(found.loops, found.landings)
     )
 
 

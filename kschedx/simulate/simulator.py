@@ -134,6 +134,11 @@ class Simulator:
         return self.start.pods if self._run is None else self._run.cluster.pods
 
     @property
+    def workloads(self) -> Mapping[tuple[str, str, str], bytes]:
+        """Stored manifests, by kind, namespace, and name."""
+        return (self.start if self._run is None else self._run.snapshot).workloads
+
+    @property
     def deleted(self) -> AbstractSet[int]:
         """Rows of pods that are gone for good."""
         return self._before_start if self._run is None else self._before_start | self._run.cluster.deleted

@@ -406,7 +406,9 @@ class SnapshotBuilder:
         if len(pods):
             self.kinds["Pod"] = len(pods)
         return Contents(
-            source=Source(text=source, kinds=dict(sorted(self.kinds.items()))).with_header(merged(self.headers)),
+            source=Source(
+                text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)
+            ).with_header(merged(self.headers)),
             cluster=ClusterNodes(nodes, self._images.of([ClusterRow(row) for row in order])),
             pods=pods,
             workloads=self._workloads if keeps_order else dict(sorted(self._workloads.items())),
@@ -428,7 +430,7 @@ def _listed(typed: Any) -> str:
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:
     """Two objects of one name: which of them counts is not for kschedx to say."""
     where = str(first[0].place(first[1]))
-    message = f"there is already one of this name{f' in {where}' if where else ''}"
+    message = f"an object of this name already exists{f' in {where}' if where else ''}"
     raise InputError(message, place=Place(object=title)).at(second[0].place(second[1]))
 
 
