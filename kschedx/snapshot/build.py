@@ -406,9 +406,9 @@ class SnapshotBuilder:
         if len(pods):
             self.kinds["Pod"] = len(pods)
         return Contents(
-            source=Source(
-                text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)
-            ).with_header(merged(self.headers)),
+            source=Source(text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)).with_header(
+                merged(self.headers)
+            ),
             cluster=ClusterNodes(nodes, self._images.of([ClusterRow(row) for row in order])),
             pods=pods,
             workloads=self._workloads if keeps_order else dict(sorted(self._workloads.items())),

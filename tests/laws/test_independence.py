@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import ROOT, kschedx
 from tests.fuzz import hostile
 from tests.laws.moving_clusters import Dealer
@@ -120,11 +120,11 @@ def answers(folder: Path, objects: list[Manifest]) -> list[str]:
     (folder / "cluster.json").write_bytes(hostile.as_json(objects))
     (folder / "policy.yaml").write_text(DESCHEDULER)
     pending = sorted(
-        (one["metadata"].get("namespace", "default"), f"pod/{one['metadata']['name']}")
+        (str(at(one, "metadata").get("namespace", "default")), f"pod/{at(one, 'metadata.name')}")
         for one in objects
-        if one["kind"] == "Pod" and not one["spec"].get("nodeName")
+        if one["kind"] == "Pod" and not at(one, "spec").get("nodeName")
     )
-    nodes = sorted(one["metadata"]["name"] for one in objects if one["kind"] == "Node")
+    nodes = sorted(str(at(one, "metadata.name")) for one in objects if one["kind"] == "Node")
     namespace, name = pending[0] if pending else ("default", "none")
     words = {"POD": name, "NODE": nodes[0] if nodes else "none"}
     found = []
