@@ -26,6 +26,7 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
 ADDED = "missing.yaml"
@@ -245,6 +246,10 @@ def _is_in_group(cycle: Cycle) -> bool:
     return cycle.pod.spec.scheduling_group is not None
 
 
+def _names_workload(cycle: Cycle) -> bool:
+    return cycle.pod.spec.workload_ref is not None and cycle.release.behaviour.gangs_are_of_workloads
+
+
 def _is_in_gang(cycle: Cycle) -> bool:
     return POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling")
 
@@ -322,6 +327,7 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "StatefulSet": _owned_by("StatefulSet"),
     "PodDisruptionBudget": _has_victims,
     "PodGroup": _is_in_group,
+    "Workload": _names_workload,
     "PodGroup.scheduling.x-k8s.io": _is_in_gang,
     "ElasticQuota.scheduling.x-k8s.io": _has_elastic_quotas,
     "NodeResourceTopology": _looks_at_numa_nodes,
@@ -377,6 +383,11 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     )
     outcome = Outcome.UNDECIDED if cycle.outcome is Outcome.SCHEDULED else cycle.outcome
     return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
+
+
+def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod names what a dump lacks, so that no decision about it is known."""
+    return bool(_known_part(snapshot, pod).unread)
 
 
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
@@ -604,12 +615,17 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
 
 
 def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
-    group = pod.spec.scheduling_group
-    name = group.pod_group_name if group else None
-    namespace = pod.metadata.namespace
-    if not name or f"{namespace}/{name}" in snapshot.pod_groups or not _is_unread(snapshot, "PodGroup", namespace):
+    namespace, spec = pod.metadata.namespace, pod.spec
+    unread: dict[str, tuple[str, ...]] = {}
+    for kind, name in (
+        ("PodGroup", group_name(spec, of_workloads=False)),
+        ("Workload", group_name(spec, of_workloads=True)),
+    ):
+        if name and find_group(snapshot, namespace, name) is None and _is_unread(snapshot, kind, namespace):
+            unread[kind] = (name,)
+    if not unread:
         return _Part(pod=pod, unread={})
-    return _Part(pod=replace(pod, spec=replace(pod.spec, scheduling_group=None)), unread={"PodGroup": (name,)})
+    return _Part(pod=replace(pod, spec=replace(spec, scheduling_group=None, workload_ref=None)), unread=unread)
 
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:

@@ -234,6 +234,10 @@ _ROWS = (
         leaves="the pod's group",
     ),
     ResourceKind(
+        name="Workload", plural="workloads", group=_SCHEDULING, versions=("v1alpha1",), is_optional=True,
+        record=scheduling.GroupedWorkload, read_by=("GangScheduling",), leaves="the pod's group",
+    ),
+    ResourceKind(
         name="ConfigMap", plural="configmaps", short_names=("cm",),
         record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
         also=(other_schedulers.QUEUES_OF_YUNIKORN,),

@@ -168,6 +168,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (kueue.AdmissionCheckState, "message"): lambda _value, _names: None,
     (types.ContainerStateWaiting, "message"): lambda _value, _names: None,
     (types.ContainerStateTerminated, "message"): lambda _value, _names: None,
+    (types.PodStatus, "message"): lambda _value, _names: None,
     (types.NamespaceCondition, "message"): lambda _value, _names: None,
     (karpenter.DisruptionBudget, "nodes"): _share,
     (karpenter.DisruptionBudget, "duration"): _lasting,

@@ -155,6 +155,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     enabled: Mapping[str, tuple[str, ...]]
     """The same with the plugins that kschedx does not have, and `multiPoint` with those of which it does not even know
     the points."""
+    placement: Mapping[str, int] = {}
+    """The plugins that make or score the placements of pod groups, with their weights."""
     weights: Mapping[str, int]
     """Every score plugin that is enabled anywhere to its weight, never 0; `points["score"]` says which of them run."""
     args: Mapping[str, PluginArgs]

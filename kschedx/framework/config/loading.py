@@ -343,6 +343,7 @@ def _finish(document: ConfigurationDocument, draft: _Draft, expansion: Expansion
             point: tuple(name for name in names if point not in expansion.unknown.get(name, ()))
             for point, names in expansion.points.items()
         },
+        placement=expansion.placement,
         weights=expansion.weights,
         args=_with_resources_of_extenders(draft, document.extenders),
         unknown=expansion.unknown,
