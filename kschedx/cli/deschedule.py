@@ -130,7 +130,7 @@ def _read(path: str, question: Question) -> bytes:
     if slash and kind in ("configmap", "cm") and not Path(path).exists():
         namespace, _, own = name.rpartition("/")
         if question.snapshot:
-            raise InputError(f"--policy {path} is about a live cluster, and --snapshot names files")
+            raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
         return connection.config_map(question.where, namespace or "kube-system", own)
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
