@@ -61,7 +61,7 @@ def facts(finding: Finding) -> list[str]:
         (CPU, "insufficient cpu, short by 1650m"),
         (
             InsufficientResource(resource="cpu", requested=64000, used=100, allocatable=31850, unit="m"),
-            "insufficient cpu, short by 32.25, more than the node's allocatable",
+            "insufficient cpu, short by 32250m, more than the node's allocatable",
         ),
         (TooManyPods(pods=110, allowed=110), "too many pods, 110 of 110 run there"),
         (
