@@ -154,7 +154,7 @@ def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
 
 
 def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written | None:
-    """A pod of `jobset/NAME` or `workload/NAME` that Kueue keeps suspended: of its first pod set, behind Kueue's gate."""
+    """A pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: of its first pod set, behind Kueue's gate."""
     *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
     namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
     for one in snapshot.of(kueue.Workload):
