@@ -230,7 +230,7 @@ def test_pods_that_kueue_placed_count_once() -> None:
     """Their Workload holds the place; other pods on the node take of it beside that."""
     meta = {"name": "t"}
     topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": meta, "spec": {"levels": [{"nodeLabel": HOST}]}}
-    host = node("n", labels={HOST: "n"}, allocatable={"cpu": "4", "pods": "10"})
+    host: Json = node("n", labels={HOST: "n"}, allocatable={"cpu": "4", "pods": "10"})
     ready = host | {"status": host["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}}
     held = workload("z", cpu="2", held="f")
     place = {"levels": [HOST], "slices": [{"domainCount": 1, "podCounts": {"universal": 1}, "valuesPerLevel": AT_N}]}
