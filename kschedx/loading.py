@@ -186,7 +186,7 @@ def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]
 def without_nodes(snapshot: Snapshot) -> InputError:
     """Of a cluster that has none, which is hardly all of it."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(snapshot.source.kinds.items())) or "nothing"
-    hint = f"it holds {kinds}; what `kubectl get nodes -o json` prints is missing"
+    hint = f"it holds {kinds}; the output of `kubectl get nodes -o json` is missing"
     return InputError("a cluster without nodes", place=Place(source=snapshot.source.text), hint=hint)
 
 
@@ -197,7 +197,7 @@ def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequen
     row = orphans[0]
     name = pods.node_names[row]
     others = len(orphans) - 1
-    more = f" (and {others} more pod{'s' if others > 1 else ''} on nodes that are not there)" if others else ""
+    more = f" (and {others} more pod{'s' if others > 1 else ''} on missing nodes)" if others else ""
     place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
     raise InputError(f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)).at(
         place

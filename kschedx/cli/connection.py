@@ -124,7 +124,7 @@ def read_cluster(
 
     if paths:
         if connection.given:
-            raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
+            raise InputError(f"{connection.given} applies to a live cluster, and --snapshot names files")
         remembered = _REMEMBERED.get()
         if remembered is not None and keep is None and not whole:
             return Reached(snapshot=remembered(paths, check, ignore_orphans))
@@ -187,13 +187,16 @@ def tell_left_out(*setups: Setup) -> None:
 
 def tell_ignored_groups(snapshot: Snapshot, setup: Setup) -> None:
     """A line on stderr about pod groups of pending pods that no plugin of the configuration evaluates."""
+    from kschedx.snapshot.pod_groups import group_name
+
     if not snapshot.pod_groups or any("GangScheduling" in one.points.get("permit", ()) for one in setup.profiles):
         return
     pods = snapshot.pods
+    of_workloads = setup.release.behaviour.gangs_are_of_workloads
     named = {
-        f"{pods.namespaces[row]}/{group.pod_group_name}"
+        f"{pods.namespaces[row]}/{name}"
         for row in pods.pending
-        if (group := pods.specs[row].scheduling_group) is not None
+        if (name := group_name(pods.specs[row], of_workloads=of_workloads)) is not None
     }
     groups = sorted(key for key in named if key in snapshot.pod_groups)
     if groups:

@@ -16,13 +16,14 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
-places them, and the next loop shows whether it evicts them again. With --rounds, as many loops are carried out, until
-one evicts nothing.
+places them, and the next loop shows whether it evicts them again. With --rounds N, up to N loops run,
+until one evicts nothing.
 
 --policy is a DeschedulerPolicy descheduler/v1alpha2, a ConfigMap that holds one, or values of the descheduler's Helm
 chart. For plugins that measure usage, the snapshot must hold NodeMetrics and PodMetrics of metrics.k8s.io.
@@ -47,7 +48,7 @@ def deschedule(
         str, typer.Option("--policy", metavar="FILE", help="The DeschedulerPolicy; - is standard input.")
     ],
     rounds: Annotated[
-        int, typer.Option("--rounds", min=1, max=50, metavar="N", help="Loops that are carried out at most.")
+        int, typer.Option("--rounds", min=1, max=50, metavar="N", help="The maximum number of loops.")
     ] = 1,
     evictions: Annotated[
         str,
@@ -66,8 +67,9 @@ def deschedule(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME),
-            text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order; "
+            "html, markdown and svg to share it.",
         ),
     ] = None,
     *,
@@ -93,7 +95,7 @@ def deschedule(
     if snapshot.source.taken:
         lacks = "this snapshot has no restart counts, container states and annotations of the descheduler"
         typer.echo(f"note: {lacks}; `kubectl get nodes,pods,... -A -o json` has them", err=True)
-    write(_report(found), output)
+    write(_report(found, snapshot), output)
     if found.is_undecided:
         return ExitCode.UNDECIDED
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
@@ -118,12 +120,12 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     measures = found.policy is not None and found.policy.has_metrics
     if measures and found.loop.errors and not Metrics.of(snapshot).nodes:
         raise UndecidableError(
-            "the policy measures usage, and the snapshot holds no NodeMetrics and PodMetrics: add what "
+            "the policy measures usage, and the snapshot has no NodeMetrics and PodMetrics: add the output of "
             "`kubectl get nodemetrics,podmetrics -A -o json` prints"
         )
 
 
-def _report(found: Descheduling) -> Report:
+def _report(found: Descheduling, snapshot: Snapshot) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.descheduling import print_descheduling
 
@@ -132,8 +134,14 @@ def _report(found: Descheduling) -> Report:
     def document() -> Mapping[str, object]:
         return found.to_dict()
 
+    def page(_: bool) -> Page:
+        from kschedx.render.descheduling import descheduling_page
+
+        return descheduling_page(found, snapshot)
+
     return Report(
         screen=screen,
+        page=page,
         document=document,
         names=lambda: [f"pod/{one.pod.key}" for loop in found.loops[: len(found.landings)] for one in loop.evicted],
     )

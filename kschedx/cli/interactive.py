@@ -436,7 +436,7 @@ class Why(Page):
     def _tell_fix(self, fix: Fix | None) -> None:
         if fix is None:
             fits = bool(self._view.explanation.chosen_nodes)
-            none = "The pod fits: nothing is to be fixed." if fits else "Nothing that was tried helps."
+            none = "The pod fits; there is nothing to fix." if fits else "No fix that was tried helps."
             lines = [text(none)]
         else:
             nodes = ", ".join(fix.feasible_nodes[:SHOWN]) + (", …" if len(fix.feasible_nodes) > SHOWN else "")

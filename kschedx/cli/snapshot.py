@@ -60,6 +60,7 @@ def snapshot(
         typer.Option(
             "--namespace",
             "-n",
+            metavar="NAMESPACE",
             help="Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
             autocompletion=completion.namespaces,
         ),
@@ -79,7 +80,7 @@ def snapshot(
         bool,
         typer.Option(
             "--keep-selectors",
-            help="With --anonymize: keep device selectors that look into a text, with every word in them.",
+            help="With --anonymize: keep device selectors that read parts of a string, with every word in them.",
         ),
     ] = False,
     config: Annotated[
@@ -258,9 +259,9 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
     if extenders is not None and config is None:
         raise InputError("--extenders record needs --config: the configuration names the extenders")
     if extenders is None and config is not None and not anonymize:
-        raise InputError("--config goes with --anonymize, or with --extenders record")
+        raise InputError("--config needs --anonymize or --extenders record")
     if extenders is not None and anonymize:
-        raise InputError("--extenders record does not go with --anonymize: answers of extenders may hold names")
+        raise InputError("--extenders record and --anonymize cannot be combined: answers of extenders may hold names")
 
 
 def _answers(snapshot: Snapshot, config: str) -> bytes:
@@ -309,4 +310,4 @@ def _tell(output: str, counts: str, source: Source) -> None:
     typer.echo(visible(f"{output}: {counts}, {amount}"), err=True)
     for kind, cause in source.missing.items():
         if cause is Missing.FORBIDDEN:  # of what is not served there is nothing
-            typer.echo(f"not in it: {KINDS[kind].resource} ({cause.value})", err=True)
+            typer.echo(f"not included: {KINDS[kind].resource} ({cause.value})", err=True)

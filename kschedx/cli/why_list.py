@@ -162,11 +162,17 @@ class Asked:
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
             headlines = tuple(dict.fromkeys(map(headline, reasons)))
-            answer = replace(answer, cause=cause_of(diagnosis), headlines=headlines, wants=wanted_labels(reasons[:1]))
+            answer = replace(
+                answer,
+                cause=cause_of(diagnosis),
+                headlines=headlines,
+                reasons=tuple(dict.fromkeys(one.reason for one in reasons)),
+                wants=wanted_labels(reasons[:1]),
+            )
         return answer, found
 
     def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
-        """One that no decision of kube-scheduler explains."""
+        """The answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
             return replace(undecided, outcome=found.overall, message=said)
@@ -183,12 +189,12 @@ class Asked:
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
-        """One that finds a node by itself, and gets none since its group does not."""
+        """The answer about a pod that fits alone, but not with its group."""
         from kschedx.render.holding import gang_text
 
         group = found.holding.group
         named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
-        headline = f"fits by itself, and gets no node with its group {named}"
+        headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
             headline = gang_text(group)
         message = item.waits or (found.message if group is None else group.message)
@@ -377,7 +383,7 @@ def why_several(
     }
     for name, is_asked in about_one.items():
         if is_asked:
-            raise InputError(f"--{name} is about one pod, and there are several")
+            raise InputError(f"--{name} needs one pod, and there are several")
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
@@ -711,8 +717,8 @@ def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Itera
 def _nothing(wanted: Wanted) -> str:
     """What is said where there are no such pods."""
     if not wanted.selector:
-        return "no pod is waiting for a node"
-    return "no pod with these labels is waiting for a node" if wanted.all_pending else "no pod has these labels"
+        return "no pod is pending"
+    return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
 
 
 # `kschedx why node/NAME`: what a node offers, who holds it, and which pods that wait it would take.

@@ -90,15 +90,15 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
         if self.watch and (self.is_many or self.output or "-" in question.snapshot):
             other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
-            raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
+            raise InputError(f"--watch prints one pod as text and cannot be combined with {other}")
         if self.watch and question.what_if:
-            raise InputError("--watch is about the cluster as it is, and does not go with changes")
+            raise InputError("--watch follows the cluster as it is and cannot be combined with changes")
         if self.interactive and (self.output or self.watch or self.shard or not sys.stdout.isatty()):
             others = {f"-o {self.output}": self.output, "--watch": self.watch, "--shard": self.shard}
-            other = next((name for name, given in others.items() if given), "a standard output that is no terminal")
-            raise InputError(f"--interactive needs a terminal and does not go with {other}")
+            other = next((name for name, given in others.items() if given), "a standard output that is not a terminal")
+            raise InputError(f"--interactive needs a terminal and cannot be combined with {other}")
         if self.shard is not None and not self.is_many:
-            raise InputError("--shard is about many pods: --all-pending or -l")
+            raise InputError("--shard needs several pods: --all-pending or -l")
         if self.is_many == bool(self.names or self.files):
             raise InputError("name a TARGET or a file with -f, or select pods with --all-pending or -l")
         if "-" in question.snapshot and "-" in self.files:
@@ -112,9 +112,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.fix is not None and self.output not in (Format.PATCH, Format.YAML):
             raise InputError("--fix prints a fix to apply", hint="-o patch or -o yaml")
         if (self.fix is not None or self.tries) and (self.is_many or self.watch):
-            raise InputError(f"--{'try' if self.tries else 'fix'} is about one pod")
+            raise InputError(f"--{'try' if self.tries else 'fix'} needs one pod")
         if self.dry_run and (question.snapshot or self.is_many):
-            raise InputError("--dry-run=server is about one manifest and a live cluster")
+            raise InputError("--dry-run=server needs one manifest and a live cluster")
 
 
 # `kschedx why` for a pod that the API server does not take.
@@ -173,7 +173,7 @@ def why_one(
     shown = node_names(clusters.applied, wanted.node)
     if wanted.watch and not isinstance(found, Pod):
         asked = (wanted.names or wanted.files)[0]
-        raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
+        raise InputError(f'--watch: "{asked}" is not a pod of the cluster', hint="name one: pod/NAME")
     inquiry = inquiry_of(question, wanted, clusters, setup)
     admit = _once(lambda snapshot: subject_of(question, snapshot, setup, found, wanted))
     try:

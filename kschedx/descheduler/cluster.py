@@ -142,7 +142,7 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
     pods = snapshot.pods
     if snapshot.manifests is None:
         hint = "kschedx.load(..., whole=True) keeps them"
-        raise InputError("the descheduler reads more of pods than this snapshot has kept", hint=hint)
+        raise InputError("this snapshot lacks fields of pods that the descheduler reads", hint=hint)
     details = snapshot.manifests.records("Pod", _PodDetails)
     nothing = _PodDetails()
     times = _Times()
@@ -324,7 +324,8 @@ class Cluster:
         return list(self._on_node[node].values()) if node in self._on_node else []
 
     def unfinished_on(self, node: str) -> list[PodFacts]:
-        return [pod for pod in self._on_node[node].values() if not pod.is_finished] if node in self._on_node else []
+        pods = self._on_node.get(node)
+        return [pod for pod in pods.values() if pod.phase not in FINISHED] if pods else []
 
     def replicas(self, uid: str) -> int:
         """How many pods there are with this owner, whatever their phase."""
@@ -514,10 +515,11 @@ def whole(written: Written) -> int:
 class _StaticFit:
     """What of NodeFit does not change during a run; each rule runs once for equal templates and equal nodes."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Sequence[Node]) -> None:
         codes: dict[tuple[Taint, ...], int] = {}
         self._taints = {node.name: codes.setdefault(node.spec.taints, len(codes)) for node in nodes}
         """Node to a number that nodes of equal taints share."""
+        self._examples = {self._taints[node.name]: node for node in nodes}
         self._affinities: dict[int, RequiredNodeAffinity] = {}
         self._matching: dict[tuple[int, str], bool] = {}
         self._tolerations: dict[int, Tolerations] = {}
@@ -557,15 +559,11 @@ class _StaticFit:
         return self._tolerated[key]
 
     def tolerated(self, pod: PodFacts, nodes: Iterable[Node]) -> list[Node]:
-        known: dict[int, bool] = {}
-        found = []
-        for node in nodes:
-            code = self._taints[node.metadata.name]
-            if code not in known:
-                known[code] = self.tolerates(pod, node)
-            if known[code]:
-                found.append(node)
-        return found
+        allowed = {code for code, node in self._examples.items() if self.tolerates(pod, node)}
+        if len(allowed) == len(self._examples):
+            return list(nodes)
+        codes = self._taints
+        return [node for node in nodes if codes[node.metadata.name] in allowed]
 
     def selector(self, term: PodAffinityTerm) -> Selector:
         known = self._selectors.get(id(term))

@@ -138,13 +138,17 @@ class Round(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod that two rounds in a row evict."""
+    """A pod that a round evicts and a later one evicts again."""
 
     pod: str
     round: int
-    """The first of the two, counted from 1."""
+    """Of the first eviction, counted from 1."""
+    then_round: int
     plugins: tuple[str, str]
     """The plugins that fight over it, or one that is never content."""
+    profiles: tuple[str, str]
+    because: tuple[str, str]
+    """Why each of them evicts it."""
     node: str
     """Where kube-scheduler had put it in between; empty where it was pending."""
 
@@ -228,12 +232,14 @@ def _again(found: Result) -> tuple[RepeatedEviction, ...]:
     return tuple(
         RepeatedEviction(
             pod=one.first.pod.key,
-            round=number + 1,
+            round=one.round,
+            then_round=one.then_round,
             plugins=(one.first.plugin, one.then.plugin),
+            profiles=(one.first.profile, one.then.profile),
+            because=(one.first.because, one.then.because),
             node=one.landing.node,
         )
-        for number in range(len(found.landings))
-        for one in repeats(found.loops[number : number + 2], found.landings[number : number + 1])
+        for one in repeats(found.loops, found.landings)
     )
 
 

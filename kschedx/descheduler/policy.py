@@ -243,7 +243,7 @@ def _decoded(written: Mapping[str, object], source: str, ignored: list[str]) -> 
         raise _unreadable(named, source, f"kschedx reads kind {KIND} of apiVersion {API_VERSION}")
     if not version:
         # without a version the file is read as the internal type, whose fields have other names
-        ignored.append(f'apiVersion is missing, so that nothing of the policy counts (write "{API_VERSION}")')
+        ignored.append(f'apiVersion is missing, so the policy has no effect (write "{API_VERSION}")')
         return _Policy(), []
     try:
         known = _known(written, inspect.type_info(_Policy), "", ignored)
@@ -341,8 +341,8 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
         return
     if not prometheus.url:
         yield "prometheus URL is required when prometheus is enabled"
-    elif fault := _url_fault(prometheus.url):
-        yield f"error parsing prometheus URL: parse {quoted(prometheus.url)}: {fault}"
+    elif fault := _url_fault(prometheus.url.partition("#")[0]):
+        yield f"error parsing prometheus URL: parse {quoted(prometheus.url.partition('#')[0])}: {fault}"
     if prometheus.auth_token is not None:
         secret = prometheus.auth_token.secret_reference
         if secret is None:
@@ -351,21 +351,50 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
             yield "prometheus authToken secret reference does not set both namespace and name"
 
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_HOST = re.compile(r"[A-Za-z0-9_.~!$&'()*+,;=:\[\]<>\"%\x80-\U0010ffff-]")
+_USER = re.compile(r"[A-Za-z0-9_.:~!$&'()*+,;=%@-]*")
+_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2}).{0,2}")
+
+
 def _url_fault(url: str) -> str:
-    """What Go's url.Parse most often refuses."""
+    """What Go's url.Parse refuses (net/url/url.go); empty for nothing."""
     if any(ord(char) < 0x20 or ord(char) == 0x7F for char in url):
         return "net/url: invalid control character in URL"
     if url.startswith(":"):
         return "missing protocol scheme"
-    scheme, colon, rest = url.partition(":")
-    if colon and "/" not in scheme and not rest.startswith("/") and not scheme[:1].isalpha():
-        return "first path segment in URL cannot contain colon"
-    host = rest.removeprefix("//").partition("/")[0] if rest.startswith("//") else ""
-    port = host.rpartition("@")[2].rpartition(":")[2] if ":" in host and not host.endswith("]") else ""
-    if port and not port.isdigit():
-        return f"invalid port {quoted(':' + port)} after host"
-    escape = re.search(r"%(?![0-9a-fA-F]{2}).{0,2}", url)
+    scheme = _SCHEME.match(url)
+    rest = (url[scheme.end() :] if scheme else url).partition("?")[0]
+    if not rest.startswith("/"):
+        if scheme:
+            return ""
+        if ":" in rest.partition("/")[0]:
+            return "first path segment in URL cannot contain colon"
+    authority, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", "", rest)
+    fault = _authority_fault(authority)
+    if fault:
+        return fault
+    escape = _ESCAPE.search(slash + path)
     return f"invalid URL escape {quoted(escape[0])}" if escape else ""
+
+
+def _authority_fault(authority: str) -> str:
+    user, at, host = authority.rpartition("@")
+    if "[" in host:
+        if "]" not in host:
+            return "missing ']' in host"
+        port = host.rpartition("]")[2]
+    else:
+        port = host[host.index(":") :] if ":" in host else ""
+    if port and not (port.startswith(":") and (port == ":" or port[1:].isdecimal())):
+        return f"invalid port {quoted(port)} after host"
+    escape = _ESCAPE.search(host)
+    if escape:
+        return f"invalid URL escape {quoted(escape[0])}"
+    wrong = next((char for char in host if not _HOST.match(char)), "")
+    if wrong:
+        return f"invalid character {quoted(wrong)} in host name"
+    return "net/url: invalid userinfo" if at and not _USER.fullmatch(user) else ""
 
 
 def _args_faults(args: Args) -> Iterator[str]:

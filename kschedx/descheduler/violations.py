@@ -72,7 +72,7 @@ def inter_pod_anti_affinity(handle: Handle, args: InterPodAntiAffinityArgs) -> N
             other = others.violating(pod, node)
             if other is None or not handle.evictor.both(pod):
                 continue
-            outcome = handle.evict(pod, f"its anti-affinity forbids {other.key} beside it")
+            outcome = handle.evict(pod, f"its anti-affinity excludes {other.key}")
             if outcome is Outcome.EVICTED:
                 others.remove(pod)
             elif outcome is Outcome.TOTAL_LIMIT:

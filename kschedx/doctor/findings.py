@@ -359,9 +359,9 @@ Finding: TypeAlias = Unreadable | Mixture | Absence | Secrets
 # What each kind is needed for: which plugins ask for it, and what is unknown without it.
 
 UNKNOWN_PODS = (
-    Weakness(plugins=("NodeResourcesFit", "NodePorts"), effect="optimistic: unknown pods hold nothing"),
-    Weakness(plugins=("InterPodAffinity", "PodTopologySpread"), effect="unknown pods do not count"),
-    Weakness(plugins=("DefaultPreemption",), effect="unknown pods are no victims"),
+    Weakness(plugins=("NodeResourcesFit", "NodePorts"), effect="optimistic: missing pods use nothing"),
+    Weakness(plugins=("InterPodAffinity", "PodTopologySpread"), effect="missing pods do not count"),
+    Weakness(plugins=("DefaultPreemption",), effect="missing pods cannot be victims"),
 )
 """What is weaker where pods are missing."""
 
@@ -385,6 +385,6 @@ def weakness_without(kinds: Iterable[str]) -> tuple[Weakness, ...]:
     for plugins, needed in sorted(needing.items(), key=lambda item: not item[0]):
         without = f"without {', '.join(needed)}"
         found.append(
-            Weakness(plugins=plugins, effect=without if plugins else f"what admission makes of manifests, {without}")
+            Weakness(plugins=plugins, effect=without if plugins else f"how admission changes manifests, {without}")
         )
     return tuple(found)

@@ -38,29 +38,31 @@ class Taken(Struct, frozen=True, kw_only=True):
 
 
 class PodAnswer(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod, in short."""
+    """The answer about one pod, in short."""
 
     pod: str
     """`namespace/name`."""
     owner: str = ""
-    """What makes the pod: `Deployment web`; empty where nothing does."""
+    """The controller of the pod: `Deployment web`; empty without one."""
     priority: int
     outcome: Outcome | None
     """None where kschedx cannot decide."""
     nodes: tuple[str, ...] = ()
-    """Those among which kube-scheduler picks."""
+    """The nodes among which kube-scheduler selects."""
     message: str = ""
     """kube-scheduler's text, or what kschedx would need to decide."""
     cause: Hashable = ()
-    """What pods must have in common to be told of together."""
+    """What pods of one group have in common."""
     headlines: tuple[str, ...] = ()
-    """What is wrong in words, one for each kind of rejection, that of most nodes first."""
+    """A headline for each kind of rejection, that of most nodes first."""
+    reasons: tuple[str, ...] = ()
+    """The IDs of these rejections, without duplicates."""
     wants: str = ""
-    """Of labels that no node has as the pod wants them: which, and what the nearest node has."""
+    """Labels that no node has as the pod requires them, and the nearest ones."""
     command: str = ""
-    """What tells the whole story."""
+    """The command that explains this pod in full."""
     taken: Taken | None = None
-    """The place that the pod would have had alone."""
+    """The place that the pod would get alone."""
 
 
 class CauseGroup(Struct, frozen=True, kw_only=True):

@@ -215,5 +215,5 @@ def gather_queue(
             own = gather(gathering, admit(gathering.snapshot), one, is_tried=is_tried)
         else:
             gather_beside(gathering, setup, one)
-    assert own is not None, "what is asked about is in the queue"
+    assert own is not None, "the subject is in the queue"
     return own

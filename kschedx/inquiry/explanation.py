@@ -190,7 +190,8 @@ class Explanation(Struct, frozen=True, dict=True):
     def gang(self) -> GangStatus | None:
         """The pod's group, where the profile lets all of its pods start or none."""
         pod = self.cycle.pod
-        if pod.spec.scheduling_group is None and POD_GROUP_LABEL not in pod.metadata.labels:
+        spec = pod.spec
+        if not (spec.scheduling_group or spec.workload_ref or POD_GROUP_LABEL in pod.metadata.labels):
             return None
         group = self.holding.group
         return group if group is not None and group.is_heeded else None

@@ -98,7 +98,7 @@ def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> Made:
     if kind != "Deployment":
         return made_of(workload)
     if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
-        refuse(snapshot, "ReplicaSet", f"which ReplicaSet makes the pods of {title(workload)}")
+        refuse(snapshot, "ReplicaSet", f"which ReplicaSet creates the pods of {title(workload)}")
     _, namespace, _ = key_of(workload)
     replica_sets: list[PlainManifest] = [
         msgspec.json.decode(raw)
@@ -210,7 +210,7 @@ def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
     if event is not None and (owner := subject.pod.metadata.controller) is not None:
         seen = [f"{event.count:,} times"] if event.count > 1 else []
         seen += [f"last at {event.last_seen}"] if event.last_seen else []
-        hint = ", ".join(["the cluster's own event", *seen, "and no such pod is there"])
+        hint = ", ".join(["the cluster's own event", *seen, "and that pod does not exist"])
         raise NotAdmittedError(event.message, place=Place(object=f"{owner.kind} {owner.name}"), hint=hint)
 
 
@@ -370,12 +370,15 @@ def _patch_hint(source: str) -> str:
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _RENDERED = {
-    ("Template", "template.openshift.io"): "make its objects first: oc process --local -f FILE -o yaml | kschedx why -",
+    (
+        "Template",
+        "template.openshift.io",
+    ): "render its objects first: oc process --local -f FILE -o yaml | kschedx why -",
     ("Kustomization", "kustomize.toolkit.fluxcd.io"): (
-        "make its manifests first: flux build kustomization NAME --path FOLDER | kschedx why -"
+        "render its manifests first: flux build kustomization NAME --path FOLDER | kschedx why -"
     ),
     ("HelmRelease", "helm.toolkit.fluxcd.io"): "render its chart with its values first: helm template | kschedx why -",
-    ("Application", "argoproj.io"): "make its manifests first: argocd app manifests NAME | kschedx why -",
+    ("Application", "argoproj.io"): "render its manifests first: argocd app manifests NAME | kschedx why -",
 }
 """What turns others' objects into manifests."""
 
@@ -424,7 +427,7 @@ def _once(documents: Sequence[ManifestDocument]) -> list[ManifestDocument]:
         if other is document or (other.value != document.value and is_foreign(document.value)):
             found.append(document)
         elif other.value != document.value:
-            message = f"there is already one of this name in {other.place}"
+            message = f"an object of this name already exists in {other.place}"
             raise document.fault(InputError(message, place=Place(object=title(document.value))))
     return found
 

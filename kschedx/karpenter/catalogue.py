@@ -232,7 +232,7 @@ def any_catalogue(document: object) -> InstanceTypes:
     if isinstance(first, Mapping) and "operatingSystems" in first:
         return _of_kwok(document)
     raise InputError(
-        "these are no instance types",
+        "these are not instance types",
         hint="a catalog (kschedx schema InstanceTypes), or the output of aws ec2 describe-instance-types",
     )
 

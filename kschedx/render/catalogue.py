@@ -150,7 +150,7 @@ def reason_lines(what: str, width: int) -> list[Text]:
     """An id, a plugin, or any text of an event. Raises `InputError` where nothing of it is known."""
     what = what.strip()
     if what in REASONS:
-        return [*id_lines(what, width), *_guide_lines(what, width)]
+        return id_lines(what, width, everything=True)
     if what in IN_TREE or any(what in reason.plugins for reason in REASONS.values()):
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
@@ -178,39 +178,38 @@ def _their_lines(what: str, width: int) -> list[Text]:
         for name, explained in reasons.items():
             if what in (plugin, name):
                 reason = Reason(
-                    plugins=(plugin,), means=explained.means, arises=explained.arises, fixes=explained.fixes
+                    plugins=(plugin,), means=explained.means, causes=(explained.arises,), fixes=explained.fixes
                 )
                 lines += [*([BLANK] if lines else []), *_explained(name, reason, width)]
     return lines
 
 
-def id_lines(name: str, width: int) -> list[Text]:
-    """What an id means, when it arises, what usually fixes it."""
-    return _explained(name, REASONS[name], width)
+def id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
+    """What an ID means, its usual causes, what fixes it, and its page.
+
+    With `everything` also how to confirm it, what does not help, and where Kubernetes documents it.
+    """
+    guide, page = GUIDES[name], reason_page(name)
+    lines = _explained(name, REASONS[name], width, guide.confirm if everything else ())
+    if not everything:
+        return [*lines, *_list_lines("docs", (page,), width)]
+    links = (page, *(f"{KUBERNETES_DOCS}{link}" for link in guide.links))
+    return [*lines, *_list_lines("no help", guide.useless, width), *_list_lines("docs", links, width)]
 
 
-def _explained(name: str, reason: Reason, width: int) -> list[Text]:
+def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[Text]:
     by = f"   {', '.join(reason.plugins)}" if reason.plugins else ""
     lines = [line((name, BOLD), (by, DIM))]
     lines += paragraph(reason.means, width, first="  means   ")
-    lines += paragraph(reason.arises, width, first="  arises  ")
-    for number, fix in enumerate(reason.fixes):
-        lines += paragraph(fix, width, first="  fixes   - " if number == 0 else "          - ")
+    for title, entries in (("causes", reason.causes), ("confirm", confirm), ("fixes", reason.fixes)):
+        lines += _list_lines(title, entries, width)
     return lines
 
 
-def _guide_lines(name: str, width: int) -> list[Text]:
-    """How to confirm a reason, what does not help, and where Kubernetes documents it."""
-    guide = GUIDES[name]
-    blocks = {
-        "confirm": guide.confirm,
-        "useless": guide.useless,
-        "docs": (reason_page(name), *(f"{KUBERNETES_DOCS}{link}" for link in guide.links)),
-    }
+def _list_lines(title: str, entries: Sequence[str], width: int) -> list[Text]:
     lines: list[Text] = []
-    for title, entries in blocks.items():
-        for number, entry in enumerate(entries):
-            lines += paragraph(entry, width, first=f"  {title:<8}- " if number == 0 else "          - ")
+    for number, entry in enumerate(entries):
+        lines += paragraph(entry, width, first=f"  {title if number == 0 else '':<8}- ")
     return lines
 
 

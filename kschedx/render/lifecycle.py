@@ -43,7 +43,7 @@ _TONES = {
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    then, lead = "", "; by what is in the dump " if isinstance(lifecycle, Contradicted) else "; without that "
+    then, lead = "", "; according to the dump " if isinstance(lifecycle, Contradicted) else "; without that "
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
     is_held = isinstance(lifecycle, WaitingForKubelet | ScaledToZero)
@@ -131,7 +131,7 @@ def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, WaitingForKubelet):
-        return ("kube-scheduler has no part in this; -o wide shows where it would put the pod now",)
+        return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, Contradicted):
         return ("`kschedx snapshot -o cluster.json` keeps everything that scheduling reads",)
     return ()

@@ -286,7 +286,7 @@ STATES: tuple[StateRow, ...] = (
     _decision("Undecided", _OPEN, "is undecided: the dump has no PersistentVolumeClaims"),
     _decision("ScaleUp", _NOT, "is unschedulable: 0 of 5 nodes fit; cluster-autoscaler adds a node of group blue"),
     _decision("Unschedulable", _NOT, "is unschedulable: 0 of 5 nodes fit"),
-    _decision("Schedulable", _FITS, "goes to w0, the only node that fits"),
+    _decision("Schedulable", _FITS, "would be assigned to w0, the only node that fits"),
 )  # fmt: skip
 """In the order in which they win."""
 

@@ -193,10 +193,16 @@ _GROUP = _object(
         "more": INTEGER,
         "hasTies": _BOOLEAN,
         "isByDraw": _BOOLEAN,
-        "mayEvictAsAWhole": _BOOLEAN,
+        "domains": INTEGER,
+        "fittingDomains": INTEGER,
     },
     {
         "together": INTEGER,
+        "topologyKey": STRING,
+        "domain": STRING,
+        "preempted": STRINGS,
+        "preemption": STRING,
+        "undecided": STRING,
         "message": STRING,
         "waiting": array(
             _object(

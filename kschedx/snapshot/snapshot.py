@@ -38,6 +38,7 @@ from kschedx.snapshot.columns import ClusterRow, distinct
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.events import FailedCreate, FailedScheduling, ScaleUpEvent
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.pod_groups import groups_by_key
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
 
@@ -267,7 +268,7 @@ def of_objects(others: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
         "stateful_sets": others["StatefulSet"],
         "disruption_budgets": others["PodDisruptionBudget"],
         "priority_classes": priority_classes(others),
-        "pod_groups": {f"{g.metadata.namespace}/{g.metadata.name}": g for g in others["PodGroup"]},
+        "pod_groups": groups_by_key(others["PodGroup"], others["Workload"]),
         "devices": Devices.of(others),
         "storage": Storage.of(others),
         "objects": {kind.record: tuple(others[key]) for key, kind in KINDS.items() if kind.record is not None},

@@ -149,7 +149,7 @@ class NameTakenError(InputError):
     """Two pods of one name; `row` is the first's."""
 
     def __init__(self, row: int) -> None:
-        super().__init__("there is already one of this name")
+        super().__init__("an object of this name already exists")
         self.row = row
 
 
@@ -333,7 +333,14 @@ def _bytes(raw: MaybeRaw) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
-_TELLING = (b"DisruptionTarget", b"PodResizePending", b"Unschedulable", b"SchedulingGated", b"SchedulerError")
+_TELLING = (
+    b"DisruptionTarget",
+    b"PodResizePending",
+    b"Unschedulable",
+    b"SchedulingGated",
+    b"SchedulerError",
+    b"NotReadyForScheduling",
+)
 """Types and reasons of the conditions that are kept."""
 
 _UNREADY = ({"type": "Ready", "status": "False"},)

@@ -56,7 +56,7 @@ def why(folder: Path, *cluster: Manifest, target: str = "deploy/web") -> Ran:
 @pytest.mark.parametrize("target", ["deploy/web", "rs/web-6d9f"])
 def test_the_newest_event_is_the_answer(target: str, tmp_path: Path) -> None:
     ran = why(tmp_path, event(), event("Error creating: old", seen="2026-03-03T09:12:01Z"), target=target)
-    seen = "the cluster's own event, 14 times, last at 2026-03-03T09:40:00Z, and no such pod is there"
+    seen = "the cluster's own event, 14 times, last at 2026-03-03T09:40:00Z, and that pod does not exist"
     assert (ran.code, ran.out.splitlines()[1:3]) == (
         1,
         [f"  because   {SAID}", f"            ReplicaSet web-6d9f, {seen}"],

@@ -166,7 +166,7 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("fixtures/tie/pod.yaml",), "a standard output that is no terminal"),
+        (("fixtures/tie/pod.yaml",), "a standard output that is not a terminal"),
         (("--all-pending", "--shard", "1/2"), "--shard"),
         (("fixtures/tie/pod.yaml", "-o", "json"), "-o json"),
     ],
@@ -174,4 +174,4 @@ def test_from_causes_to_pods_to_nodes_and_back() -> None:
 def test_it_needs_a_terminal(arguments: tuple[str, ...], told: str) -> None:
     ran = kschedx("why", *arguments, "-i", "-s", "fixtures/tie/cluster.yaml")
     assert ran.code == 2
-    assert ran.err == f"error: --interactive needs a terminal and does not go with {told}\n"
+    assert ran.err == f"error: --interactive needs a terminal and cannot be combined with {told}\n"

@@ -144,7 +144,7 @@ def test_a_group_alone_cannot_be_impersonated(url: str, tmp_path: Path) -> None:
 
 def test_files_and_a_connection_exclude_each_other(url: str, tmp_path: Path) -> None:
     line = error(why(tmp_path, url, "web-0", "-s", write(tmp_path, NODE, POD)))
-    assert "--kubeconfig is about a live cluster" in line
+    assert "--kubeconfig applies to a live cluster" in line
 
 
 def test_without_any_configuration_the_ways_in_are_named(tmp_path: Path) -> None:
@@ -200,9 +200,9 @@ def test_a_login_plugin_gives_a_token(api: FakeApiServer, tmp_path: Path) -> Non
         ("head -c 100000 /dev/zero | tr '\\0' '['", "prints no ExecCredential"),
         ("yes secret", "prints no ExecCredential"),
         (answer('{"token": ["secret"]}'), "prints no ExecCredential"),
-        (answer("null"), "gives no status"),
-        (answer("{}"), "gives neither a token nor clientCertificateData and clientKeyData"),
-        (answer('{"clientKeyData": "secret"}'), "gives a certificate or a key without the other"),
+        (answer("null"), "returns no status"),
+        (answer("{}"), "returns neither a token nor clientCertificateData and clientKeyData"),
+        (answer('{"clientKeyData": "secret"}'), "returns a certificate or a key without the other"),
         (answer('{"token": "secret é"}'), "a token cannot have spaces, line ends"),
         (
             answer('{"token": "secret"}', version="v1beta1"),
@@ -238,7 +238,7 @@ def test_a_login_plugins_variable_that_cannot_be_one(name: str, tmp_path: Path) 
     assert isinstance(exec_plugin, dict)
     exec_plugin["env"] = [{"name": name, "value": "secret"}]
     line = error(kschedx("why", "web-0", "--kubeconfig", kubeconfig(tmp_path, "https://127.0.0.1:1", user=user)))
-    assert "is no name of an environment variable" in line
+    assert "is not a name of an environment variable" in line
     assert "secret" not in line
 
 
@@ -359,9 +359,9 @@ def test_a_server_that_is_busy_for_longer_than_the_timeout(api: FakeApiServer, u
         ),
         ("/nodes", Reply(status=502, body=b"<html><b>bad</b></html>"), "the server answers 502 Bad Gateway"),
         ("/version", failure(403, 'users "jane" is forbidden: User "me" cannot impersonate'), "cannot impersonate"),
-        ("/pods", failure(404, "page not found"), "no API server: it knows no pods (the address of a"),
-        ("/pods", Reply(status=302, headers={"Location": "https://login"}), "no API server: it sends on to"),
-        ("/version", Reply(body=b"<html>log in</html>"), "no API server: its answer is not valid JSON"),
+        ("/pods", failure(404, "page not found"), "not an API server: it knows no pods (the address of a"),
+        ("/pods", Reply(status=302, headers={"Location": "https://login"}), "not an API server: it sends on to"),
+        ("/version", Reply(body=b"<html>log in</html>"), "not an API server: its answer is not valid JSON"),
         ("/pods", Reply(body=b"<html>log in</html>"), "/api/v1/pods: not valid JSON"),
         ("/pods", Reply(body=b'{"kind":"NodeList","metadata":{},"items":[]}'), "expected a PodList, found NodeList"),
         ("/pods", Reply(body=b'{"kind":"PodList","metadata":{},"items":[{"metadata":'), "not valid JSON: it ends in"),
@@ -589,7 +589,7 @@ def test_the_pods_of_a_deployment_are_not_guessed_at_without_its_replica_sets(
     assert why(tmp_path, url, "deploy/web").code == 0
     forbid(api, "ReplicaSet")
     line = error(why(tmp_path, url, "deploy/web"), code=3)
-    assert "which ReplicaSet makes the pods of Deployment web is not known: listing replicasets.apps" in line
+    assert "which ReplicaSet creates the pods of Deployment web is not known: listing replicasets.apps" in line
 
 
 def test_a_namespace_that_admission_reads(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -597,7 +597,7 @@ def test_a_namespace_that_admission_reads(api: FakeApiServer, url: str, tmp_path
     manifest = write(tmp_path, POD, name="pod.yaml")
     assert why(tmp_path, url, manifest).code == 0
     line = error(why(tmp_path, url, manifest, "--enable-admission-plugins", "PodNodeSelector"), code=3)
-    assert "what PodNodeSelector reads in the namespace's annotations is not known" in line
+    assert "which annotations for PodNodeSelector the namespace has is not known" in line
 
 
 def test_what_a_live_cluster_does_not_have_does_not_exist(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -691,7 +691,7 @@ def test_profiles_are_not_compared_by_what_may_not_be_read(api: FakeApiServer, u
 
 
 def test_one_pod_and_many_exclude_each_other(url: str, tmp_path: Path) -> None:
-    assert "--pod is about one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
+    assert "--pod needs one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
 
 
 # --- a dry run on the server
@@ -770,4 +770,4 @@ def test_what_the_server_refuses_is_an_error_in_its_words(api: FakeApiServer, ur
 def test_a_dry_run_needs_a_live_cluster(tmp_path: Path) -> None:
     manifest = write(tmp_path, POD, name="pod.yaml")
     line = error(kschedx("why", manifest, "-s", write(tmp_path, NODE), "--dry-run=server"))
-    assert "--dry-run=server is about one manifest and a live cluster" in line
+    assert "--dry-run=server needs one manifest and a live cluster" in line

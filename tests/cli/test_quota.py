@@ -153,7 +153,7 @@ def test_replicas_above_the_quota(tmp_path: Path) -> None:
     ran = why(tmp_path)
     assert (ran.code, ran.err) == (1, "")
     first, second, *_ = ran.out.splitlines()
-    assert first == "✗ default/deploy/web: 3 of 5 replicas can be scheduled, 2 are refused by the API server"
+    assert first == "✗ default/deploy/web: 3 of 5 replicas can be scheduled; the API server refuses 2"
     assert second.split() == [
         *["refused", "Error", "creating:", "pods", '"web-new4"', "is", "forbidden:", "exceeded", "quota:", "q,"],
         *["requested:", "cpu=1,", "used:", "cpu=10,", "limited:", "cpu=10"],
@@ -301,7 +301,7 @@ def test_claims_of_a_stateful_set_add_up(tmp_path: Path) -> None:
     written(tmp_path, workload("StatefulSet", SMALL, serviceName="web", replicas=4, volumeClaimTemplates=[template]))
     ran = why(tmp_path)
     assert ran.code == 1
-    assert "2 of 4 replicas can be scheduled, 2 are refused by the API server" in ran.out
+    assert "2 of 4 replicas can be scheduled; the API server refuses 2" in ran.out
     said = 'create Claim data-web-2 for Pod web-2 in StatefulSet web failed error: persistentvolumeclaims "data-web-2"'
     assert said in ran.out
 

@@ -57,10 +57,43 @@ NOT_BUILT = 'failed to create new descheduler: unable to create "main" profile: 
             f"in profile main: failed to get label selectors from strategy's params: {NO_VALUES}",
         ),
         ("NoSuchPlugin", {}, "in profile main: plugin NoSuchPlugin in pluginConfig not registered"),
+        (
+            "HighNodeUtilization",
+            {"thresholds": {"pods": 5, "cpu": "20"}},
+            f'{UNREADABLE}profiles[0].pluginConfig[0].args.thresholds.cpu: expected a number, found "20"',
+        ),
+        (
+            "PodLifeTime",
+            {**LIFETIME, "labelSelector": {"matchLabels": {"app": 1}}},
+            f"{UNREADABLE}profiles[0].pluginConfig[0].args.labelSelector.matchLabels.app: expected a string, found 1",
+        ),
     ],
 )
 def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None:
     assert descheduled([], policy(plugin, args))["error"] == error
+
+
+def test_null_is_zero_among_thresholds() -> None:
+    found = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
+    assert "error" not in found
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("http://a b", 'invalid character " " in host name'),
+        ("http://[::1", "missing ']' in host"),
+        ("http://us er@a", "net/url: invalid userinfo"),
+        ("1http://a", "first path segment in URL cannot contain colon"),
+        ("://a", "missing protocol scheme"),
+        ("http://a:b/", 'invalid port ":b" after host'),
+        ("http://a/%zz", 'invalid URL escape "%zz"'),
+    ],
+)
+def test_prometheus_url(url: str, fault: str) -> None:
+    prometheus = {"source": "Prometheus", "prometheus": {"url": url}}
+    found = descheduled([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
+    assert found["error"] == f'error parsing prometheus URL: parse "{url}": {fault}'
 
 
 @pytest.mark.parametrize(

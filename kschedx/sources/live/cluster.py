@@ -159,7 +159,7 @@ def server_version(server: ApiServer) -> str:
     except msgspec.ValidationError:
         return ""
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError("no API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
+        raise InputError("not an API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
 
 
 def read(
@@ -244,7 +244,9 @@ class _Reading:
                 raise
             if refused.status == 404 and not kind.group:
                 place = Place(source=self._server.url)
-                raise InputError(f"no API server: it knows no {kind.resource}", place=place, hint=_ADDRESS) from None
+                raise InputError(
+                    f"not an API server: it knows no {kind.resource}", place=place, hint=_ADDRESS
+                ) from None
             self._put(Unread(kind=kind.key, forbidden=refused.status == 403))
         finally:
             self._asked.pop(me, None)
