@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct, to_builtins
@@ -18,6 +17,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 from kschedx.render.words.notes import note_facts, note_text
+from kschedx.results import Shown
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
@@ -126,7 +126,7 @@ KARPENTER = "karpenter"
 """The key of what Karpenter does where a cluster has cluster-autoscaler too."""
 
 
-class Explanation(Struct, frozen=True, dict=True):
+class Explanation(Shown, Struct, frozen=True, dict=True):
     """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked
     for."""
 
@@ -215,14 +215,6 @@ class Explanation(Struct, frozen=True, dict=True):
 
     def __repr__(self) -> str:
         return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"
-
-    def __str__(self) -> str:
-        """The first screen, as the command line prints it."""
-        return screen_text(self)
-
-    def _repr_html_(self) -> str:
-        """A card for a notebook: headline, causes, and the first fixes."""
-        return screen_card(self)
 
     @property
     def outcome(self) -> Outcome:
@@ -434,14 +426,3 @@ class Explanation(Struct, frozen=True, dict=True):
             for one in self.provisioning_remedies
         ]
         return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})
-
-
-def screen_text(explanation: Explanation) -> str:
-    """`kschedx.render`, which stands above this package, is loaded by name when somebody prints an answer."""
-    text: str = import_module("kschedx.render.screen").screen_text(explanation)
-    return text
-
-
-def screen_card(explanation: Explanation) -> str:
-    card: str = import_module("kschedx.render.page.explanation").explanation_card(explanation)
-    return card
