@@ -28,6 +28,7 @@ from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.render.lifecycle import causes
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
@@ -140,7 +141,7 @@ class Asked:
             return replace(undecided, message=str(told)), None
         except NotAdmittedError as error:
             said = f"{error.message} ({error.hint})" if error.hint else error.message
-            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said), None
+            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said, state="Refused"), None
         if found.lifecycle is not None:
             return self._of_lifecycle(undecided, found, found.lifecycle), found
         if (bound := bound_by_hand(found.cycle)) is not None:
@@ -175,17 +176,19 @@ class Asked:
         """The answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
-            return replace(undecided, outcome=found.overall, message=said)
-        reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ")
+            return replace(undecided, outcome=found.overall, message=said, state=found.state.name)
+        reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
+        why = next(causes(lifecycle), "")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
         is_open = found.overall is Outcome.UNDECIDED
         return replace(
             undecided,
             outcome=found.overall,
             nodes=(node,) if node else (),
-            message=reads if is_open else "",
+            message=reads if is_open else why,
             cause=(found.state.name, reads),
             headlines=() if is_open else (reads,),
+            state=found.state.name,
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
@@ -196,9 +199,10 @@ class Asked:
         named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
         headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
-            headline = gang_text(group)
+            headline = gang_text(group).removeprefix("is unschedulable: ")
         message = item.waits or (found.message if group is None else group.message)
         undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
+        undecided = replace(undecided, state="WaitingForGang")
         return replace(undecided, cause=("group", named), headlines=(headline,))
 
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
@@ -306,7 +310,7 @@ class Asked:
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        for_whom = " · for one of them" if len(group.answers) > 1 else ""
+        for_whom = " · for one of them" if len(group.answers) > 1 and not group.first.state else ""
         return f"{fixes[0].title}{for_whom}" if fixes else ""
 
     def report(self) -> Report:
@@ -608,12 +612,12 @@ def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
     """A row for each reason, or every document."""
     from kschedx.cli import connection
-    from kschedx.explain.admission import without_pods
     from kschedx.explain.causes import alike, owner_of
+    from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
     from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of
     from kschedx.inquiry.workload_pods import QueueOutcome
-    from kschedx.render.pending import evicted_note, without_pods_note
+    from kschedx.render.pending import evicted_note
     from kschedx.render.words.notes import note_text
 
     snapshot = reached.snapshot
@@ -638,6 +642,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
             like=kinds.get(row),
         )
+        if pod_lifecycle(snapshot, pod) is not None or depends_on_unread(snapshot, pod):
+            return replace(alone, like=None)
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone
         return replace(
@@ -651,22 +657,32 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
-    said = (*said, *unread)
-    within = _namespace(question, wanted, reached)
-    unmade = () if wanted.selector else without_pods_note(tuple(without_pods(snapshot, within)))
-    notes = (*unmade, *evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
-    if part is None:  # what is added is for all pods, and no part has them
-        notes = (*notes, *_growth(autoscaler, karpenter))
-    mended = None if in_turn is None else in_turn.mended
-    nothing = "; ".join((_nothing(wanted), *unmade))
+    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, (*said, *unread)))
     items = [item(row) for row in rows]
-    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
+    if part is None:  # what is added, and what has no pods yet, is in no part
+        notes = (*notes, *_growth(autoscaler, karpenter))
+        items += _without_created_pods(question, wanted, reached, setup)
+    mended = None if in_turn is None else in_turn.mended
+    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), mended=mended)
     if wanted.interactive and items:
         _browse(asked, typed_change(question, setup))
         return asked.exit_code
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code
+
+
+def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
+    """Workloads whose missing pods are not created: refused, or held in a queue."""
+    from kschedx.inquiry.ask import Clusters, workloads_without_pods
+
+    if wanted.selector or not wanted.all_pending:
+        return
+    snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
+    clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
+    inquiry = inquiry_of(question, wanted, clusters, setup)
+    for one, explanation in workloads_without_pods(inquiry, within):
+        yield _without_pods(wanted, one, partial(_same, explanation))
 
 
 def _browse(asked: Asked, tried: Try) -> None:
@@ -690,7 +706,16 @@ def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
         namespace=_namespace(question, wanted, reached),
         labels=None if wanted.selector is None else parse_label_query(wanted.selector),
         pending=wanted.all_pending,
+        also=_not_started(reached.snapshot) if wanted.all_pending else (),
     )
+
+
+def _not_started(snapshot: Snapshot) -> list[int]:
+    """Rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
+    pods = snapshot.pods
+    is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
+    rows = is_pending.nonzero()[0].tolist()
+    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), WaitingForKubelet | BeingDeleted)]
 
 
 def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:

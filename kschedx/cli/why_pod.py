@@ -130,10 +130,13 @@ def refusal_report(
     state = explanation.lifecycle
     if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
         return None
+    from kschedx.inquiry.pod import explain
     from kschedx.inquiry.pod_security import pod_security_answer
 
     before, applied = clusters.before, clusters.applied
-    answer = pod_security_answer(applied, found.manifest, setup, state.message, maker=found.workload, made=found.made)
+    answer = pod_security_answer(
+        applied, found.manifest, setup, state.message, explain=explain, maker=found.workload, made=found.made
+    )
     if answer is None:
         return None
     if wanted.fix is not None:

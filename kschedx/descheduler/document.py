@@ -64,7 +64,7 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class RefusedEviction(Struct, frozen=True, kw_only=True):
-    """An eviction that a plugin asked for in vain."""
+    """An eviction that a plugin requested and that was refused."""
 
     pod: str
     node: str
@@ -75,7 +75,7 @@ class RefusedEviction(Struct, frozen=True, kw_only=True):
 
 
 class PodVerdict(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the evictor of a profile says of a pod before anything is evicted."""
+    """Whether the evictor of a profile may evict a pod, before anything is evicted."""
 
     filter: bool = True
     checks: str = ""
@@ -105,7 +105,7 @@ class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):
-    """What the descheduler says of a pod that it passes over."""
+    """Why the descheduler does not evict a pod."""
 
     profile: str
     plugin: str
@@ -138,7 +138,7 @@ class Round(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod that a round evicts and a later one evicts again."""
+    """A pod that one round evicts and a later round evicts again."""
 
     pod: str
     round: int
@@ -154,7 +154,7 @@ class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeShares(Struct, frozen=True, kw_only=True):
-    """What requests take of a node, in percent of allocatable."""
+    """The requests on a node, in percent of its allocatable resources."""
 
     before: dict[str, int]
     after: dict[str, int]

@@ -210,6 +210,15 @@ def policy_in(text: bytes, source: str) -> Mapping[str, object]:
     return found[0]
 
 
+def measures_usage(written: Mapping[str, object]) -> bool:
+    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that can be told before it is validated."""
+    collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
+    sources = providers if isinstance(providers, Sequence) else ()
+    return (isinstance(collector, Mapping) and collector.get("enabled") is True) or any(
+        isinstance(one, Mapping) and one.get("source") == KUBERNETES_METRICS for one in sources
+    )
+
+
 def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
     for part in yaml.split(text, source=source):
         read = yaml.load(part, source=source)
@@ -218,16 +227,26 @@ def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
 
 
 def _policies_in(document: Mapping[str, object], source: str) -> Iterator[Mapping[str, object]]:
-    values, data = document.get("deschedulerPolicy"), document.get("data")
+    values, data = _helm_values(document), document.get("data")
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():
             held = _documents(str(text).encode(), f"{source}: data[{key}]")
             yield from (one for one in held if one.get("kind") == KIND)
-    elif isinstance(values, Mapping):
-        version = document.get("deschedulerPolicyAPIVersion") or API_VERSION
-        yield {"apiVersion": version, "kind": KIND, **values}
+    elif values is not None:
+        policy, version = values["deschedulerPolicy"], values.get("deschedulerPolicyAPIVersion") or API_VERSION
+        assert isinstance(policy, Mapping)
+        yield {"apiVersion": version, "kind": KIND, **policy}
     elif "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
         yield document
+
+
+def _helm_values(document: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Values of the chart: by themselves, below the chart's name, or in a HelmRelease's spec.values."""
+    spec = document.get("spec")
+    for values in (document, document.get("descheduler"), spec.get("values") if isinstance(spec, Mapping) else None):
+        if isinstance(values, Mapping) and isinstance(values.get("deschedulerPolicy"), Mapping):
+            return values
+    return None
 
 
 # --- reading

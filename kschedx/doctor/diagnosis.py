@@ -36,7 +36,7 @@ from kschedx.results import Shown
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is in a dump."""
+    """The contents of a dump."""
 
     source: str
     files: int
@@ -67,7 +67,7 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Way(StrEnum):
-    """To get what is missing."""
+    """A command that gets what is missing."""
 
     ADD = "add"
     """Beside what is there."""

@@ -151,7 +151,11 @@ def _matters(kind: str, cycle: Cycle) -> bool:
 
 
 def _forbidden(snapshot: Snapshot) -> list[str]:
-    return [kind for kind, cause in snapshot.source.missing.items() if cause is Missing.FORBIDDEN]
+    return [
+        kind
+        for kind, cause in snapshot.source.missing.items()
+        if cause is Missing.FORBIDDEN and not (kind in KINDS and KINDS[kind].is_on_demand)
+    ]
 
 
 # --- when a kind matters
@@ -383,6 +387,11 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     )
     outcome = Outcome.UNDECIDED if cycle.outcome is Outcome.SCHEDULED else cycle.outcome
     return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
+
+
+def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod names what a dump lacks, so that no decision about it is known."""
+    return bool(_known_part(snapshot, pod).unread)
 
 
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:

@@ -146,7 +146,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     """Why no decision of kube-scheduler answers the question; the cycle then tells what it would decide, if it was
     run."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
-    """The fixes of a `lifecycle`."""
+    """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
 
     @property
     def is_run(self) -> bool:
@@ -263,7 +263,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
-            return ()
+            return () if self.remedies is None else self.remedies()
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix

@@ -190,6 +190,8 @@ class Written(Struct, frozen=True, kw_only=True):
             if manifest is None and self.document is None:
                 _refuse_as_recorded(snapshot, found)
         except InputError as error:
+            if self.document is None and self.workload is not None and not isinstance(error, NotAdmittedError):
+                raise _as_refused(self.manifest, error) from None
             raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
         return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
 
@@ -201,6 +203,13 @@ class Written(Struct, frozen=True, kw_only=True):
         if self.workload is not None and self.workload.get("kind") == "CronJob":
             _, namespace, name = key_of(self.workload)
             yield counted("Job", namespace, f"{name}-new")
+
+
+def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
+    """Of a workload that is stored, whose controller is told what is wrong with its pods."""
+    _, _, name = key_of(pod)
+    where = f"{error.place.field}: " if error.place.field else ""
+    return NotAdmittedError(f'Pod "{name}" is invalid: {where}{error.message}', place=error.place, hint=error.hint)
 
 
 def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:

@@ -366,6 +366,7 @@ class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str = ""
     state: ContainerState | None = None
+    last_state: ContainerState | None = None
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
 
@@ -386,6 +387,9 @@ class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rena
 
 class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
+    reason: str = ""
+    """Of a pod that has failed: `Evicted`, `OutOfcpu`, `UnexpectedAdmissionError`."""
+    message: str = ""
     start_time: str | None = None
     nominated_node_name: str = ""
     conditions: tuple[PodCondition, ...] = ()

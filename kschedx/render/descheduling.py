@@ -227,7 +227,7 @@ def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
             yield Fact(label="", items=(f"{first}: {mine}",))
             yield Fact(label="", items=(f"{then}: {its}",))
     if len(fights) > MOST_FIGHTS:
-        yield Fact(label="", items=(f"{count(len(fights) - MOST_FIGHTS, 'more pair')} of plugins fight",))
+        yield Fact(label="", items=(f"{len(fights) - MOST_FIGHTS:,} more: -o json has all",))
     rounds = len(found.loops) - 1
     if rounds > 1 or (rounds == 1 and found.landings and found.loops[1].evicted and not fights):
         numbers = ", ".join(f"{len(loop.evicted):,}" for loop in found.loops)

@@ -40,12 +40,18 @@ class NamespaceTerminating(Facts, frozen=True, kw_only=True):
     since: str = ""
     remaining: tuple[str, ...] = ()
     """What keeps the namespace from going, in the words of its conditions."""
+    is_pod: bool = False
+
+    @property
+    def effect(self) -> str:
+        return "is pending" if self.is_pod else "gets no pods"
 
 
 class BeingDeleted(Facts, frozen=True, kw_only=True):
     since: str
     node: str = ""
     finalizers: tuple[str, ...] = ()
+    is_workload: bool = False
     is_node_lost: bool = False
     """The node is NotReady or gone, so that no kubelet confirms the deletion."""
     owner: str = ""
@@ -56,6 +62,19 @@ class Finished(Facts, frozen=True, kw_only=True):
     phase: str
     """Of a pod, or the condition of a Job."""
     message: str = ""
+
+
+class Failed(Facts, frozen=True, kw_only=True):
+    reason: str = ""
+    """`OutOfcpu`, `Evicted`, or of a Job `BackoffLimitExceeded`."""
+    message: str = ""
+    node: str = ""
+    owner: str = ""
+    """`ReplicaSet web-1`, which creates another pod."""
+
+    @property
+    def told(self) -> str:
+        return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
 class ScaledToZero(Facts, frozen=True, kw_only=True):
@@ -131,6 +150,8 @@ class Waits(IntEnum):
     CONFIGURATION = 4
     CRASH = 5
     CONTAINER = 6
+    VOLUMES = 7
+    NETWORK = 8
 
 
 class WaitingForKubelet(Facts, frozen=True, kw_only=True):
@@ -143,13 +164,20 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     """Conditions that are False, as `kubectl describe` shows them: `Initialized=False (ContainersNotInitialized)`."""
     event: str = ""
     """The newest warning about the pod."""
+    last: str = ""
+    """How the container ended last: `OOMKilled, exit code 137`."""
+    is_node_lost: bool = False
 
     @property
     def told(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
         match self.waits:
             case Waits.KUBELET:
-                return "waits for the kubelet"
+                return "waits for its kubelet" + (", which does not answer" if self.is_node_lost else reason)
+            case Waits.VOLUMES:
+                return f"waits for its volumes{reason}"
+            case Waits.NETWORK:
+                return f"waits for its network sandbox{reason}"
             case Waits.SANDBOX:
                 return f"waits for its volumes or network{reason}"
             case Waits.INIT:
@@ -202,6 +230,7 @@ Lifecycle: TypeAlias = (
     NamespaceTerminating
     | BeingDeleted
     | Finished
+    | Failed
     | ScaledToZero
     | Suspended
     | Paused
@@ -241,7 +270,7 @@ _FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDE
 
 STATES: tuple[StateRow, ...] = (
     _row(
-        "NamespaceTerminating", _NOT, "{s.subject} gets no pods: namespace {s.namespace} is being deleted",
+        "NamespaceTerminating", _NOT, "{s.subject} {s.effect}: namespace {s.namespace} is being deleted",
         NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
     ),
     _row(
@@ -249,6 +278,7 @@ STATES: tuple[StateRow, ...] = (
         BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
     ),
     _row("Finished", _FITS, "{s.subject} has finished: {s.phase}", Finished(subject=_POD, phase="Succeeded")),
+    _row("Failed", _NOT, "{s.subject} has failed{s.told}", Failed(subject=_POD, reason="OutOfcpu", node="w0")),
     _row(
         "WaitingForKubelet", _FITS, "{s.subject} is scheduled to {s.node} and {s.told}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),

@@ -317,7 +317,7 @@ _REPLICAS: Json = json_object(
 
 _FIX: Mapping[str, Json] = {
     "title": {"type": "string"},
-    "certainty": {"enum": ["verified", "partial"]},
+    "certainty": {"enum": ["verified", "partial", "untried"]},
     "group": {"enum": ["capacity", "workload", "cluster"]},
     "changes": {"type": "array", "items": _CHANGE},
     "feasibleNodes": STRINGS,

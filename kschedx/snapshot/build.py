@@ -396,7 +396,9 @@ class SnapshotBuilder:
         if len(pods):
             self.kinds["Pod"] = len(pods)
         return Contents(
-            source=Source(text=source, kinds=dict(self.kinds)).with_header(merged(self.headers)),
+            source=Source(text=source, kinds=dict(self.kinds), is_slim=bool(self.headers)).with_header(
+                merged(self.headers)
+            ),
             cluster=ClusterNodes(self._nodes, self._images),
             pods=pods,
             workloads=self._workloads,

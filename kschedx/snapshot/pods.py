@@ -130,6 +130,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     start_times: Sequence[str | None]
     creation_timestamps: Sequence[str | None]
     deletion_timestamps: Sequence[str | None]
+    finalizers: Mapping[str, tuple[str, ...]] = {}
+    """Of pods that are being deleted, by `namespace/name`."""
     nominated_node_names: Sequence[str]
     node_names: Column[str]
     node: IntArray
