@@ -1,0 +1,215 @@
+"""A fix applied to the whole cluster: what is sent, what every controller does about it, and where the pods go then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers import workloads
+from kschedx.controllers.workloads import Manifest, Owners, Workload
+from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
+from kschedx.explain.setup import Setup
+from kschedx.fixes.changes import Change, PatchError, apply_patch
+from kschedx.fixes.owners import template_owner
+from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+from kschedx.fixes.ranking import Shortfall
+from kschedx.fixes.steps import MovePods, Step, TakeOldFirst
+from kschedx.kube.types import Pod
+from kschedx.simulate.apply import ClusterChanges
+from kschedx.simulate.changes import Change as ClusterChange
+from kschedx.simulate.changes import ChangeVerb
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_REPLICAS = 500
+"""Of a workload whose rollout is tried; that of a larger one takes longer than an answer may."""
+
+
+class ClusterTrial:
+    """The trials of the fixes of one pod, in the cluster in which they were found."""
+
+    def __init__(self, snapshot: Snapshot, setup: Setup, pod: Pod) -> None:
+        self._setup = setup
+        self._pod = pod
+        known = setup.snapshot
+        self._is_stored = known is None or pod.key in known.pods.rows
+        self._snapshot = snapshot
+        owners = Owners(snapshot)
+        row = snapshot.pods.rows.get(pod.key)
+        self._workload = _workload_of(snapshot, pod) if row is None else owners.of(snapshot.pods, row)
+        self._known: dict[Workload, Manifest] = {}
+        if not self._is_stored and known is not None:
+            # pods that the question created are created again, of the template that the fix changes
+            before = None if self._workload.kind == "Pod" else workloads.stored_manifest(known, self._workload)
+            self._known = {} if before is None else {self._workload: before}
+            own = [row] if self._workload.kind == "Pod" else owners.members(snapshot.pods, self._workload)
+            asked = [one for one in own if one is not None and snapshot.pods.key(one) not in known.pods.rows]
+            self._snapshot = snapshot.without_pods(asked) if asked else snapshot
+
+    @cached_property
+    def _is_small(self) -> bool:
+        manifest = workloads.manifest_of(self._snapshot, self._workload)
+        return manifest is None or workloads.wanted_replicas(manifest) <= MOST_REPLICAS
+
+    def shortfall(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
+        """`sent` are the changes that you make; what components do about them by themselves is in the steps. None where
+        the pod, or one in its place, gets a node and no other pod loses its own, and where it cannot be tried."""
+        if not sent or not self._is_small:
+            return None
+        try:
+            return self._tried(steps, sent)
+        except NotAdmittedError as error:
+            return Shortfall(refusal=error.message)
+        except (InputError, UndecidableError, PatchError):
+            return None
+
+    def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
+        before = self._snapshot
+        ground = Ground(before, self._setup.scheduler.nodes.options)
+        proposal = apply_steps(steps, Proposal(pod=self._pod), ground)
+        around = replace(proposal, deleted=frozenset(), moved={})
+        simulator = Simulator(around.cluster(before), self._setup, SimulationOptions(), known=self._known)
+        by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
+        nodes = before.cluster.nodes
+        by_hand.follow([(nodes[row], node) for row, node in proposal.nodes.items()])
+        self._move(steps, simulator, by_hand)
+        if not self._is_stored and self._workload.kind != "Pod" and not self._patches(sent):
+            self._apply(by_hand, workloads.manifest_of(before, self._workload))
+        if proposal.pod.status != self._pod.status and not self._patches(sent):
+            self._put(replace(self._pod, status=proposal.pod.status), simulator)
+        for change in sent:
+            self._send(change, proposal.pod, simulator, by_hand)
+        if self._workload.kind == "Pod" and simulator.row(self._pod.key) is None:
+            simulator.create(simulator.snapshot, [proposal.pod])
+        simulator.settle([*self._asked(simulator)])
+        return self._shortfall(simulator, steps, sent, proposal)
+
+    # --- what is sent
+
+    def _send(self, change: Change, pod: Pod, simulator: Simulator, by_hand: ClusterChanges) -> None:
+        target = change.target
+        workload = Workload(target.kind, target.namespace, target.name)
+        if workload.kind == "Pod" and change.delete:
+            if simulator.row(workload.key) is not None:
+                by_hand.apply(_deletion(workload))
+        elif workload == self._workload or (target.kind in workloads.SCALED and change.patch):
+            self._patch(workload, change, by_hand)
+        elif workload.kind in workloads.SCALED and change.delete:
+            by_hand.apply(_deletion(workload))
+        elif change.patch and (workload.kind == "Pod" or target.kind not in _OF_THE_CLUSTER):
+            self._put(pod, simulator)
+
+    def _put(self, pod: Pod, simulator: Simulator) -> None:
+        """The pod as the fix has it, in place of the one that is there."""
+        row = simulator.row(pod.key)
+        if row is not None:
+            simulator.delete(row)
+        simulator.create(simulator.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
+
+    def _patch(self, workload: Workload, change: Change, by_hand: ClusterChanges) -> None:
+        stored = workloads.stored_manifest(by_hand.snapshot, workload)
+        if stored is None:
+            raise InputError(f"the cluster has no {workload.title}")
+        manifest = apply_patch(dict(stored), change.patch)
+        if workload.kind == "Job":
+            by_hand.apply(_deletion(workload))
+        self._apply(by_hand, manifest)
+
+    def _apply(self, by_hand: ClusterChanges, manifest: Manifest | None) -> None:
+        if manifest is not None:
+            by_hand.apply(ClusterChange(verb=ChangeVerb.APPLY, text="", objects=((manifest, Place()),)))
+
+    def _patches(self, sent: Sequence[Change]) -> bool:
+        own = self._workload
+        return any((one.target.kind, one.target.name) == (own.kind, own.name) for one in sent)
+
+    def _move(self, steps: Sequence[Step], simulator: Simulator, by_hand: ClusterChanges) -> None:
+        """Evict pods from a node that is cordoned meanwhile."""
+        for step in steps:
+            if isinstance(step, MovePods):
+                by_hand.apply(ClusterChange(verb=ChangeVerb.CORDON, text=step.node))
+                for one in step.moves:
+                    namespace, _, name = one.victim.pod.partition("/")
+                    by_hand.apply(_deletion(Workload("Pod", namespace, name)))
+                simulator.settle_made()
+                by_hand.apply(ClusterChange(verb=ChangeVerb.UNCORDON, text=step.node))
+
+    # --- what has become of the pods
+
+    def _asked(self, simulator: Simulator) -> Iterator[str]:
+        """The pods that wait of the pod's own workload."""
+        pods = simulator.pods
+        for row in self._members(simulator):
+            if pods.node[row] < 0:
+                yield pods.key(row)
+
+    def _members(self, simulator: Simulator) -> list[int]:
+        if self._workload.kind == "Pod":
+            row = simulator.row(self._pod.key)
+            return [] if row is None else [row]
+        deleted = simulator.deleted
+        return [row for row in simulator.manager.members(self._workload) if row not in deleted]
+
+    def _shortfall(
+        self, simulator: Simulator, steps: Sequence[Step], sent: Sequence[Change], proposal: Proposal
+    ) -> Shortfall | None:
+        before, pods = self._snapshot.pods, simulator.pods
+        row = simulator.row(self._pod.key)
+        members = self._members(simulator)
+        pending = sum(bool(pods.node[one] < 0) for one in members)
+        workload = self._workload
+        refused = simulator.manager.refused.get(workload)
+        rollout = simulator.manager.rollout_of(workload)
+        if self._is_stored:
+            owners = Owners(self._snapshot)
+            waited = sum(bool(before.node[one] < 0) for one in owners.members(before, workload))
+            is_placed = pending == 0 or pending < waited
+        else:
+            is_placed = any(pods.node[one] >= 0 for one in members)
+        if row is not None and not self._patches(sent):
+            is_placed = bool(pods.node[row] >= 0)
+        if any(isinstance(step, TakeOldFirst) for step in steps):
+            is_placed = is_placed and (rollout is None or not rollout.stalls)
+        named = {*proposal.deleted}
+        own = {*members} | {*Owners(self._snapshot).members(before, workload)}
+        gone = np.flatnonzero((before.node >= 0) & (pods.node[: len(before)] < 0))
+        lost = [
+            key
+            for one in gone.tolist()
+            if one not in own and not before.deletion_timestamps[one] and (key := before.key(one)) not in named
+        ]
+        refusal = "" if rollout is None else rollout.refusal
+        if refused is not None and self._patches(sent):
+            refusal = refused.refusal
+        if is_placed and not lost and not refusal:
+            return None
+        return Shortfall(pending=pending, lost=tuple(lost), refusal=refusal)
+
+
+_OF_THE_CLUSTER = (
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "CSINode",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceSlice",
+    "DeviceClass",
+)
+
+
+def _deletion(workload: Workload) -> ClusterChange:
+    return ClusterChange(verb=ChangeVerb.DELETE, text=workload.reference)
+
+
+def _workload_of(snapshot: Snapshot, pod: Pod) -> Workload:
+    """Of a pod that the cluster does not have."""
+    owner, metadata = template_owner(snapshot, pod), pod.metadata
+    if owner is None:
+        return Workload("Pod", metadata.namespace, metadata.name)
+    return Workload(owner.kind, metadata.namespace, owner.name)
