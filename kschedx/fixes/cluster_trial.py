@@ -23,6 +23,7 @@ from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change as ClusterChange
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_REPLICAS = 500
@@ -35,20 +36,23 @@ class ClusterTrial:
     def __init__(self, snapshot: Snapshot, setup: Setup, pod: Pod) -> None:
         self._setup = setup
         self._pod = pod
-        known = setup.snapshot
-        self._is_stored = known is None or pod.key in known.pods.rows
         self._snapshot = snapshot
-        owners = Owners(snapshot)
-        row = snapshot.pods.rows.get(pod.key)
-        self._workload = _workload_of(snapshot, pod) if row is None else owners.of(snapshot.pods, row)
-        self._known: dict[Workload, Manifest] = {}
-        if not self._is_stored and known is not None:
-            # pods that the question created are created again, of the template that the fix changes
-            before = None if self._workload.kind == "Pod" else workloads.stored_manifest(known, self._workload)
-            self._known = {} if before is None else {self._workload: before}
-            own = [row] if self._workload.kind == "Pod" else owners.members(snapshot.pods, self._workload)
-            asked = [one for one in own if one is not None and snapshot.pods.key(one) not in known.pods.rows]
-            self._snapshot = snapshot.without_pods(asked) if asked else snapshot
+        owners, row = Owners(snapshot), snapshot.pods.rows.get(pod.key)
+        self._workload = workload = _workload_of(snapshot, pod) if row is None else owners.of(snapshot.pods, row)
+        self._own = frozenset(owners.members(snapshot.pods, workload) if workload.kind != "Pod" else ())
+        """Rows of the workload's pods."""
+
+    @cached_property
+    def _without_made(self) -> tuple[Snapshot, dict[Workload, Manifest]]:
+        """The cluster without the pods that the question created, which are created again of a template that a fix
+        changes; and the manifest that the workload had before the question."""
+        known, snapshot = self._setup.snapshot, self._snapshot
+        if known is None:
+            return snapshot, {}
+        made = [row for row in self._own if snapshot.pods.key(row) not in known.pods.rows]
+        is_asked = bool(made) or self._pod.key not in snapshot.pods.rows
+        before = workloads.stored_manifest(known, self._workload) if is_asked else None
+        return snapshot.without_pods(made) if made else snapshot, {} if before is None else {self._workload: before}
 
     @cached_property
     def _is_small(self) -> bool:
@@ -68,25 +72,24 @@ class ClusterTrial:
             return None
 
     def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
-        before = self._snapshot
+        before, known = self._without_made if self._patches(sent) else (self._snapshot, {})
         ground = Ground(before, self._setup.scheduler.nodes.options)
         proposal = apply_steps(steps, Proposal(pod=self._pod), ground)
         around = replace(proposal, deleted=frozenset(), moved={})
-        simulator = Simulator(around.cluster(before), self._setup, SimulationOptions(), known=self._known)
+        simulator = Simulator(around.cluster(before), self._setup, SimulationOptions(), known=known)
         by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
         nodes = before.cluster.nodes
         by_hand.follow([(nodes[row], node) for row, node in proposal.nodes.items()])
         self._move(steps, simulator, by_hand)
-        if not self._is_stored and self._workload.kind != "Pod" and not self._patches(sent):
-            self._apply(by_hand, workloads.manifest_of(before, self._workload))
         if proposal.pod.status != self._pod.status and not self._patches(sent):
             self._put(replace(self._pod, status=proposal.pod.status), simulator)
         for change in sent:
-            self._send(change, proposal.pod, simulator, by_hand)
-        if self._workload.kind == "Pod" and simulator.row(self._pod.key) is None:
-            simulator.create(simulator.snapshot, [proposal.pod])
+            if not (change.delete and f"{change.target.namespace}/{change.target.name}" in proposal.moved):
+                self._send(change, proposal.pod, simulator, by_hand)
+        if self._pod.key not in self._snapshot.pods.rows and not self._patches(sent):
+            self._put(proposal.pod, simulator)
         simulator.settle([*self._asked(simulator)])
-        return self._shortfall(simulator, steps, sent, proposal)
+        return self._shortfall(simulator, before.pods, steps, sent, proposal)
 
     # --- what is sent
 
@@ -108,7 +111,8 @@ class ClusterTrial:
         row = simulator.row(pod.key)
         if row is not None:
             simulator.delete(row)
-        simulator.create(simulator.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
+        [row] = simulator.create(simulator.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
+        simulator.queue.is_first(row)
 
     def _patch(self, workload: Workload, change: Change, by_hand: ClusterChanges) -> None:
         stored = workloads.stored_manifest(by_hand.snapshot, workload)
@@ -155,39 +159,34 @@ class ClusterTrial:
         return [row for row in simulator.manager.members(self._workload) if row not in deleted]
 
     def _shortfall(
-        self, simulator: Simulator, steps: Sequence[Step], sent: Sequence[Change], proposal: Proposal
+        self, simulator: Simulator, before: PodTable, steps: Sequence[Step], sent: Sequence[Change], proposal: Proposal
     ) -> Shortfall | None:
-        before, pods = self._snapshot.pods, simulator.pods
-        row = simulator.row(self._pod.key)
+        pods, workload, manager = simulator.pods, self._workload, simulator.manager
         members = self._members(simulator)
-        pending = sum(bool(pods.node[one] < 0) for one in members)
-        workload = self._workload
-        refused = simulator.manager.refused.get(workload)
-        rollout = simulator.manager.rollout_of(workload)
-        if self._is_stored:
-            owners = Owners(self._snapshot)
-            waited = sum(bool(before.node[one] < 0) for one in owners.members(before, workload))
-            is_placed = pending == 0 or pending < waited
-        else:
-            is_placed = any(pods.node[one] >= 0 for one in members)
+        pending = sum(bool(pods.node[row] < 0) for row in members)
+        rollout, refused = manager.rollout_of(workload), manager.refused.get(workload)
+        row = simulator.row(self._pod.key)
         if row is not None and not self._patches(sent):
             is_placed = bool(pods.node[row] >= 0)
+        else:
+            asked = self._snapshot.pods
+            waited = sum(bool(asked.node[one] < 0) for one in self._own) + (self._pod.key not in asked.rows)
+            is_placed = bool(members) and pending < max(waited, 1)
         if any(isinstance(step, TakeOldFirst) for step in steps):
             is_placed = is_placed and (rollout is None or not rollout.stalls)
-        named = {*proposal.deleted}
-        own = {*members} | {*Owners(self._snapshot).members(before, workload)}
         gone = np.flatnonzero((before.node >= 0) & (pods.node[: len(before)] < 0))
-        lost = [
+        own = {*members, *(before.rows[key] for key in map(self._snapshot.pods.key, self._own) if key in before.rows)}
+        lost = tuple(
             key
             for one in gone.tolist()
-            if one not in own and not before.deletion_timestamps[one] and (key := before.key(one)) not in named
-        ]
+            if one not in own and not before.deletion_timestamps[one] and (key := before.key(one)) not in proposal.deleted
+        )
         refusal = "" if rollout is None else rollout.refusal
         if refused is not None and self._patches(sent):
             refusal = refused.refusal
         if is_placed and not lost and not refusal:
             return None
-        return Shortfall(pending=pending, lost=tuple(lost), refusal=refusal)
+        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal)
 
 
 _OF_THE_CLUSTER = (

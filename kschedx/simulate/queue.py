@@ -271,6 +271,10 @@ class Queue:
         """These pods have been made only now."""
         self._created.update(dict.fromkeys(rows, _LAST))
 
+    def is_first(self, row: int) -> None:
+        """This pod has waited for longer than any other of its priority."""
+        self._created[row] = ""
+
     def _place(self, row: int) -> QueuePlace:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
