@@ -22,7 +22,10 @@ from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change as ClusterChange
 from kschedx.simulate.changes import ChangeVerb
+from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -67,29 +70,61 @@ class ClusterTrial:
         try:
             return self._tried(steps, sent)
         except NotAdmittedError as error:
+            self.__dict__.pop("_simulator", None)
             return Shortfall(refusal=error.message)
         except (InputError, UndecidableError, PatchError):
+            self.__dict__.pop("_simulator", None)
             return None
 
     def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
-        before, known = self._without_made if self._patches(sent) else (self._snapshot, {})
+        is_patched = self._patches(sent)
+        before, known = self._without_made if is_patched else (self._snapshot, {})
         ground = Ground(before, self._setup.scheduler.nodes.options)
         proposal = apply_steps(steps, Proposal(pod=self._pod), ground)
-        around = replace(proposal, deleted=frozenset(), moved={})
-        simulator = Simulator(around.cluster(before), self._setup, SimulationOptions(), known=known)
+        around = Proposal(pod=self._pod, objects=proposal.objects, taken_back=proposal.taken_back)
+        cluster = around.cluster(before)
+        is_shared = cluster is self._snapshot and not known
+        simulator = self._simulator if is_shared else Simulator(cluster, self._setup, SimulationOptions(), known=known)
+        mark = simulator.mark()
+        self._change_nodes(proposal, simulator)
         by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
-        nodes = before.cluster.nodes
-        by_hand.follow([(nodes[row], node) for row, node in proposal.nodes.items()])
-        self._move(steps, simulator, by_hand)
-        if proposal.pod.status != self._pod.status and not self._patches(sent):
+        by_hand.follow([(before.cluster.nodes[row], node) for row, node in proposal.nodes.items()])
+        self._move(steps, simulator)
+        if proposal.pod.status != self._pod.status and not is_patched:
             self._put(replace(self._pod, status=proposal.pod.status), simulator)
         for change in sent:
-            if not (change.delete and f"{change.target.namespace}/{change.target.name}" in proposal.moved):
+            if f"{change.target.namespace}/{change.target.name}" not in proposal.moved:
                 self._send(change, proposal.pod, simulator, by_hand)
-        if self._pod.key not in self._snapshot.pods.rows and not self._patches(sent):
+        if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
         simulator.settle([*self._asked(simulator)])
-        return self._shortfall(simulator, before.pods, steps, sent, proposal)
+        found = self._shortfall(simulator, before.pods, steps, sent, proposal)
+        simulator.revert(mark)
+        return found
+
+    @cached_property
+    def _simulator(self) -> Simulator:
+        """For every trial of the cluster as it is but for nodes, pods, and workloads."""
+        return Simulator(self._snapshot, self._setup, SimulationOptions())
+
+    def _change_nodes(self, proposal: Proposal, simulator: Simulator) -> None:
+        cluster = simulator.run.cluster
+        for row, node in proposal.nodes.items():
+            cluster.replace_node(row, node)
+        if proposal.added is not None:
+            cluster.add_node(less(proposal.added, {one.resource: one.amount for one in proposal.taken}))
+
+    def _move(self, steps: Sequence[Step], simulator: Simulator) -> None:
+        """Evict pods from a node that is cordoned meanwhile."""
+        cluster = simulator.run.cluster
+        for step in steps:
+            if isinstance(step, MovePods):
+                row = ClusterRow(cluster.snapshot.cluster.index[step.node])
+                node = cluster.snapshot.cluster.nodes[row]
+                cluster.replace_node(row, cordoned(node, unschedulable=True))
+                simulator.evict([cluster.pods.rows[one.victim.pod] for one in step.moves])
+                simulator.settle_made()
+                cluster.replace_node(row, node)
 
     # --- what is sent
 
@@ -99,12 +134,14 @@ class ClusterTrial:
         if workload.kind == "Pod" and change.delete:
             if simulator.row(workload.key) is not None:
                 by_hand.apply(_deletion(workload))
-        elif workload == self._workload or (target.kind in workloads.SCALED and change.patch):
-            self._patch(workload, change, by_hand)
+        elif workload.kind == "Pod":
+            self._put(pod, simulator)
         elif workload.kind in workloads.SCALED and change.delete:
             by_hand.apply(_deletion(workload))
-        elif change.patch and (workload.kind == "Pod" or target.kind not in _OF_THE_CLUSTER):
-            self._put(pod, simulator)
+        elif workload == self._workload or workload.kind in workloads.SCALED:
+            self._patch(workload, change, by_hand)
+        elif target.kind not in _OF_THE_CLUSTER:
+            self._put(pod, simulator)  # a custom resource, whose controller creates such a pod
 
     def _put(self, pod: Pod, simulator: Simulator) -> None:
         """The pod as the fix has it, in place of the one that is there."""
@@ -129,18 +166,7 @@ class ClusterTrial:
 
     def _patches(self, sent: Sequence[Change]) -> bool:
         own = self._workload
-        return any((one.target.kind, one.target.name) == (own.kind, own.name) for one in sent)
-
-    def _move(self, steps: Sequence[Step], simulator: Simulator, by_hand: ClusterChanges) -> None:
-        """Evict pods from a node that is cordoned meanwhile."""
-        for step in steps:
-            if isinstance(step, MovePods):
-                by_hand.apply(ClusterChange(verb=ChangeVerb.CORDON, text=step.node))
-                for one in step.moves:
-                    namespace, _, name = one.victim.pod.partition("/")
-                    by_hand.apply(_deletion(Workload("Pod", namespace, name)))
-                simulator.settle_made()
-                by_hand.apply(ClusterChange(verb=ChangeVerb.UNCORDON, text=step.node))
+        return own.kind != "Pod" and any((one.target.kind, one.target.name) == (own.kind, own.name) for one in sent)
 
     # --- what has become of the pods
 
@@ -179,7 +205,9 @@ class ClusterTrial:
         lost = tuple(
             key
             for one in gone.tolist()
-            if one not in own and not before.deletion_timestamps[one] and (key := before.key(one)) not in proposal.deleted
+            if one not in own
+            and not before.deletion_timestamps[one]
+            and (key := before.key(one)) not in proposal.deleted
         )
         refusal = "" if rollout is None else rollout.refusal
         if refused is not None and self._patches(sent):

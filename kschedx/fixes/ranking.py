@@ -82,9 +82,7 @@ CAPACITY_FIRST = (
 """The order where a node meets every constraint of the pod and is only full: room before giving up constraints."""
 
 
-def verified_fixes(
-    found: Sequence[Situation], cycle: Cycle, shortfall: ClusterTest, *, is_full: bool
-) -> Iterator[Fix]:
+def verified_fixes(found: Sequence[Situation], cycle: Cycle, shortfall: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
     """A few of each cost, those that open the most nodes first; those that fall short on the whole cluster only where
     none does not. `is_full`: a node meets every constraint of the pod and lacks room alone."""
     if is_full:

@@ -50,9 +50,7 @@ MOST_COMBINED = 24
 """Ways to mend one node that are tried."""
 
 
-def find_fixes(
-    scheduler: Scheduler, cycle: Cycle, shortfall: ClusterTest = lambda fix: None
-) -> tuple[Fix, ...]:
+def find_fixes(scheduler: Scheduler, cycle: Cycle, shortfall: ClusterTest = lambda fix: None) -> tuple[Fix, ...]:
     """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried.
     `shortfall` tries a fix on the whole cluster, with every controller."""
     if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:

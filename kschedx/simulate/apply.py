@@ -242,6 +242,8 @@ class ClusterChanges:
 
     def follow(self, changed: Sequence[tuple[Node, Node]]) -> None:
         """What controllers do about nodes that are as the second of each pair now, and were as the first."""
+        if not changed:
+            return
         comparison = compares_taints(self._setup)
         leaving = [*evicted_by_taints(self.snapshot, changed, comparison=comparison)]
         owners = self.snapshot.pods.owners

@@ -263,9 +263,10 @@ class Queue:
         """Rows of the pods that were made while the cluster moved."""
         return self._created.keys()
 
-    def forget(self, kept: Collection[int]) -> None:
-        """All but these pods were there before."""
-        self._created = {row: created for row, created in self._created.items() if row in kept}
+    def forget(self, made: Collection[int], queued: Collection[int]) -> None:
+        """No other pods than these were made, or queued, while the cluster moved."""
+        self._created = {row: created for row, created in self._created.items() if row in made}
+        self.queued = {row: None for row in self.queued if row in queued}
 
     def is_last(self, rows: Iterable[int]) -> None:
         """These pods have been made only now."""

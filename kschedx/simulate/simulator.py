@@ -47,6 +47,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
     moves: int
     made: frozenset[int]
+    queued: frozenset[int]
     controllers: State
 
 
@@ -259,12 +260,17 @@ class Simulator:
         self.drained += evictor.drain(nodes, comes_back=comes_back)
 
     def mark(self) -> Mark:
-        return Mark(moves=self.run.cluster.mark(), made=frozenset(self.queue.made), controllers=self.manager.saved())
+        return Mark(
+            moves=self.run.cluster.mark(),
+            made=frozenset(self.queue.made),
+            queued=frozenset(self.queue.queued),
+            controllers=self.manager.saved(),
+        )
 
     def revert(self, mark: Mark) -> None:
         """Go back to a moment after the last change by hand. Steps and drains stay as a record."""
         self.run.cluster.revert(mark.moves)
-        self.queue.forget(mark.made)
+        self.queue.forget(mark.made, mark.queued)
         self.manager.restore(mark.controllers)
 
 

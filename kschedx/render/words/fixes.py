@@ -51,7 +51,7 @@ def _shortfall_text(found: Shortfall) -> str:
     if found.refusal:
         return f"the API server refuses its pods: {found.refusal}"
     if found.lost:
-        return f"{listed(found.lost, SHOWN_LOST)} {'loses its node' if len(found.lost) == 1 else 'lose their nodes'}"
+        return f"{listed([*found.lost], SHOWN_LOST)} {'loses its node' if len(found.lost) == 1 else 'lose their nodes'}"
     return f"{count(found.pending, 'pod')} of the workload {'stays' if found.pending == 1 else 'stay'} pending"
 
 
