@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import workloads
