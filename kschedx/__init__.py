@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kschedx.kueue.document import Admissions
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
+    from kschedx.simulate.survive import Survival
     from kschedx.snapshot.snapshot import Snapshot
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "kueue",
     "load",
     "simulate",
+    "survive",
 ]
 
 
@@ -161,7 +163,8 @@ def simulate(
     """What becomes of all pods that wait, one after the other in the order of the queue.
 
     Each is decided on the cluster that the decisions before it left; victims of preemption go at once, and come back
-    as new pods where they have a controller, unless `recreate` is False. Where nodes tie, the first name is taken, or
+    as new pods where they have a controller, unless `recreate` is False. Workloads of Kueue are admitted in Kueue's
+    order, and the pods of those are scheduled after the others that wait. Where nodes tie, the first name is taken, or
     with a `seed` lots are drawn. `changes` are made before, in their order: `[{"scale": "deploy/web=10"}, {"drain":
     "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
     `kube_version` and `feature_gates` as in `explain`.
@@ -219,6 +222,43 @@ def drain(
     return drain_in_turn(cluster, setup, names, (), options=options, comes_back=True)
 
 
+def survive(
+    snapshot: Snapshot,
+    *targets: str,
+    each: str | None = None,
+    busiest: int = 0,
+    drain: bool = False,
+    config: Mapping[str, object] | None = None,
+    kube_version: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+) -> Survival:
+    """Which workloads survive when nodes are gone.
+
+    `targets` are gone together: node names, `zone=NAME`, `nodepool=NAME`, or `LABEL=VALUE`, and the `busiest` nodes;
+    with `each` (`zone`, `nodepool`, `node`, or a label) every such failure is tried by itself. Without either, each
+    zone. `drain` evicts pods within their budgets; without it all pods are lost at once. `config`, `kube_version` and
+    `feature_gates` as in `explain`. Raises `errors.InputError` for input that cannot be used.
+    """
+    from kschedx.errors import InputError
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
+    from kschedx.explain.setup import Setup
+    from kschedx.kube.decoding import boolean, text, whole_number
+    from kschedx.simulate.survive import ZONE, Mode, each_failure, failure_of
+    from kschedx.simulate.survive import survive as survived
+
+    cluster = _snapshot(snapshot)
+    names, number = [text(one, "targets") for one in targets], whole_number(busiest, "busiest")
+    mode = Mode.DRAIN if boolean(drain, "drain") else Mode.OUTAGE
+    if each is not None and (names or number):
+        raise InputError("each tries failures one by one; targets and busiest name one failure")
+    given = _setup(config, kube_version, feature_gates)
+    require_nodes_and_pods(cluster)
+    setup = Setup.for_cluster(cluster, **given)
+    if names or number:
+        return survived(cluster, setup, [failure_of(setup.scheduler_on(cluster).nodes, names, number)], mode=mode)
+    return survived(cluster, setup, each_failure(cluster, text(each or ZONE, "each")), mode=mode)
+
+
 def doctor(*paths: str) -> Diagnosis:
     """What files and folders of a dump hold, lack, or mix, and which answers that affects."""
     from kschedx.doctor.contents import contents_of
@@ -252,7 +292,7 @@ def _snapshot(given: object) -> Snapshot:
 
     if not isinstance(given, Snapshot):
         message = f"expected a snapshot, found {'None' if given is None else f'a {type(given).__name__}'}"
-        raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects make one")
+        raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects return one")
     return given
 
 

@@ -25,6 +25,7 @@ WORDS = ("render/words", "render/wording.py", "render/states.py")
 """The words for facts: a part of their own, below the screens, since documents hold some of them too."""
 ORDER = (
     "errors",
+    "progress",
     "integrations",
     "satellites",
     "kube",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
+import msgspec
+import typer
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
@@ -14,17 +17,21 @@ from kschedx.explain.difference import Summary
 from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render.checks import Check, Result
+from kschedx.render.checks import FINGERPRINT, Check, Result, Since
+from kschedx.render.states import ExitCode
+from kschedx.render.wording import visible
 
 
-def of_pod(name: str, outcome: Outcome | None, text: Sequence[str], place: Place) -> Check:
-    """A pod that has to be scheduled somewhere. `text` is what to say where it is not."""
+def of_pod(
+    name: str, outcome: Outcome | None, text: Sequence[str], place: Place, reasons: tuple[str, ...] = ()
+) -> Check:
+    """A pod that has to be scheduled. `text` explains why it is not, `reasons` are the IDs of the rejections."""
     told = "\n".join(filter(None, text))
     match outcome:
         case Outcome.SCHEDULED:
             return Check(name=name, result=Result.PASSED, rule="unschedulable", place=place)
         case Outcome.UNSCHEDULABLE:
-            return Check(name=name, result=Result.FAILED, rule="unschedulable", text=told, place=place)
+            return Check(name=name, result=Result.FAILED, rule="unschedulable", text=told, place=place, reasons=reasons)
         case Outcome.GATED:
             return Check(name=name, result=Result.FAILED, rule="gated", text=told, place=place)
         case Outcome.ERROR:
@@ -36,11 +43,13 @@ def of_pod(name: str, outcome: Outcome | None, text: Sequence[str], place: Place
 
 
 def of_explanation(explanation: Explanation, place: Place) -> Check:
+    from kschedx.explain.causes import decisive
     from kschedx.explain.diagnosis import Diagnosis
     from kschedx.explain.ranking import ranking
     from kschedx.render.outcome import outcome_sentence, replicas_sentence
 
     cycle, replicas = explanation.cycle, explanation.replicas
+    reasons: tuple[str, ...] = ()
     told = [] if replicas is None else [replicas_sentence(replicas), replicas.refusal]
     if explanation.lifecycle is not None:
         from kschedx.render.lifecycle import causes
@@ -48,24 +57,27 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
 
         told += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
     else:
-        told += [outcome_sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
+        diagnosis = Diagnosis(cycle)
+        told += [outcome_sentence(diagnosis, ranking(cycle, 2)), explanation.message]
+        reasons = tuple(dict.fromkeys(one.reason for one in decisive(diagnosis)))
     if explanation.overall is not Outcome.SCHEDULED:
         told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
-    return of_pod(cycle.pod.key if replicas is None else replicas.workload, explanation.overall, told, place)
+    name = cycle.pod.key if replicas is None else replicas.workload
+    return of_pod(name, explanation.overall, told, place, reasons)
 
 
 def of_answers(answers: Sequence[PodAnswer], workload: str, place: Place) -> Check:
-    """Of a pod, or of all replicas of a workload, whose first that finds no node is told of."""
+    """A check of a pod, or of all replicas of a workload; its text is about the first one that does not fit."""
     bad = [answer for answer in answers if answer.outcome is not Outcome.SCHEDULED]
     first = (bad or answers)[0]
     told = ["; ".join(first.headlines), first.message]
     if workload and bad:
         told.insert(0, f"{len(answers) - len(bad):,} of {len(answers):,} replicas can be placed")
-    return of_pod(workload or first.pod, first.outcome, told, place)
+    return of_pod(workload or first.pod, first.outcome, told, place, first.reasons)
 
 
 def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
-    """A check for each thing to look at, or one for the configuration where there is none."""
+    """A check for each warning, or one for a configuration without warnings."""
     from kschedx.sources.line_numbers import line_of
 
     place = Place(source=file, document=1) if Path(file).is_file() else Place()
@@ -96,6 +108,69 @@ def of_summary(summary: Summary) -> Iterator[Check]:
         yield Check(name=difference.pod, result=Result.FAILED, rule="other-placement", text=text)
     for pod, reason in summary.undecided.items():
         yield Check(name=pod, result=Result.UNDECIDED, rule="undecided", text=reason)
+
+
+# A baseline: findings of an earlier run, which fail no CI again.
+
+
+class Baseline:
+    """The findings of a file that `-o sarif` wrote."""
+
+    def __init__(self, path: str, known: Collection[str]) -> None:
+        self._path = path
+        self._known = known
+        self.new = self.unchanged = 0
+
+    @classmethod
+    def read(cls, path: str) -> Baseline:
+        """Raises `InputError`."""
+        try:
+            found = msgspec.json.decode(Path(path).read_bytes(), type=_Sarif)
+        except OSError as error:
+            raise InputError((error.strerror or str(error)).lower(), place=Place(source=path)) from None
+        except msgspec.MsgspecError:
+            hint = "write one with -o sarif"
+            raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None
+        known = {
+            one.partial_fingerprints[FINGERPRINT]
+            for run in found.runs
+            for one in run.results
+            if FINGERPRINT in one.partial_fingerprints
+        }
+        return cls(path, known)
+
+    def marked(self, checks: Sequence[Check]) -> tuple[Check, ...]:
+        """The checks, each that did not pass with whether it is new."""
+        marked = tuple(self._marked(one) for one in checks)
+        self.new = sum(one.since is Since.NEW for one in marked)
+        self.unchanged = sum(one.since is Since.UNCHANGED for one in marked)
+        return marked
+
+    def _marked(self, check: Check) -> Check:
+        if check.result is Result.PASSED:
+            return check
+        return replace(check, since=Since.UNCHANGED if check.fingerprint in self._known else Since.NEW)
+
+    def exit_code(self, code: int) -> int:
+        """Of the command: what is known fails nothing. Says on standard error how much that is."""
+        if not self.unchanged:
+            return code
+        told = f"{self.unchanged:,} finding{'s' * (self.unchanged > 1)} of {self._path} ignored, {self.new:,} new"
+        typer.echo(f"note: {visible(told)}", err=True)
+        return code if self.new else ExitCode.SCHEDULABLE
+
+
+class _SarifResult(Struct, rename="camel"):
+    partial_fingerprints: dict[str, str] = {}
+
+
+class _SarifRun(Struct):
+    results: list[_SarifResult]
+
+
+class _Sarif(Struct):
+    version: str
+    runs: list[_SarifRun]
 
 
 def of_error(error: KschedxError) -> Iterator[Check]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -115,29 +113,28 @@ def read_cluster(
     namespace: str = "",
     keep: Slim | None = None,
     whole: bool = False,
+    on_demand: bool = False,
 ) -> Reached:
     """What is in `paths`, or the live cluster where there are none. Raises `InputError`.
 
-    `check` and `ignore_orphans` are `loading.load`'s, about files; `namespace` is `loading.load_live`'s,
-    `keep` and `whole` those of both.
+    `check` and `ignore_orphans` are `loading.load`'s, about files; `namespace` and `on_demand` are
+    `loading.load_live`'s, `keep` and `whole` those of both.
     """
     from kschedx.errors import InputError
     from kschedx.loading import load, load_live
 
     if paths:
         if connection.given:
-            raise InputError(f"{connection.given} is about a live cluster, and --snapshot names files")
+            raise InputError(f"{connection.given} applies to a live cluster, and --snapshot names files")
         remembered = _REMEMBERED.get()
         if remembered is not None and keep is None and not whole:
             return Reached(snapshot=remembered(paths, check, ignore_orphans))
         return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole))
     server, source, default_namespace = connect(connection)
-    progress = ReadingProgress(source)
-    try:
-        found = load_live(server, source, progress.see, namespace=namespace, keep=keep, whole=whole)
-        return Reached(snapshot=found, namespace=default_namespace)
-    finally:
-        progress.end()
+    found = load_live(
+        server, source, Reading(source).see, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
+    )
+    return Reached(snapshot=found, namespace=default_namespace)
 
 
 def read_cluster_to_decide(
@@ -147,18 +144,38 @@ def read_cluster_to_decide(
     check: bool = False,
     ignore_orphans: bool | None = None,
     whole: bool = False,
+    on_demand: bool = False,
 ) -> Reached:
     """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.loading import without_nodes
 
-    reached = read_cluster(paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole)
+    reached = read_cluster(
+        paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole, on_demand=on_demand
+    )
     found = reached.snapshot
     require_nodes_and_pods(found)
     if not found.cluster.nodes:
         raise without_nodes(found)
     _let_go_of_what_is_tried()
     return reached
+
+
+def config_map(connection: Connection, namespace: str, name: str) -> bytes:
+    """A ConfigMap of the live cluster, as JSON. Raises `InputError`."""
+    from urllib.parse import quote
+
+    from kschedx.errors import InputError, Place
+    from kschedx.sources.live.client import RefusedError
+
+    server, source, _ = connect(connection)
+    place = Place(source=source, object=f"ConfigMap {namespace}/{name}")
+    try:
+        return server.get(f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps/{quote(name, safe='')}")
+    except RefusedError as refused:
+        said = {403: "may not be read", 404: "there is none"}.get(refused.status, refused.message)
+        hint = "Helm calls it descheduler, kustomize descheduler-policy-configmap" if refused.status == 404 else ""
+        raise InputError(said, place=place, hint=hint) from None
 
 
 def _let_go_of_what_is_tried() -> None:
@@ -193,13 +210,16 @@ def tell_left_out(*setups: Setup) -> None:
 
 def tell_ignored_groups(snapshot: Snapshot, setup: Setup) -> None:
     """A line on stderr about pod groups of pending pods that no plugin of the configuration evaluates."""
+    from kschedx.snapshot.pod_groups import group_name
+
     if not snapshot.pod_groups or any("GangScheduling" in one.points.get("permit", ()) for one in setup.profiles):
         return
     pods = snapshot.pods
+    of_workloads = setup.release.behaviour.gangs_are_of_workloads
     named = {
-        f"{pods.namespaces[row]}/{group.pod_group_name}"
+        f"{pods.namespaces[row]}/{name}"
         for row in pods.pending
-        if (group := pods.specs[row].scheduling_group) is not None
+        if (name := group_name(pods.specs[row], of_workloads=of_workloads)) is not None
     }
     groups = sorted(key for key in named if key in snapshot.pod_groups)
     if groups:
@@ -262,23 +282,16 @@ def _seconds(text: str | None) -> float:
     return float(seconds)
 
 
-class ReadingProgress:
-    """A line on stderr about a cluster that takes longer than a second to read; nothing where that is no terminal."""
-
-    DELAY = 1.0
-    INTERVAL = 0.2
+class Reading:
+    """Says how far the reading of a live cluster is."""
 
     def __init__(self, source: str) -> None:
-        from kschedx.render.wording import visible
-
-        self._source = visible(source)
-        self._begun = time.monotonic()
-        self._shown = 0.0
+        self._source = source
         self._pages: dict[str, int] = {}
         self._remaining: dict[str, int] = {}
-        self._is_seen = sys.stderr is not None and sys.stderr.isatty()
 
     def see(self, event: Event) -> None:
+        from kschedx.progress import Phase, say
         from kschedx.sources.live.lists import LIMIT, ListPage, Restarted
 
         match event:
@@ -289,17 +302,5 @@ class ReadingProgress:
                 self._pages.pop(event.kind, None)
             case _:
                 pass
-        now = time.monotonic()
-        if self._is_seen and now - self._begun > self.DELAY and now - self._shown > self.INTERVAL:
-            self._shown = now
-            kind = max(self._remaining, key=self._remaining.__getitem__, default="")
-            left = self._remaining.get(kind, 0)
-            what = f", {kind}: {self._pages.get(kind, 0) * LIMIT:,} read, {left:,} left" if left else ""
-            sys.stderr.write(f"\r\x1b[Kreading {self._source}{what}, {now - self._begun:.0f} s")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        done, left = sum(self._pages.values()) * LIMIT, sum(self._remaining.values())
+        say(Phase.READING, done, done + left if left else None, "objects" if left else "", of=self._source)

@@ -38,9 +38,9 @@ def profiles_and_target(
     most = 1 if is_range else 2
     is_alone = is_range and len(names) == 1 and (names_cluster or referred_kind(names[0]) is not None)
     target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
-    allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
+    allowed = "--kube-version OLD..NEW needs one profile or none" if is_range else "A and B are two profiles"
     if len(names) > most or (not is_range and len(names) < most):
-        hint = "name the pods with --all, --all-pending, -l, or TARGET; one profile goes with --kube-version OLD..NEW"
+        hint = "name the pods with --all, --all-pending, -l, or TARGET; --kube-version OLD..NEW takes one profile"
         raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
     return names, target
 
@@ -128,6 +128,7 @@ MOST_PLACED_ANEW = 5_000
     Part.CONNECTION,
     Part.CHANGES,
     Part.DRAINING,
+    Part.BASELINE,
 )
 def diff_profiles(
     arguments: Annotated[
@@ -159,7 +160,7 @@ def diff_profiles(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="The number of processes.  [default: one per CPU]")
+        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes.  [default: one per CPU]")
     ] = None,
     nodes: Annotated[
         bool | None,
@@ -185,7 +186,7 @@ def diff_profiles(
     many = all_pending or all_running or selector is not None
     part = shard_of(shard, is_json=output is Format.JSON)
     if part is not None and not many:
-        raise InputError("--shard is about many pods: --all, --all-pending or -l")
+        raise InputError("--shard needs several pods: --all, --all-pending or -l")
     profiles, target = profiles_and_target(
         arguments or [],
         is_range=".." in (kube_version or ""),
@@ -194,7 +195,7 @@ def diff_profiles(
     )
     if pod is not None:
         if many:
-            raise InputError("--pod is about one pod, and --all, --all-pending and -l about many", hint="leave one out")
+            raise InputError("--pod selects one pod, and --all, --all-pending, and -l many", hint="omit one of them")
         target = pod
     both = named(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
@@ -203,7 +204,7 @@ def diff_profiles(
     found = changes(before, after)
     if question.what_if and reached is None:
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
-        raise InputError(f"--{question.what_if[0][0].replace('_', '-')} is about pods in a cluster", hint=hint)
+        raise InputError(f"--{question.what_if[0][0].replace('_', '-')} applies to pods in a cluster", hint=hint)
     if reached is None:
         write(_report(before, after, found, None), output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
@@ -293,8 +294,9 @@ def _pods(
 
 
 def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs: int) -> Summary:
-    from kschedx.cli.parallel import Progress, results
+    from kschedx.cli.parallel import results
     from kschedx.explain.difference import Difference, Summary
+    from kschedx.progress import Phase, counted
 
     pods = pair.snapshot.pods
     pair.prepare()
@@ -306,17 +308,15 @@ def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs:
             for row, found in pair.differences(parts[part])
         ]
 
-    progress = Progress(len(rows), "pods")
     differences: dict[int, Difference] = {}
     undecided: dict[int, str] = {}
-    for answers in results(compare, range(len(parts)), jobs, weights=[len(part.rows) for part in parts]):
+    compared = results(compare, range(len(parts)), jobs, weights=[len(part.rows) for part in parts])
+    for answers in counted(compared, Phase.COMPARING, len(rows), "pods", weight=len):
         for row, answer in answers:
             if isinstance(answer, str):
                 undecided[row] = answer
             elif answer is not None:
                 differences[row] = answer
-        progress.advance(len(answers))
-    progress.end()
     return Summary(
         compared=len(rows),
         differences=tuple(differences[row] for row in sorted(differences)),

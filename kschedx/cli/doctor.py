@@ -70,7 +70,7 @@ def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
     from kschedx.errors import InputError
 
     if where.given:
-        raise InputError(f"{where.given} is about a live cluster, and a dump is files")
+        raise InputError(f"{where.given} applies to a live cluster, and a dump consists of files")
     return diagnose(contents_of(paths), paths)
 
 
@@ -79,9 +79,4 @@ def _of_cluster(where: connection.Connection) -> Diagnosis:
     from kschedx.doctor.diagnosis import diagnose
 
     server, source, _ = connection.connect(where)
-    progress = connection.ReadingProgress(source)
-    try:
-        contents = contents_of_cluster(server, source, progress.see)
-    finally:
-        progress.end()
-    return diagnose(contents)
+    return diagnose(contents_of_cluster(server, source, connection.Reading(source).see))

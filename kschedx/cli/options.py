@@ -28,7 +28,10 @@ class Part(Enum):
     CHANGES = auto()
     CHANGES_BESIDE_FILES = auto()
     """Where -f has another meaning."""
+    CHANGES_BESIDE_DRAIN = auto()
+    """Where --drain has another meaning."""
     DRAINING = auto()
+    BASELINE = auto()
     CONNECTION = auto()
 
 
@@ -38,8 +41,8 @@ _SNAPSHOT = Annotated[
         "--snapshot",
         "-s",
         metavar="PATH",
-        help="A file, folder or archive made by `kschedx snapshot`, `kubectl get ... -A -o json` or another tool; - is "
-        "standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
+        help="A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another tool; "
+        "- is standard input. Repeatable.  [default: the cluster that kubectl uses]",
     ),
 ]
 _NAMESPACE = Annotated[
@@ -82,7 +85,7 @@ _WITHOUT_UNKNOWN_PLUGINS = Annotated[
     bool | None,
     typer.Option(
         "--without-unknown-plugins",
-        help="Assume that plugins of the configuration that kschedx does not have reject nothing.",
+        help="Assume that plugins that kschedx does not have reject no node.",
     ),
 ]
 _KUBE_VERSION = Annotated[
@@ -160,8 +163,8 @@ _EXTENDERS = Annotated[
     typer.Option(
         "--extenders",
         metavar="call|record=FILE|FILE",
-        help="HTTP extenders: `call` asks them from this machine (filter, prioritize, preempt; never bind); "
-        "record=FILE also keeps their answers; FILE answers for them.  [default: they are not asked]",
+        help="HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
+        "record=FILE also keeps their answers; FILE answers for them.  [default: they are not called]",
     ),
 ]
 
@@ -171,10 +174,19 @@ def _change(*names: str, metavar: str, text: str) -> object:
 
 
 _APPLIED = "Apply manifests, with all replicas of their workloads."
+_BASELINE = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline",
+        metavar="FILE",
+        help="What -o sarif wrote before: its findings do not count for the exit code.",
+        show_default=False,
+    ),
+]
 CHANGES: Mapping[str, object] = {
     "apply": _change("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
     "scale": _change("--scale", metavar="KIND/NAME=N", text="Set the number of replicas: deploy/web=10."),
-    "drain": _change("--drain", metavar="NODE", text="Evict what `kubectl drain` evicts, within budgets."),
+    "drain": _change("--drain", metavar="NODE", text="Evict the pods that `kubectl drain` evicts, within budgets."),
     "cordon": _change("--cordon", metavar="NODE", text="Make a node unschedulable."),
     "uncordon": _change("--uncordon", metavar="NODE", text="Make a node schedulable."),
     "delete": _change("--delete", metavar="KIND/NAME", text="Delete an object; a pod with a controller is recreated."),
@@ -223,11 +235,13 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CONNECTION: CONNECTION_OPTIONS,
     Part.CHANGES: CHANGES,
     Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _change("--apply", metavar="FILE", text=_APPLIED)},
+    Part.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
     Part.DRAINING: _DRAINING,
+    Part.BASELINE: {"baseline": _BASELINE},
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
 
-_WHAT_IF = "What if (changes that are made first, in the order given; repeatable)"
+_WHAT_IF = "What if (changes that are applied first, in this order; repeatable)"
 _TITLES = {
     Part.CLUSTER: "Cluster",
     Part.NAMESPACE: "Cluster",
@@ -242,15 +256,17 @@ _TITLES = {
     Part.CONNECTION: "Connection (as for kubectl)",
     Part.CHANGES: _WHAT_IF,
     Part.CHANGES_BESIDE_FILES: _WHAT_IF,
+    Part.CHANGES_BESIDE_DRAIN: _WHAT_IF,
     Part.DRAINING: _WHAT_IF,
+    Part.BASELINE: "Options",
 }
 TITLE_OF = {name: _TITLES[part] for part, options in OPTIONS.items() for name in options}
 """An option's name in Python to the title under which help shows it; a command's own options have none."""
 
 READS = (Part.CLUSTER, Part.CONNECTION)
 """What a command takes that reads a cluster."""
-WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.DRAINING)
-DECIDES = tuple(part for part in Part if part not in WHAT_IF)
+WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.CHANGES_BESIDE_DRAIN, Part.DRAINING)
+DECIDES = tuple(part for part in Part if part not in (*WHAT_IF, Part.BASELINE))
 """What a command takes that says where pods go."""
 
 SELECTOR = Annotated[

@@ -17,6 +17,7 @@ from kschedx.errors import InputError
 from kschedx.render.states import ExitCode as ExitCode
 
 if TYPE_CHECKING:
+    from kschedx.cli.checks import Baseline
     from kschedx.errors import KschedxError
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.render.checks import Check
@@ -127,18 +128,41 @@ def kept_report() -> Iterator[list[Report]]:
         _KEPT.reset(token)
 
 
+_BASELINE: ContextVar[Baseline | None] = ContextVar("baseline", default=None)
+
+
+def against(path: str | None, command: Callable[[], int]) -> int:
+    """The exit code of a command, in which the findings of an earlier run do not count. Raises `InputError`."""
+    if path is None:
+        return command()
+    from kschedx.cli.checks import Baseline
+
+    baseline = Baseline.read(path)
+    token = _BASELINE.set(baseline)
+    try:
+        return baseline.exit_code(command())
+    finally:
+        _BASELINE.reset(token)
+
+
 def write(report: Report, output: Format | None) -> None:
     """Print a report as -o says."""
     kept = _KEPT.get()
     if kept is not None:
         kept.append(report)
         return
+    baseline, checks = _BASELINE.get(), report.checks
+    if baseline is not None and checks is not None:
+        marked = baseline.marked(checks())
+        report = replace(report, checks=lambda: marked)
     match output:
         case None | Format.WIDE:
             report.screen(output is Format.WIDE)
         case Format.JSON:
+            from kschedx.progress import Phase, say
             from kschedx.render.manifests import json_parts
 
+            say(Phase.WRITING)
             for part in json_parts(report.document().items() if report.entries is None else report.entries()):
                 typer.echo(part, nl=False)
             typer.echo()
@@ -152,6 +176,9 @@ def write(report: Report, output: Format | None) -> None:
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
+            from kschedx.progress import Phase, say
+
+            say(Phase.WRITING)
             typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit
@@ -179,7 +206,7 @@ def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:
     from kschedx.errors import InputError
 
     if form is None:
-        raise InputError(f"-o {output}: this answer has no such form", hint="-o wide, json and yaml are always there")
+        raise InputError(f"-o {output} is not available for this answer", hint="-o wide, json, and yaml always are")
     return form
 
 

@@ -6,11 +6,12 @@ import gc
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
+
+from kschedx.progress import silence
 
 T = TypeVar("T")
 
@@ -68,6 +69,7 @@ def end_with(parent: int) -> None:
 
 
 def _start(parent: int) -> None:
+    silence()
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool, with SIGTERM
     for name in ("SIGTERM", "SIGHUP"):
@@ -78,35 +80,3 @@ def _start(parent: int) -> None:
 def _do(item: int) -> object:
     assert _work is not None
     return _work(item)
-
-
-class Progress:
-    """A line on stderr about work that takes longer than a second; nothing where stderr is no terminal."""
-
-    DELAY = 1.0
-    INTERVAL = 0.2
-
-    def __init__(self, total: int, noun: str) -> None:
-        self._total = total
-        self._noun = noun
-        self._done = 0
-        self._begun = time.monotonic()
-        self._shown = 0.0
-        self._is_seen = sys.stderr is not None and sys.stderr.isatty()
-
-    def advance(self, number: int = 1) -> None:
-        self._done += number
-        now = time.monotonic()
-        if self._is_seen and now - self._begun > self.DELAY and now - self._shown > self.INTERVAL:
-            self._shown = now
-            rate = self._done / (now - self._begun)
-            left = (self._total - self._done) / rate
-            text = f"{self._done:,} of {self._total:,} {self._noun}, {rate:,.0f} a second, {left:,.0f} s left"
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()

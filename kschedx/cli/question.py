@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
 from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, OPTIONS, Part
+from kschedx.cli.output import against
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,16 +188,20 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         if isinstance(self.ask, Recorder):
             write(self.recorded_in, [json.format(json.encode(self.ask.recording)), b"\n"], mode=0o600)
 
-    def read(self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False) -> Reached:
+    def read(
+        self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False, on_demand: bool = False
+    ) -> Reached:
         """What --snapshot names, or the live cluster. Raises `InputError`.
 
-        `keep`, `namespace` and `whole` are `loading.load_live`'s.
+        `keep`, `namespace`, `whole` and `on_demand` are `loading.load_live`'s.
         """
         from kschedx.cli import connection
 
-        return connection.read_cluster(self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole)
+        return connection.read_cluster(
+            self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
+        )
 
-    def read_to_decide(self, *, whole: bool = False) -> Reached:
+    def read_to_decide(self, *, whole: bool = False, on_demand: bool = False) -> Reached:
         """As `read`, with nodes to put pods on; wrong options are told before anything is read.
 
         Raises `UndecidableError` where nodes or pods may not be listed.
@@ -205,7 +210,12 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         _ = self.gates, self.configuration, self.changes, self.ask
         return connection.read_cluster_to_decide(
-            self._cluster_paths, self.where, check=True, ignore_orphans=self.ignore_orphans, whole=whole or self.calls
+            self._cluster_paths,
+            self.where,
+            check=True,
+            ignore_orphans=self.ignore_orphans,
+            whole=whole or self.calls,
+            on_demand=on_demand,
         )
 
     def setup(self, snapshot: Snapshot) -> Setup:
@@ -249,9 +259,10 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
             what_if = _in_order({name: typed.pop(name) for name in CHANGES if name in typed})
             of_connection = {name: typed.pop(name) for name in CONNECTION_OPTIONS if name in typed}
+            baseline = typed.pop("baseline", None)
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
             try:
-                return command(**values, question=question)
+                return against(baseline, lambda: command(**values, question=question))
             finally:
                 question.keep_recording()
 

@@ -43,7 +43,7 @@ def scale_down(
         Format | None,
         option(
             *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every node and pod; json and yaml the whole document; name the nodes that go; "
+            text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes; "
             "html, markdown and svg to share it.",
         ),
     ] = None,
@@ -55,6 +55,7 @@ def scale_down(
     from kschedx.autoscaler.scale_down import ScaleDown
     from kschedx.inquiry.target import node_names
     from kschedx.karpenter.disruption import disruptions
+    from kschedx.progress import Phase, counted
 
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
@@ -66,7 +67,9 @@ def scale_down(
     asked = None
     if others and (nodes or not kept):
         asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
-    removals = [] if asked is None else [asked.about(name) for name in others]
+    removals = (
+        [] if asked is None else [asked.about(name) for name in counted(others, Phase.DECIDING, len(others), "nodes")]
+    )
 
     def screen(wide: bool) -> None:
         from kschedx.render.scale_down import print_scale_down

@@ -11,6 +11,8 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,20 @@ if TYPE_CHECKING:
 
 class OutputError(Exception):
     """Standard output cannot be written; `str()` is the system's reason."""
+
+
+_AWAY: list[Callable[[], AbstractContextManager[None]]] = [contextlib.nullcontext]
+"""The last takes what is drawn on the terminal away while something else is written."""
+
+
+@contextlib.contextmanager
+def unobstructed_by(away: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Within it, whatever is written to a terminal is written inside `away`."""
+    _AWAY.append(away)
+    try:
+        yield
+    finally:
+        _AWAY.pop()
 
 
 class _Output(io.RawIOBase):
@@ -48,7 +64,8 @@ class _Output(io.RawIOBase):
             self._goes_nowhere = True
             raise OutputError("bad file descriptor")
         try:
-            return os.write(self._descriptor, view)
+            with _AWAY[-1]() if self.isatty() else contextlib.nullcontext():
+                return os.write(self._descriptor, view)
         except BrokenPipeError:
             self._goes_nowhere = self.reader_left = True
             return view.nbytes
@@ -74,7 +91,7 @@ class _Errors(io.RawIOBase):
 
     def write(self, data: ReadableBuffer, /) -> int:
         view = memoryview(data)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), _AWAY[-1]():
             return os.write(self._descriptor, view)
         return view.nbytes
 

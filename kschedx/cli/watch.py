@@ -18,6 +18,7 @@ from kschedx.errors import KschedxError
 from kschedx.explain.difference import Effect, Story, compare
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.types import Pod
+from kschedx.progress import Phase, say
 from kschedx.snapshot.snapshot import Snapshot
 
 SHARE = 4
@@ -69,6 +70,7 @@ class Watch:
         pod: Pod | None = self._pod
         took = 0.0
         while pod is not None and not pod.spec.node_name and not reader_left():
+            say(Phase.NOTHING)
             self._clock.sleep(max(self._interval, SHARE * took))
             begun = self._clock.seconds()
             pod, after = self._look(pod)

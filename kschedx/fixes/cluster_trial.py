@@ -84,7 +84,7 @@ class ClusterTrial:
         cluster = around.cluster(before)
         is_shared = cluster is self._snapshot and not known
         simulator = self._simulator if is_shared else Simulator(cluster, self._setup, SimulationOptions(), known=known)
-        mark = simulator.mark()
+        mark, record = simulator.mark(), simulator.queue.mark()
         self._change_nodes(proposal, simulator)
         by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
         by_hand.follow([(before.cluster.nodes[row], node) for row, node in proposal.nodes.items()])
@@ -99,6 +99,7 @@ class ClusterTrial:
         simulator.settle([*self._asked(simulator)])
         found = self._shortfall(simulator, before.pods, steps, sent, proposal)
         simulator.revert(mark)
+        simulator.queue.rewind(record)
         return found
 
     @cached_property

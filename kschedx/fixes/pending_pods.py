@@ -135,7 +135,7 @@ class SharedFixes:
 
     def _kinds(self, pods: Sequence[str]) -> int:
         table = self._then.pods
-        return len({_kind(table, table.rows[key]) for key in pods})
+        return len({kind_of(table, table.rows[key]) for key in pods})
 
     def _tried(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix:
         if fix.certainty is not FixCertainty.VERIFIED or len(pods) == 1:
@@ -149,7 +149,7 @@ class SharedFixes:
         world = first.cluster(self._then)
         run = self._begun(world, changed)
         left = list(range(len(world.pods), len(world.pods) + len(changed)))
-        left = list(_left(run, left))
+        left = list(left_over(run, left))
         nodes = 1
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
             nodes, left = _on_more_nodes(run, first, left)
@@ -165,16 +165,16 @@ class SharedFixes:
         return self._scene or self._simulation.run.cluster.frozen()
 
 
-def _kind(pods: PodTable, row: int) -> tuple[int, ...]:
+def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
     return tuple(int(column.codes[row]) for column in (pods.namespaces, pods.labels, pods.specs))
 
 
-def _left(run: Run, rows: Sequence[int]) -> Iterator[int]:
+def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
     """The pods that find no node, one after the other; of a kind that found none, no other is asked."""
     pods = run.cluster.pods
     full: set[tuple[int, ...]] = set()
     for row in rows:
-        kind = _kind(pods, row)
+        kind = kind_of(pods, row)
         decision = None if kind in full else run.decide(row)
         if decision is not None and decision.outcome is Outcome.SCHEDULED:
             run.bind(row, decision.choice[0])
@@ -196,7 +196,7 @@ def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, 
     nodes, each = 1, len(run.cluster.pods.on_node(taken[template.name]))
     while left and each:
         more = [run.cluster.add_node(another_like(offered, name)) for name in islice(names, -(-len(left) // each))]
-        left = list(_left(run, left))
+        left = list(left_over(run, left))
         used = sum(len(run.cluster.pods.on_node(node)) > 0 for node in more)
         if not used:
             break

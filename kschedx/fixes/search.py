@@ -23,6 +23,7 @@ from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposa
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.types import Pod
+from kschedx.progress import Phase, say
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.daemon_sets import daemon_pods
@@ -116,6 +117,7 @@ class _Search:
         if key in self._seen:
             return None
         self._seen.add(key)
+        say(Phase.TRYING_FIXES, len(self._seen), noun="changes")
         try:
             found = try_proposal(self._scheduler, self._cycle.profile, proposal, self._cycle.refused, self._daemons)
         except UndecidableError:

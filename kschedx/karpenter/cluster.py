@@ -59,7 +59,7 @@ def check_overlay(overlay: NodeOverlay) -> None:
     ):
         if written is not None and form.fullmatch(written) is None:
             place = Place(field=f"spec.{field}")
-            raise InputError(f'"{written}" is no price', place=place, hint=f"such as {example}").at(about)
+            raise InputError(f'"{written}" is not a price', place=place, hint=f"such as {example}").at(about)
 
 
 def _check_amounts(resources: ResourceList, field: str, about: Place) -> None:

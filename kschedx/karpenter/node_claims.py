@@ -146,7 +146,7 @@ class NewNodeClaim:
             found = self._with_volume(data, topologies, base, volume, relaxes_min_values)
             if isinstance(found, Accepted):
                 break
-        assert found is not None, "a pod without volumes has one alternative, which asks for nothing"
+        assert found is not None, "a pod without volumes has one alternative without requirements"
         return found
 
     def _with_volume(

@@ -7,7 +7,7 @@ Upstream: apimachinery/pkg/api/validate/content.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -152,3 +152,26 @@ def is_pod_level_resource(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def is_counted(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar_resource(name)
+
+
+# What labels say of the place of a node: of several keys the first that it has.
+
+ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+POOL_LABELS = (
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "doks.digitalocean.com/node-pool",
+    "ibm-cloud.kubernetes.io/worker-pool-name",
+)
+"""Where clouds and Karpenter write the node pool."""
+INSTANCE_TYPE_LABELS = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
+
+
+def first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:
+    """The value of the first of these labels that is set; empty where none is."""
+    return next((labels[key] for key in keys if labels.get(key)), "")

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kschedx.errors import Place
 from kschedx.render.wording import visible
-from kschedx.render.words.guides import DOCUMENTATION
+from kschedx.render.words.guides import DOCUMENTATION, reason_page
 
 
 class Result(StrEnum):
@@ -20,35 +20,56 @@ class Result(StrEnum):
     UNDECIDED = "undecided"
 
 
+class Since(StrEnum):
+    """Of a finding, against an earlier run; SARIF's words."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+
+
 class Check(Struct, frozen=True, kw_only=True):
     """One thing that was asked about: a pod, a setting."""
 
     name: str
     result: Result
     rule: str
-    """What it failed by, as an identifier: `unschedulable`."""
+    """The rule that failed, as an identifier: `unschedulable`."""
     text: str = ""
-    """Why, in words; may have several lines."""
+    """Why it failed; may have several lines."""
     place: Place = Place()
-    """Where in a file it is from, if it is."""
+    """Where it is in a file, if it comes from one."""
+    reasons: tuple[str, ...] = ()
+    """IDs that `kschedx reason` explains."""
+    since: Since | None = None
+    """Whether a baseline has it; None where there is no baseline."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same finding of another run, whatever its words and its line."""
+        return f"{self.rule}:{visible(self.name)}"
 
 
 RULES = {
-    "unschedulable": "No node would take the pod",
-    "gated": "Something keeps the pod from kube-scheduler",
+    "unschedulable": "No node fits the pod",
+    "gated": "The pod is not in kube-scheduler's queue",
     "error": "kube-scheduler fails with an internal error",
-    "undecided": "kschedx cannot decide without something that is missing",
-    "other-placement": "The change puts the pod elsewhere, or nowhere",
+    "undecided": "kschedx cannot decide, because something is missing",
+    "other-placement": "The change assigns the pod to another node, or to none",
     "input": "The input cannot be used",
     "not-admitted": "The API server would refuse the object",
-    "configuration": "The configuration does what people regret",
+    "configuration": "The configuration has a common mistake",
 }
 """Every rule, and what it means."""
 
 
+FINGERPRINT = "kschedx/v1"
+
+
 def junit(checks: Sequence[Check], suite: str) -> str:
     """A test suite with a case for each check. What cannot be decided is an error, not a failure."""
-    count = {result: sum(one.result is result for one in checks) for result in Result}
+    known = sum(one.since is Since.UNCHANGED for one in checks)
+    new = [one for one in checks if one.since is not Since.UNCHANGED]
+    count = {result: sum(one.result is result for one in new) for result in Result}
     root = ElementTree.Element(
         "testsuite",
         name=suite,
@@ -56,6 +77,8 @@ def junit(checks: Sequence[Check], suite: str) -> str:
         failures=str(count[Result.FAILED]),
         errors=str(count[Result.UNDECIDED]),
     )
+    if known:
+        root.set("skipped", str(known))
     for one in checks:
         case = ElementTree.SubElement(
             root, "testcase", classname=visible(one.place.source) or suite, name=visible(one.name)
@@ -65,6 +88,9 @@ def junit(checks: Sequence[Check], suite: str) -> str:
         if one.result is Result.PASSED:
             continue
         lines = [visible(line) for line in one.text.splitlines()]
+        if one.since is Since.UNCHANGED:
+            ElementTree.SubElement(case, "skipped", message=f"known: {lines[0] if lines else RULES[one.rule]}")
+            continue
         tag = "failure" if one.result is Result.FAILED else "error"
         fault = ElementTree.SubElement(case, tag, type=one.rule, message=lines[0] if lines else RULES[one.rule])
         fault.text = "\n".join(lines)
@@ -98,12 +124,17 @@ def _result(check: Check) -> dict[str, object]:
         "ruleId": check.rule,
         "level": "error" if check.result is Result.FAILED and check.rule != "configuration" else "warning",
         "message": {"text": f"{visible(check.name)}: {text}"},
+        "partialFingerprints": {FINGERPRINT: check.fingerprint},
     }
+    if check.since is not None:
+        found["baselineState"] = check.since.value
     if check.place.source not in ("", "-"):
         location: dict[str, object] = {"artifactLocation": {"uri": _uri(check.place.source)}}
         if check.place.line is not None:
             location["region"] = {"startLine": check.place.line}
         found["locations"] = [{"physicalLocation": location}]
+    if check.reasons:
+        found["properties"] = {"reasons": {name: reason_page(name) for name in check.reasons}}
     return found
 
 

@@ -57,6 +57,19 @@ def _admissions() -> Json:
     return document("Admissions", properties, optional=now_and_then) | {"$defs": definitions}
 
 
+def _nodes() -> Json:
+    """Of the records themselves, which are written as they are."""
+    import msgspec
+
+    from kschedx.inquiry.nodes import NodesDocument
+    from kschedx.schemas.parts import document
+
+    made = msgspec.json.schema(NodesDocument)
+    definitions = {name: own for name, own in made["$defs"].items() if name != "NodesDocument"}
+    properties = made["$defs"]["NodesDocument"]["properties"]
+    return document("Nodes", {name: properties[name] for name in ("nodes", "total")}) | {"$defs": definitions}
+
+
 def _simulation() -> Json:
     from kschedx.schemas.simulation import SIMULATION
 
@@ -67,6 +80,12 @@ def _fit() -> Json:
     from kschedx.schemas.simulation import FIT
 
     return FIT
+
+
+def _survival() -> Json:
+    from kschedx.schemas.simulation import SURVIVAL
+
+    return SURVIVAL
 
 
 def _scale_down() -> Json:
@@ -144,28 +163,51 @@ def _node_groups() -> Json:
 
 
 def _descheduling() -> Json:
-    """Of the records themselves, which are written as they are."""
+    from kschedx.descheduler.document import DeschedulingDocument
+
+    return _of_record(DeschedulingDocument, "Descheduling")
+
+
+def _descheduler_advice() -> Json:
+    from kschedx.descheduler.advice import ADVICE, DeschedulerAdviceDocument
+
+    return _of_record(DeschedulerAdviceDocument, ADVICE)
+
+
+def _of_record(record: type, kind: str) -> Json:
+    """Of records that are written as they are."""
     import msgspec
 
-    from kschedx.descheduler.document import DeschedulingDocument
     from kschedx.schemas.parts import document
 
-    made = msgspec.json.schema(DeschedulingDocument)
-    definitions = {name: own for name, own in made["$defs"].items() if name != "DeschedulingDocument"}
-    properties = made["$defs"]["DeschedulingDocument"]["properties"]
-    optional = {name: own for name, own in properties.items() if name not in ("apiVersion", "kind")}
-    return document("Descheduling", {}, optional=optional) | {"$defs": definitions}
+    made = msgspec.json.schema(record, schema_hook=_of_any)
+    definitions = {name: own for name, own in made["$defs"].items() if name != record.__name__}
+    written = made["$defs"][record.__name__]
+    properties = {name: own for name, own in written["properties"].items() if name not in ("apiVersion", "kind")}
+    always = {name: own for name, own in properties.items() if name in written["required"]}
+    optional = {name: own for name, own in properties.items() if name not in always}
+    return document(kind, always, optional=optional) | {"$defs": definitions}
+
+
+def _of_any(kind: type) -> dict[str, object]:
+    """What is written as it was given, such as the args of a plugin."""
+    if kind is object:
+        return {"description": "any value"}
+    raise NotImplementedError
 
 
 _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Explanation": ("kschedx why POD -o json", _explanation),
     "ExplanationList": ("kschedx why --all-pending -o json", _explanations),
     "NodeReport": ("kschedx why node/NAME -o json", _node),
+    "Nodes": ("kschedx nodes -o json", _nodes),
     "ProfileDifference": ("kschedx diff-profiles -o json", _difference),
     "Simulation": ("kschedx simulate -o json", _simulation),
     "Fit": ("kschedx fit TARGET -o json", _fit),
+    "Survival": ("kschedx survive -o json", _survival),
     "ScaleDown": ("kschedx scale-down -o json", _scale_down),
     "Descheduling": ("kschedx deschedule --policy FILE -o json", _descheduling),
+    "DeschedulerAdvice": ("kschedx descheduler-policy advise -o json", _descheduler_advice),
     "Admissions": ("kschedx kueue -o json", _admissions),
     "Diagnosis": ("kschedx doctor -o json", _diagnosis),
     "FleetAnswer": ("kschedx fleet COMMAND -o json", _fleet),

@@ -210,7 +210,7 @@ NODE_GROUPS: Json = {
     "properties": {
         "groups": {
             "type": "object",
-            "description": "The name of a node group to what is known of it.",
+            "description": "Node groups by name.",
             "additionalProperties": {
                 "type": "object",
                 "additionalProperties": False,

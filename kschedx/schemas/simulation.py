@@ -102,6 +102,9 @@ SIMULATION: SimulationJson = document(
         "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
     },
     optional={
+        "kueue": _object(
+            {"admitted": _TEXTS, "evicted": _TEXT_BY_NAME, "pending": _TEXT_BY_NAME, "refused": _TEXT_BY_NAME}
+        ),
         "ties": _TEXT,
         "autoscaler": GROWTH,
         "fixes": _list(_FIX),
@@ -128,6 +131,87 @@ FIT: SimulationJson = document(
     optional={"refusal": _TEXT},
 )
 """Of `kschedx fit`."""
+
+_COUNT_OR_NULL: SimulationJson = {"type": ["integer", "null"], "minimum": 0}
+_LOST_POD = _object(
+    {
+        "pod": _TEXT,
+        "node": _TEXT,
+        "outcome": {"enum": ["rescheduled", "pending", "not created", "not recreated", "blocked", "undecided"]},
+        "to": _TEXT,
+        "message": _TEXT,
+        "byPreemption": {"type": "boolean"},
+    }
+)
+_LOSS = _object(
+    {
+        "kind": _TEXT,
+        "namespace": _TEXT,
+        "name": _TEXT,
+        "state": {"enum": ["down", "pending", "blocked", "undecided", "interrupted", "rescheduled"]},
+        "replicas": _COUNT,
+        "ready": _COUNT,
+        "lost": _COUNT,
+        "left": {"type": "integer"},
+        "after": {"type": "integer"},
+        "pods": _list(_LOST_POD),
+    }
+)
+_ADDED = _object(
+    {
+        "nodes": _list(_object({"like": _TEXT, "zone": _TEXT, "count": _COUNT})),
+        "pods": _COUNT,
+        "notHelped": _TEXTS,
+    }
+)
+_ZONE = _object(
+    {
+        "zone": _TEXT,
+        "nodes": _COUNT,
+        "lost": _COUNT,
+        "state": {"enum": ["Normal", "PartialDisruption", "FullDisruption"]},
+        "secondsPerNode": _COUNT_OR_NULL,
+        "firstTaintAfterSeconds": _COUNT_OR_NULL,
+        "lastTaintAfterSeconds": _COUNT_OR_NULL,
+    }
+)
+_EVICTION = _object(
+    {
+        "node": _TEXT,
+        "taintAfterSeconds": _COUNT_OR_NULL,
+        "pods": {"type": "object", "additionalProperties": _COUNT_OR_NULL},
+    }
+)
+_FAILURE = _object(
+    {
+        "failure": _TEXT,
+        "nodes": _TEXTS,
+        "survives": {"type": "boolean"},
+        "lost": _COUNT,
+        "pods": _COUNT_BY_NAME,
+        "workloads": _list(_LOSS),
+        "volumes": _TEXTS,
+        "freedByNodeDeletion": _COUNT,
+        "needed": {"oneOf": [{"type": "null"}, _ADDED]},
+        "zones": _list(_ZONE),
+        "evictions": _list(_EVICTION),
+        "drains": _list(_DRAIN),
+    }
+)
+
+SURVIVAL: SimulationJson = document(
+    "Survival",
+    {
+        "kubernetesVersion": _TEXT,
+        "unknownPlugins": _list(UNHEARD),
+        "source": {"type": "object"},
+        "changes": _TEXTS,
+        "mode": {"enum": ["outage", "drain"]},
+        "survives": {"type": "boolean"},
+        "failures": _list(_FAILURE),
+    },
+)
+"""Of `kschedx survive`."""
 
 
 # The ProfileDifference document (`diff-profiles -o json`).

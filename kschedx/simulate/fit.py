@@ -216,7 +216,7 @@ def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[
     options = simulator.run.scheduler.nodes.options
     daemons = daemon_pods(cluster.snapshot, options, but=cluster.pods[rows[0]])
     comparison = compares_taints(simulator.setup)
-    for template in _shapes(cluster.snapshot.cluster.nodes, cluster.pods[rows[0]])[:SHAPES]:
+    for template in shapes(cluster.snapshot.cluster.nodes, cluster.pods[rows[0]])[:SHAPES]:
         left, added, needed = list(rows), 0, count
         while left and needed > 0:
             added += 1
@@ -234,7 +234,7 @@ def _missing(simulator: Simulator, rows: Sequence[int], count: int) -> Iterator[
         cluster.revert(mark)
 
 
-def _shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
+def shapes(nodes: Sequence[Node], pod: Pod) -> list[Node]:
     """A node of each kind: the same size and taints, and selected by the pod or not. Those that it selects come first,
     then the most common kind."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None

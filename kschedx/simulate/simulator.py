@@ -47,7 +47,6 @@ class Mark(Struct, frozen=True, kw_only=True):
 
     moves: int
     made: frozenset[int]
-    queued: frozenset[int]
     controllers: State
 
 
@@ -134,6 +133,11 @@ class Simulator:
     @property
     def pods(self) -> PodTable:
         return self.start.pods if self._run is None else self._run.cluster.pods
+
+    @property
+    def workloads(self) -> Mapping[tuple[str, str, str], bytes]:
+        """Stored manifests, by kind, namespace, and name."""
+        return (self.start if self._run is None else self._run.snapshot).workloads
 
     @property
     def deleted(self) -> AbstractSet[int]:
@@ -263,14 +267,13 @@ class Simulator:
         return Mark(
             moves=self.run.cluster.mark(),
             made=frozenset(self.queue.made),
-            queued=frozenset(self.queue.queued),
             controllers=self.manager.saved(),
         )
 
     def revert(self, mark: Mark) -> None:
         """Go back to a moment after the last change by hand. Steps and drains stay as a record."""
         self.run.cluster.revert(mark.moves)
-        self.queue.forget(mark.made, mark.queued)
+        self.queue.forget(mark.made)
         self.manager.restore(mark.controllers)
 
 

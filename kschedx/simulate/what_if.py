@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
+from kschedx.kube.kueue import Workload as KueueWorkload
+from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.simulate.admission import KueueResult
 
 AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 """The pods of a cluster, `namespace/name`, that a question is about."""
@@ -33,9 +38,9 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         """The cluster as it stands."""
         return self.simulator.after
 
-    def simulation(self) -> Simulation:
+    def simulation(self, kueue: KueueResult | None = None) -> Simulation:
         """What has become of it so far."""
-        return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects)
+        return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects, kueue=kueue)
 
     def asked(self, pods: AskedPods | None) -> frozenset[int]:
         """Rows of the pods that a question is about."""
@@ -106,14 +111,25 @@ def simulate(
     namespace: str = "default",
     only: Iterable[str] | None = None,
 ) -> Simulation:
-    """Apply changes, and let the pods that wait be scheduled one after the other.
+    """Apply changes, let the pods that wait be scheduled one after the other, and then those of the Workloads that
+    Kueue admits.
 
     `only` are the pods to schedule, by `namespace/name`, by default all that wait. Raises `InputError` for a change
     that cannot be applied.
     """
     changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
-    changed.simulator.settle(None if only is None else [*only])
-    return changed.simulation()
+    simulator = changed.simulator
+    if only is not None:
+        simulator.settle([*only])
+        return changed.simulation()
+    simulator.settle()
+    if not simulator.snapshot.of(KueueWorkload):
+        return changed.simulation()
+    from kschedx.simulate.admission import admit_workloads
+
+    kueue = admit_workloads(simulator)
+    simulator.settle()
+    return changed.simulation(kueue)
 
 
 def drain_in_turn(
@@ -147,7 +163,8 @@ def drain_each(
     changed = settled(snapshot, setup, wanted, options, namespace)
     simulator = changed.simulator
     mark = simulator.mark()
-    for name in simulator.run.cluster.node_names if nodes is None else _there(simulator, nodes, snapshot):
+    names = simulator.run.cluster.node_names if nodes is None else _there(simulator, nodes, snapshot)
+    for name in counted(names, Phase.DRAINING, len(names), "nodes"):
         simulator.drain([name], comes_back=True)
         simulator.revert(mark)
     return changed.simulation()

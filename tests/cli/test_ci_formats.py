@@ -114,7 +114,7 @@ def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", [Format.NAME, Format.PATCH, Format.MARKDOWN, Format.JUNIT, Format.SARIF])
 def test_an_answer_without_a_form_says_so(form: Format) -> None:
     bare = Report(screen=lambda _: None, document=dict)
-    with pytest.raises(InputError, match=f"^-o {form}: this answer has no such form"):
+    with pytest.raises(InputError, match=f"^-o {form} is not available for this answer"):
         output.write(bare, form)
 
 
@@ -129,3 +129,31 @@ def test_what_people_regret_in_a_configuration_is_a_finding(tmp_path: Path) -> N
     assert "a weight of 0 counts as 1" in result["message"]["text"]
     assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 6
     assert kschedx("profiles", "check", "default", "-o", "junit").out.count("<failure") == 0
+
+
+def test_a_baseline_lets_only_new_findings_fail(cluster: Path, tmp_path: Path) -> None:
+    old = write(tmp_path, BIG_POD, name="old.yaml")
+    known = tmp_path / "known.json"
+    ran = kschedx("why", "-f", old, "-s", cluster, "-o", "sarif")
+    known.write_text(ran.out)
+    assert ran.code == 1
+
+    again = kschedx("why", "-f", old, "-s", cluster, "-o", "sarif", "--baseline", known)
+    assert (again.code, again.err) == (0, f"note: 1 finding of {known} ignored, 0 new\n")
+    assert [one["baselineState"] for one in json.loads(again.out)["runs"][0]["results"]] == ["unchanged"]
+
+    newer = changed(BIG_POD, "metadata.name", "another")
+    both = write(tmp_path, BIG_POD, newer, name="both.yaml")
+    ran = kschedx("why", "-f", both, "-s", cluster, "-o", "junit", "--baseline", known)
+    assert ran.code == 1
+    suite = ElementTree.fromstring(ran.out)
+    assert (suite.get("failures"), suite.get("skipped")) == ("1", "1")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"kind": "Explanation"}'])
+def test_a_baseline_is_sarif(text: str, cluster: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.json"
+    known.write_text(text)
+    ran = kschedx("why", "-f", write(tmp_path, POD), "-s", cluster, "--baseline", known)
+    assert ran.code == 2
+    assert "--baseline: this is not a SARIF file (write one with -o sarif)" in ran.err

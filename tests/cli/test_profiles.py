@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
-import time
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
-from kschedx.cli.parallel import Progress
 from tests.command import Ran, kschedx
 
 WEB = ("-s", "fixtures/web-rollout/cluster")
@@ -124,22 +120,3 @@ profiles:
     args = f"profiles[0].pluginConfig[{fit}].args"
     assert origins[f"{args}.scoringStrategy.type"] == "profiles[0].pluginConfig[0].args.scoringStrategy.type"
     assert origins[f"{args}.scoringStrategy.resources[cpu].weight"] == "default of 1.36"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("stream", "delay", "is_shown"), [(Terminal, 0.0, True), (Terminal, 60.0, False), (io.StringIO, 0.0, False)]
-)
-def test_progress_is_for_terminals_and_patience(stream: type[io.StringIO], delay: float, is_shown: bool) -> None:
-    errors = stream()
-    with patch("sys.stderr", errors), patch.object(Progress, "DELAY", delay):
-        progress = Progress(2, "pods")
-        time.sleep(0.001)
-        progress.advance()
-        progress.end()
-    assert ("1 of 2 pods" in errors.getvalue()) is is_shown
-    assert errors.getvalue().endswith("\r\x1b[K" if is_shown else "")

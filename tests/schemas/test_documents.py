@@ -84,6 +84,8 @@ ZONES = ("-s", "fixtures/zone-full/cluster")
         (("simulate", *ZONES), "Simulation"),
         (("drain", "gke-prod-euw4-general-a6794389-2vkf", *ZONES), "Simulation"),
         (("drain", "node-1", "-s", "fixtures/drain-budget/cluster.yaml"), "Simulation"),
+        (("survive", "-s", "fixtures/survive-zone/cluster.yaml"), "Survival"),
+        (("survive", "--drain", "-s", "fixtures/survive-zone/cluster.yaml"), "Survival"),
         (("fit", "fixtures/zone-full/pod.yaml", *ZONES), "Fit"),
         (("diff-profiles", "default", "binpack", "--all", *ZONES), "ProfileDifference"),
         (("doctor", *ZONES), "Diagnosis"),

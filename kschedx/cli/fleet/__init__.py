@@ -71,13 +71,13 @@ def fleet(
     """The command; its help is HELP."""
     from kschedx.cli.fleet import survey as summary
     from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
-    from kschedx.cli.parallel import Progress
     from kschedx.cli.worker import run_of
     from kschedx.errors import InputError, nearest
+    from kschedx.progress import Phase, say
 
     if question[0] not in QUESTIONS:
         hint = nearest(question[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
-        raise InputError(f'"{question[0]}" is no question for many clusters', hint=hint)
+        raise InputError(f'"{question[0]}" cannot be asked of several clusters', hint=hint)
     found = members(
         snapshots=snapshot or (),
         folders=snapshots or (),
@@ -86,15 +86,16 @@ def fleet(
         kubeconfig=kubeconfig,
     )
     done = resumed(out, question)
-    progress = Progress(len(found), "clusters")
+    answered = 0
     with results(out) as keep:
 
         def see(row: Row) -> None:
+            nonlocal answered
             keep(row)
-            progress.advance()
+            answered += 1
+            say(Phase.ASKING, answered, len(found), "clusters")
 
         rows = ask(found, question, run_of(program), jobs=jobs, limit=limit, done=done, see=see)
-    progress.end()
     if parquet is not None:
         summary.write_parquet(rows, parquet)
 

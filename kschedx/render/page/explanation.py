@@ -13,6 +13,7 @@ from kschedx.explain.ranking import ranking
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code
 from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.names import INSTANCE_TYPE_LABELS, POOL_LABELS, ZONE_LABELS
 from kschedx.render.blocks import eviction_facts, shown_findings
 from kschedx.render.outcome import replicas_sentence
 from kschedx.render.page.model import (
@@ -37,7 +38,7 @@ from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
 
 MOST_CANDIDATES = 200
-NOT_ASKED = "not asked"
+NOT_EVALUATED = "not evaluated"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
 
@@ -82,11 +83,7 @@ def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section
         yield Candidates(candidates=candidates)
 
 
-_FACETS = (
-    ("zone", ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")),
-    ("pool", ("karpenter.sh/nodepool", "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "agentpool")),
-    ("type", ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")),
-)
+_FACETS = (("zone", ZONE_LABELS), ("pool", POOL_LABELS), ("type", INSTANCE_TYPE_LABELS))
 """Label of a facet to the node labels that tell it, the first that any node has."""
 
 
@@ -106,7 +103,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
     if cycle.nodes is None or cycle.filter is None:
         return None
     plugins = cycle.filter.plugins
-    codes = (NOT_ASKED, *(code.text for code in Code))
+    codes = (NOT_EVALUATED, *(code.text for code in Code))
     cell = {code.value: number for number, code in enumerate(Code, start=1)}
     patterns: dict[tuple[int, ...], int] = {}
     stories: dict[tuple[Line, ...], int] = {}

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from kschedx.render.page.model import (
     Candidates,
+    HeatMap,
     Items,
     Page,
     PageFix,
@@ -128,8 +129,22 @@ def _section(section: Section) -> Iterator[str]:
         case Timeline():
             decisions = (f"- {plain(one)}" for one in section.texts[:MOST_ROWS])
             yield from folded(f"{count(len(section.texts), 'decision')}", decisions)
+        case HeatMap():
+            yield "### Workloads by failure"
+            yield ""
+            yield from table(("workload", "replicas", *map(plain, section.columns)), list(_heat_rows(section)))
         case _:
             assert_never(section)
+
+
+def _heat_rows(section: HeatMap) -> Iterator[list[str]]:
+    """`short: 6 → 4` in each cell."""
+    for at, name in enumerate(section.rows):
+        cells = zip(section.state[at], section.after[at], strict=True)
+        told = [
+            f"{section.states[state]}: {section.replicas[at]:,} → {after:,}" if state else "" for state, after in cells
+        ]
+        yield [plain(name), f"{section.replicas[at]:,}", *map(plain, told)]
 
 
 def _items(section: Items) -> Iterator[str]:

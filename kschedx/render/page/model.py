@@ -111,6 +111,22 @@ class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
     """(node, resource) the amounts in words."""
 
 
+class HeatMap(Struct, frozen=True, kw_only=True, tag="heatmap", tag_field="kind"):
+    """Workloads by failure: what each loses, and what becomes of it."""
+
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    replicas: tuple[int, ...]
+    """(row,)"""
+    states: tuple[str, ...]
+    """What a cell can say, the worst first; the first is that nothing is lost."""
+    state: tuple[tuple[int, ...], ...]
+    """(row, column) an index into `states`."""
+    lost: tuple[tuple[int, ...], ...]
+    after: tuple[tuple[int, ...], ...]
+    """(row, column) replicas in the end."""
+
+
 class Facet(Struct, frozen=True, kw_only=True):
     """A property of nodes to filter by: zone, pool, instance type."""
 
@@ -178,7 +194,7 @@ class Head(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-Section = Items | Verdicts | Scores | Candidates | Table | Usage | Timeline
+Section = Items | Verdicts | Scores | Candidates | Table | Usage | Timeline | HeatMap
 
 
 class Page(Struct, frozen=True, kw_only=True):

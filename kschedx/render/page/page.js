@@ -146,16 +146,16 @@ const cell = (text, kind = "") => make("div", {role: "gridcell", class: kind, ti
 
 const LOOK = {
   "Success": ["c-pass", "·"], "Unschedulable": ["c-reject", "×"], "UnschedulableAndUnresolvable": ["c-never", "■"],
-  "Error": ["c-error", "!"], "not asked": ["c-none", ""],
+  "Error": ["c-error", "!"], "not evaluated": ["c-none", ""],
 };
 const look = (code) => LOOK[code] || ["c-error", "?"];
 
 const DRAW = {
   verdicts(data) {
-    const story = make("aside", {class: "story", "aria-live": "polite"}, "Choose a row: a node's story.");
+    const story = make("aside", {class: "story", "aria-live": "polite"}, "Select a row to see its node.");
     const cells = (node) => data.patterns[data.pattern_of[node]];
     const passes = (node) => data.verdict_of[node] < 0;
-    const rejections = (node) => cells(node).filter((code) => data.codes[code] !== "Success" && data.codes[code] !== "not asked").length;
+    const rejections = (node) => cells(node).filter((code) => data.codes[code] !== "Success" && data.codes[code] !== "not evaluated").length;
     const headline = (node) => {
       if (passes(node)) return "fits";
       const line = data.stories[data.story_of[node]][0];
@@ -348,6 +348,37 @@ const DRAW = {
       make("span", {}, make("span", {class: `key ${kind}`}), kind)));
     section("Decisions", legend, plot, slider, make("p", {}, told));
     show();
+  },
+
+  heatmap(data) {
+    const kinds = {down: ["c-never", "■"], short: ["c-reject", "×"], blocked: ["c-reject", "="], undecided: ["c-error", "?"],
+      restarted: ["c-held", "↻"], moved: ["c-pass", "·"]};
+    const rows = data.rows.map((_, row) => row);
+    const told = (row, at) => {
+      const state = data.states[data.state[row][at]];
+      return state ? `${state}: loses ${number(data.lost[row][at])} of ${number(data.replicas[row])}, ${number(data.after[row][at])} after it` : "loses no pod";
+    };
+    const columns = [
+      {label: "workload", compare: by((row) => data.rows[row]), cell: (row) => cell(data.rows[row])},
+      {label: "replicas", number: true, compare: by((row) => -data.replicas[row]), cell: (row) => cell(number(data.replicas[row]), "number")},
+      ...data.columns.map((column, at) => ({
+        label: column, compare: by((row) => data.state[row][at] || data.states.length),
+        cell: (row) => {
+          const state = data.states[data.state[row][at]], [kind, mark] = kinds[state] || ["c-none", ""];
+          const text = state ? `${mark} ${number(data.after[row][at])} of ${number(data.replicas[row])}` : "";
+          return make("div", {role: "gridcell", class: `cell ${kind}`, title: `${data.rows[row]}, ${column}: ${told(row, at)}`}, text);
+        },
+      })),
+    ];
+    const worst = (row) => data.states[Math.min(...data.state[row].filter(Boolean))] || "";
+    const table = grid({label: "workloads", noun: "workload", columns, rows,
+      template: `minmax(16rem, 22rem) 5rem repeat(${data.columns.length}, minmax(7rem, 12rem))`,
+      keep: (row) => !address.get("workloads.state") || worst(row) === address.get("workloads.state"),
+      text: (row) => `${data.rows[row]} ${data.columns.map((_, at) => data.states[data.state[row][at]]).join(" ")}`});
+    const states = chips("worst", "workloads.state", tally(rows.map(worst).filter(Boolean)), () => table.refresh());
+    const legend = make("div", {class: "legend"}, ...data.states.filter(Boolean).map((state) =>
+      make("span", {}, make("span", {class: `key cell ${kinds[state][0]}`}, kinds[state][1]), state)));
+    section("Workloads by failure", states, table.tools, legend, table.frame);
   },
 
   table(data) {

@@ -206,7 +206,7 @@ def _no_type(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
         zones = listed(verdict.zones, MOST_NAMES, conjunction="and")
         return f"its node class has subnets in {zones} only, and the pod requires {_values(asked)}"
     if not verdict.known:
-        return "kschedx knows none of its instance types"
+        return "none of its instance types is known here"
     if verdict.lacks_a_reservation:
         return "its node class has no capacity reservation, and the pod requires reserved capacity"
     nearest = nearest_type(verdict, rejection)
@@ -228,7 +228,7 @@ def _lacking(verdict: PoolVerdict, rejection: NoInstanceType) -> str:
     conflicts = ((one, one.requirements.conflicts_with(rejection.requirements)) for one in verdict.known)
     nearest, lacks = min(conflicts, key=lambda pair: (len(pair[1]), pair[0].name))
     if not lacks:
-        return "" if verdict.template is None else f"{nearest.name} is not offered there"
+        return "" if verdict.template is None else f"{nearest.name} is not available there"
     told = (
         f"{one.key} {_values(one.existing)}, not {_values(one.incoming)}"
         if one.existing.operator == "In"

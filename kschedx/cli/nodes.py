@@ -1,0 +1,163 @@
+"""`kschedx nodes`: every node with what is requested, what is free, and the largest pod that fits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli.options import READS, Part
+from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.question import Question, asks
+
+if TYPE_CHECKING:
+    from kschedx.inquiry.nodes import NodeRow, PriceOf
+    from kschedx.render.page.model import Page
+    from kschedx.snapshot.snapshot import Snapshot
+
+HELP = """Show all nodes: what their pods request, what is free, and the largest pod that still fits.
+
+\b
+Examples:
+  kschedx nodes
+  kschedx nodes -l karpenter.sh/nodepool=gpu --sort nvidia.com/gpu
+  kschedx nodes -s dump.tar.gz -o wide
+  kschedx nodes --watch --sort free
+
+--sort takes a resource (most requested first), or name, status, zone, pool, type, price, pods, or free (the largest
+pod first). With --instance-types, a column shows the price of an hour.
+
+Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error.
+"""
+SUMMARY = "Show all nodes with requests and free resources"
+
+
+@asks(*READS, Part.RELEASE)
+def nodes(
+    selector: Annotated[
+        str | None,
+        typer.Option("--selector", "-l", metavar="LABELS", help="Select nodes by labels.", show_default=False),
+    ] = None,
+    sort: Annotated[str, typer.Option("--sort", metavar="COLUMN", help="The column to sort by.")] = "name",
+    instance_types: Annotated[
+        str | None,
+        typer.Option(
+            "--instance-types",
+            metavar="FILE",
+            help="Instance types with their prices, as for `kschedx why`.",
+            show_default=False,
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Read the cluster again and again, until Ctrl-C.")
+    ] = False,
+    interval: Annotated[
+        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")
+    ] = 10,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every node and column; json and yaml the whole document; name the nodes; "
+            "html, markdown and svg to share it.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is HELP."""
+    from kschedx.errors import InputError
+    from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
+    from kschedx.kube.selectors import parse_label_query
+
+    labels = None if selector is None else parse_label_query(selector)
+    price_of = None if instance_types is None else _prices(instance_types)
+
+    def look() -> tuple[Snapshot, tuple[NodeRow, ...]]:
+        snapshot = question.read_to_decide().snapshot
+        table = question.setup(snapshot).scheduler_on(snapshot).nodes
+        return snapshot, sorted_rows(node_rows(table, labels, price_of), sort)
+
+    if watch:
+        if question.snapshot or output not in (None, Format.WIDE):
+            raise InputError("--watch is about the live cluster, as text")
+        return _watch(look, interval, wide=output is Format.WIDE)
+    snapshot, rows = look()
+    if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
+        typer.echo(f"note: no node has the labels {selector}", err=True)
+    write(_report(snapshot, rows), output)
+    return ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
+
+
+def _prices(path: str) -> PriceOf:
+    """Raises `InputError`."""
+    from kschedx.cli.instance_types import read
+
+    prices: dict[tuple[str, str, str], float | None] = {}
+    for one in read(path).instance_types:
+        for offering in one.offerings:
+            prices[one.name, offering.zone, offering.capacity_type] = offering.price
+    return lambda name, zone, bought: prices.get((name, zone, bought))
+
+
+def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, *, wide: bool) -> int:
+    """The screen again and again: in its place in a terminal, one below the other in a pipe. A request that fails is
+    said on standard error and made again, once there has been one that did not fail."""
+    from rich.live import Live
+    from rich.text import Text
+
+    from kschedx.cli.streams import reader_left
+    from kschedx.errors import KschedxError
+    from kschedx.progress import Phase, say
+    from kschedx.render import terminal
+    from kschedx.render.nodes import nodes_lines
+    from kschedx.render.wording import visible
+
+    out = terminal.console()
+    rows = look()[1]
+
+    def screen() -> Text:
+        now = time.strftime("%H:%M:%S")
+        lines = nodes_lines(rows, out.width, wide=wide)
+        return Text("\n").join([*lines, Text(f"  at {now}, every {interval} s; Ctrl-C ends", style=terminal.DIM)])
+
+    with Live(screen(), console=out, auto_refresh=False) as live:
+        while not reader_left():
+            say(Phase.NOTHING)
+            time.sleep(interval)
+            try:
+                rows = look()[1]
+            except KschedxError as error:
+                typer.echo(f"warning: {visible(str(error))}; kschedx tries again", err=True)
+                continue
+            if out.is_terminal:
+                live.update(screen(), refresh=True)
+            else:
+                out.print(screen(), soft_wrap=True)
+    return ExitCode.SCHEDULABLE
+
+
+def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
+    from kschedx.inquiry.nodes import document
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.nodes import print_nodes
+
+        print_nodes(rows, wide=wide)
+
+    def page(_: bool) -> Page:
+        from kschedx.render.nodes import nodes_lines, nodes_view
+        from kschedx.render.page.model import SCREEN_WIDTH, page_of
+        from kschedx.render.page.reports import footer
+
+        lines = nodes_lines(rows, SCREEN_WIDTH)
+        return page_of(nodes_view(rows), (), (line.plain for line in lines), footer(snapshot))
+
+    return Report(
+        screen=screen,
+        document=lambda: document(rows),
+        names=lambda: [f"node/{row.name}" for row in rows],
+        page=page,
+    )

@@ -1,0 +1,119 @@
+"""The progress bar of long work, on standard error and only in a terminal: the phase, how much is done, time left."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kschedx.cli import streams
+from kschedx.progress import Phase, Step, listening
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+DELAY = 0.7
+"""Seconds after which the bar appears."""
+INTERVAL = 0.2
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Within it, work that takes longer than `DELAY` shows how far it is, where standard error is a terminal."""
+    errors = sys.stderr
+    if errors is None or not errors.isatty() or os.environ.get("TERM") == "dumb":
+        yield
+        return
+    bar = Bar(errors.fileno())
+    try:
+        with listening(bar.see), streams.unobstructed_by(bar.away):
+            yield
+    finally:
+        bar.end()
+
+
+class Bar:
+    """Draws in a thread of its own, so that work need not look at the clock."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._file = io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), encoding="utf-8", errors="replace")
+        self._step = Step(Phase.NOTHING)
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._drawn: tuple[Progress, TaskID] | None = None
+        self._pid = os.getpid()
+        os.register_at_fork(before=self._lock.acquire, after_in_parent=self._lock.release)
+
+    def see(self, step: Step) -> None:
+        """Keep what is to be drawn. A worker process that inherits the bar draws nothing."""
+        self._step = step
+        if self._thread is None and os.getpid() == self._pid:
+            self._thread = threading.Thread(target=self._draw, daemon=True)
+            self._thread.start()
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Within it the bar is off the screen: something else is written."""
+        if os.getpid() != self._pid or self._ended.is_set():
+            yield
+            return
+        with self._lock:
+            self._clear()
+            yield
+
+    def end(self) -> None:
+        if os.getpid() == self._pid:
+            self._ended.set()
+            with self._lock:
+                self._clear()
+
+    def _clear(self) -> None:
+        if self._drawn is not None:
+            self._drawn[0].stop()
+            self._drawn = None
+
+    def _draw(self) -> None:
+        if self._ended.wait(DELAY):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(file=self._file, force_terminal=True, markup=False, emoji=False, highlight=False)
+        phase, begun = _shown(Step(Phase.NOTHING)), time.monotonic()
+        while not self._ended.wait(INTERVAL):
+            with self._lock:
+                step = self._step
+                if self._ended.is_set():
+                    return
+                if not step.phase:
+                    self._clear()
+                    continue
+                if self._drawn is None or _shown(step) != phase:
+                    self._clear()
+                    columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[amount]}"))
+                    left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
+                    progress = Progress(*columns, *left, console=console, auto_refresh=False, transient=True)
+                    begun = begun if _shown(step) == phase else time.monotonic()
+                    phase = _shown(step)
+                    self._drawn = (progress, progress.add_task(phase, total=step.total, amount=""))
+                    progress.start()
+                progress, task = self._drawn
+                progress.update(task, completed=step.done, total=step.total, amount=_amount(step), refresh=True)
+
+
+def _amount(step: Step) -> str:
+    if not step.noun:
+        return ""
+    return f"{step.done:,} of {step.total:,} {step.noun}" if step.total else f"{step.done:,} {step.noun}"
+
+
+def _shown(step: Step) -> str:
+    from kschedx.render.wording import visible
+
+    return visible(f"{step.phase} {step.of}".strip())

@@ -1,0 +1,150 @@
+"""`kschedx survive`: what is left when a zone, a node pool, a rack, or some nodes are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import completion, connection
+from kschedx.cli.options import DECIDES, Part
+from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.question import Question, asks, tell_open_counts
+
+if TYPE_CHECKING:
+    from kschedx.explain.setup import Setup
+    from kschedx.render.page.model import Page
+    from kschedx.simulate.survive import Failure, Survival
+    from kschedx.snapshot.snapshot import Snapshot
+
+HELP = """Show which workloads survive when a zone, a node pool, a rack, or some nodes are gone.
+
+\b
+Examples:
+  kschedx survive --each zone             # one zone after the other
+  kschedx survive zone=eu-west-1b         # this zone
+  kschedx survive nodepool=spot --drain
+  kschedx survive --each topology.example.com/rack -o json
+  kschedx survive --busiest 3             # the 3 fullest nodes at once
+  kschedx survive --each zone --add-nodes 2=node-1
+
+TARGET is a node, zone=NAME, nodepool=NAME, or LABEL=VALUE; several are gone together. Without TARGET, --each zone.
+In an outage all pods of the nodes are lost at once, with the volumes that only these nodes reach; the Node objects stay
+and are unreachable. With --drain, pods are evicted within their PodDisruptionBudgets. Controllers recreate what is
+lost, and kube-scheduler places it on the other nodes.
+
+The answer shows which workloads are down, short of replicas, or restarted, why pods stay pending, which nodes would
+have to be added, and when the node lifecycle controller evicts.
+
+Exit codes: 0 every workload survives, 1 one that ran is down or has fewer replicas, or a budget blocks the drain,
+2 usage or input error, 3 undecided.
+"""
+SUMMARY = "Show what survives when a zone or nodes are gone"
+
+
+@asks(*DECIDES, Part.CHANGES_BESIDE_DRAIN)
+def survive(
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.nodes)
+    ] = None,
+    each: Annotated[
+        str | None,
+        typer.Option(
+            "--each",
+            metavar="zone|nodepool|node|LABEL",
+            help="Try each zone, node pool, node, or value of a label by itself.",
+            show_default=False,
+        ),
+    ] = None,
+    busiest: Annotated[
+        int | None,
+        typer.Option("--busiest", min=1, metavar="N", help="The N nodes with the largest requests are gone."),
+    ] = None,
+    is_outage: Annotated[
+        bool,
+        typer.Option(
+            "--outage/--drain", help="Pods are lost at once, or evicted within budgets.  [default: --outage]",
+            show_default=False,
+        ),
+    ] = True,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every failure and workload; json and yaml the whole document; name the workloads that do "
+            "not survive; html, markdown and svg to share it.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:  # fmt: skip
+    """The command; its help is HELP."""
+    from kschedx.errors import InputError
+    from kschedx.simulate.survive import Mode
+    from kschedx.simulate.survive import survive as survived
+
+    if each is not None and (targets or busiest):
+        raise InputError("--each tries failures one by one; TARGET and --busiest name one failure")
+    reached = question.read_to_decide()
+    snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    failures = _failures(snapshot, setup, targets or (), each, busiest or 0)
+    connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
+    found = survived(
+        snapshot,
+        setup,
+        failures,
+        question.changes,
+        mode=Mode.OUTAGE if is_outage else Mode.DRAIN,
+        namespace=question.namespace or reached.namespace,
+    )
+    tell_open_counts(found.simulation)
+    write(_report(found, snapshot), output)
+    if found.is_undecided:
+        return ExitCode.UNDECIDED
+    return ExitCode.SCHEDULABLE if found.survives else ExitCode.UNSCHEDULABLE
+
+
+def _failures(
+    snapshot: Snapshot, setup: Setup, targets: list[str] | tuple[()], each: str | None, busiest: int
+) -> tuple[Failure, ...]:
+    """Raises `InputError`."""
+    from kschedx.simulate.survive import ZONE, each_failure, failure_of
+
+    if targets or busiest:
+        return (failure_of(setup.scheduler_on(snapshot).nodes, targets, busiest),)
+    key = each or ZONE
+    found = each_failure(snapshot, key)
+    left = len(snapshot.cluster.nodes) - sum(len(one.nodes) for one in found)
+    if left:
+        from kschedx.render.wording import count, visible
+
+        typer.echo(
+            visible(f"note: {count(left, 'node')} without a {key} {'does' if left == 1 else 'do'} not fail"), err=True
+        )
+    return found
+
+
+def _report(found: Survival, snapshot: Snapshot) -> Report:
+    def screen(wide: bool) -> None:
+        from kschedx.render.survival import print_survival
+
+        print_survival(found, wide=wide)
+
+    def document() -> Mapping[str, object]:
+        return found.to_dict()
+
+    def names() -> list[str]:
+        from kschedx.simulate.survive import BROKEN
+
+        broken = (loss.workload for one in found.results for loss in one.of(*BROKEN))
+        return list(dict.fromkeys(f"{one.namespace} {one.reference.partition('/')[2]}" for one in broken))
+
+    def page(_: bool) -> Page:
+        from kschedx.render.page.reports import footer
+        from kschedx.render.survival import survival_page
+
+        return survival_page(found, footer(snapshot))
+
+    return Report(screen=screen, document=document, names=names, page=page)

@@ -1,0 +1,127 @@
+"""When the node lifecycle controller evicts the pods of nodes that stop answering, and when it stops evicting.
+
+It taints a node NoExecute, one after the other and at a rate for each zone, and the taint eviction controller deletes
+each pod once its toleration is over.
+
+Sources of the rules: ComputeZoneState, handleDisruption, setLimiterInZone, and ReducedQPSFunc in
+pkg/controller/nodelifecycle/node_lifecycle_controller.go, the defaults in its config/v1alpha1/defaults.go, and
+getMinTolerationTime in pkg/controller/tainteviction/taint_eviction.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from kschedx.kube.names import REGION_LABELS, ZONE_LABELS, first_label
+from kschedx.kube.tolerations import NO_EXECUTE, tolerates
+from kschedx.kube.types import Node, Taint, Toleration
+
+EVICTION_RATE = 0.1
+"""--node-eviction-rate: nodes a second."""
+SECONDARY_RATE = 0.01
+"""--secondary-node-eviction-rate."""
+LARGE_ZONE = 50
+"""--large-cluster-size-threshold: nodes up to which a partly disrupted zone has no evictions."""
+UNHEALTHY_SHARE = 0.55
+"""--unhealthy-zone-threshold."""
+FEWEST_UNHEALTHY = 3
+"""Nodes that are not ready, below which a zone is in no partial disruption."""
+GRACE = 50
+"""--node-monitor-grace-period, in seconds; 40 before Kubernetes 1.32."""
+EXCLUDED = "node.kubernetes.io/exclude-disruption"
+UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect=NO_EXECUTE)
+
+
+class ZoneState(StrEnum):
+    NORMAL = "Normal"
+    PARTIAL = "PartialDisruption"
+    FULL = "FullDisruption"
+
+
+class ZoneEvictions(Struct, frozen=True, kw_only=True):
+    """What the controller does in one zone."""
+
+    zone: str
+    """Empty for nodes without a zone."""
+    nodes: int
+    lost: tuple[str, ...]
+    """Those that stop answering, by name: the controller taints them in an order that is chance."""
+    state: ZoneState
+    rate: float
+    """Nodes tainted a second; 0 where it stops."""
+
+    def tainted_after(self, place: int) -> int | None:
+        """Seconds until the node at this place is tainted; None where it never is."""
+        return None if not self.rate else GRACE + round(place / self.rate)
+
+    def to_dict(self) -> dict[str, object]:
+        last = self.tainted_after(max(len(self.lost) - 1, 0))
+        return {
+            "zone": self.zone,
+            "nodes": self.nodes,
+            "lost": len(self.lost),
+            "state": self.state.value,
+            "secondsPerNode": round(1 / self.rate) if self.rate else None,
+            "firstTaintAfterSeconds": self.tainted_after(0),
+            "lastTaintAfterSeconds": last,
+        }
+
+
+def zone_evictions(nodes: Sequence[Node], lost: Collection[str]) -> tuple[ZoneEvictions, ...]:
+    """The zones with nodes that stop answering. Nodes that are not ready already count as well."""
+    zones: dict[tuple[str, str], list[Node]] = {}
+    for node in nodes:
+        if EXCLUDED not in node.metadata.labels:
+            zones.setdefault(zone_of(node), []).append(node)
+    unready = {name: sum(one.name in lost or not is_ready(one) for one in its) for name, its in zones.items()}
+    states = {name: zone_state(len(its) - unready[name], unready[name]) for name, its in zones.items()}
+    is_all = all(state is ZoneState.FULL for state in states.values())
+    found = []
+    for name, its in zones.items():
+        gone = tuple(sorted(one.name for one in its if one.name in lost))
+        if gone:
+            rate = 0.0 if is_all else eviction_rate(states[name], len(its))
+            found.append(ZoneEvictions(zone=name[1], nodes=len(its), lost=gone, state=states[name], rate=rate))
+    return tuple(found)
+
+
+def zone_of(node: Node) -> tuple[str, str]:
+    """Region and zone; the controller counts nodes by both."""
+    return first_label(node.metadata.labels, REGION_LABELS), first_label(node.metadata.labels, ZONE_LABELS)
+
+
+def is_ready(node: Node) -> bool:
+    """What its condition says, and its taints, since a snapshot may have been cut down to what scheduling reads."""
+    if any(one.type == "Ready" and one.status != "True" for one in node.status.conditions):
+        return False
+    return not any(
+        taint.key in (UNREACHABLE.key, "node.kubernetes.io/not-ready") and taint.effect == NO_EXECUTE
+        for taint in node.spec.taints
+    )
+
+
+def zone_state(ready: int, unready: int) -> ZoneState:
+    if not ready and unready:
+        return ZoneState.FULL
+    if unready >= FEWEST_UNHEALTHY and unready / (unready + ready) >= UNHEALTHY_SHARE:
+        return ZoneState.PARTIAL
+    return ZoneState.NORMAL
+
+
+def eviction_rate(state: ZoneState, nodes: int) -> float:
+    """Nodes a second, where at least one zone of the cluster is in no full disruption."""
+    if state is ZoneState.PARTIAL:
+        return SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
+    return EVICTION_RATE
+
+
+def toleration_seconds(tolerations: Sequence[Toleration], *, comparison: bool) -> int | None:
+    """How long a pod stays on a node that is unreachable; None where it tolerates that for ever."""
+    used = [one for one in tolerations if tolerates(one, UNREACHABLE, comparison=comparison)]
+    if not used:
+        return 0
+    seconds = [max(one.toleration_seconds, 0) for one in used if one.toleration_seconds is not None]
+    return min(seconds, default=None)

@@ -1,0 +1,230 @@
+"""All nodes side by side: what their pods request, what is free, and the largest pod that still fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.errors import InputError, nearest
+from kschedx.kube.autoscalers import CAPACITY_TYPE
+from kschedx.kube.names import INSTANCE_TYPE_LABELS, PODS, POOL_LABELS, ZONE_LABELS, first_label
+from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.kube.selectors import Selector
+from kschedx.kube.types import Labels, Node
+from kschedx.snapshot.columns import each_cluster_row
+from kschedx.snapshot.nodes import NodeTable
+
+_CAPACITY_TYPES = (CAPACITY_TYPE, "eks.amazonaws.com/capacityType", "kubernetes.azure.com/scalesetpriority")
+_SPOT = "cloud.google.com/gke-spot"
+_UNREADY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+class Use(Struct, frozen=True, kw_only=True):
+    """One resource of one node or of several: cpu in thousandths, memory in bytes."""
+
+    requested: int = 0
+    allocatable: int = 0
+
+    @property
+    def free(self) -> int:
+        """Negative where the pods request more than there is."""
+        return self.allocatable - self.requested
+
+    @property
+    def percent(self) -> int:
+        """0 where none is offered."""
+        return 100 * self.requested // self.allocatable if self.allocatable > 0 else 0
+
+    def and_(self, other: Use) -> Use:
+        return Use(requested=self.requested + other.requested, allocatable=self.allocatable + other.allocatable)
+
+
+class NodeRow(Struct, frozen=True, kw_only=True):
+    name: str
+    status: str
+    """As `kubectl get nodes` writes it: `Ready,SchedulingDisabled`."""
+    zone: str = ""
+    pool: str = ""
+    type: str = ""
+    capacity_type: str = ""
+    """`on-demand`, `spot`; empty where no label says it."""
+    price: float | None = None
+    """Of one hour, where a catalog of instance types is given."""
+    taints: tuple[str, ...] = ()
+    pods: Use
+    resources: Mapping[str, Use]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a pod that tolerates its taints can go there at all."""
+        return self.status == "Ready" and self.pods.free > 0
+
+    def largest(self, resource: str) -> int:
+        """The most that one more pod can request here."""
+        use = self.resources.get(resource)
+        return max(use.free, 0) if use is not None and self.is_open else 0
+
+
+PriceOf = Callable[[str, str, str], float | None]
+"""The price of an instance type in a zone, by its capacity type."""
+
+
+def node_rows(table: NodeTable, labels: Selector | None = None, price_of: PriceOf | None = None) -> tuple[NodeRow, ...]:
+    """The nodes of a table that `labels` select, by name."""
+    rows = []
+    for at, row in enumerate(each_cluster_row(table.rows)):
+        node = table.cluster.nodes[row]
+        if labels is not None and not labels.matches(node.metadata.labels):
+            continue
+        requested, offered = table.requested[at].tolist(), table.allocatable[at].tolist()
+        uses = {
+            name: Use(requested=asked, allocatable=has)
+            for name, asked, has in zip(table.resources.names, requested, offered, strict=True)
+            if asked or has
+        }
+        of_node = node.metadata.labels
+        zone, type_, bought = (
+            first_label(of_node, ZONE_LABELS),
+            first_label(of_node, INSTANCE_TYPE_LABELS),
+            _capacity_type(of_node),
+        )
+        rows.append(
+            NodeRow(
+                name=node.name,
+                status=status_of(node),
+                zone=zone,
+                pool=first_label(of_node, POOL_LABELS),
+                type=type_,
+                capacity_type=bought,
+                price=price_of(type_, zone, bought or "on-demand") if price_of is not None and type_ else None,
+                taints=tuple(
+                    f"{one.key}={one.value}:{one.effect}" if one.value else f"{one.key}:{one.effect}"
+                    for one in node.spec.taints
+                ),
+                pods=Use(requested=int(table.pod_count[at]), allocatable=int(table.allowed_pods[at])),
+                resources=uses,
+            )
+        )
+    return tuple(sorted(rows, key=lambda one: one.name))
+
+
+def _capacity_type(labels: Labels) -> str:
+    if labels.get(_SPOT) == "true":
+        return "spot"
+    return first_label(labels, _CAPACITY_TYPES).lower().replace("_", "-").replace("regular", "on-demand")
+
+
+def status_of(node: Node) -> str:
+    """As `kubectl get nodes` writes it. A node without conditions, as people write them by hand, counts as ready."""
+    ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
+    tainted = any(taint.key in _UNREADY for taint in node.spec.taints)
+    status = "Ready" if ready == "True" and not tainted else "NotReady"
+    return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
+
+
+def total(rows: Sequence[NodeRow]) -> Mapping[str, Use]:
+    """Of all nodes together, pods among the resources."""
+    found: dict[str, Use] = {}
+    for row in rows:
+        for name, use in (*row.resources.items(), (PODS, row.pods)):
+            found[name] = found.get(name, Use()).and_(use)
+    return found
+
+
+class Sort(StrEnum):
+    """Columns to sort by that are no resources; a resource sorts by the share that is requested, most first."""
+
+    NAME = "name"
+    STATUS = "status"
+    ZONE = "zone"
+    POOL = "pool"
+    TYPE = "type"
+    PRICE = "price"
+    PODS = "pods"
+    FREE = "free"
+    """By the largest pod that fits."""
+
+
+def sorted_rows(rows: Sequence[NodeRow], column: str) -> tuple[NodeRow, ...]:
+    """Raises `InputError` for a column that there is not."""
+    match column:
+        case Sort.NAME:
+            return tuple(rows)
+        case Sort.STATUS | Sort.ZONE | Sort.POOL | Sort.TYPE:
+            return tuple(sorted(rows, key=lambda one: getattr(one, column)))
+        case Sort.PRICE:
+            return tuple(sorted(rows, key=lambda one: -(one.price or 0)))
+        case Sort.PODS:
+            return tuple(sorted(rows, key=lambda one: -one.pods.percent))
+        case Sort.FREE:
+            return tuple(sorted(rows, key=lambda one: (-one.largest("cpu"), -one.largest("memory"))))
+    resources = sorted({name for row in rows for name in row.resources})
+    if column not in resources:
+        known = (*map(str, Sort), *resources)
+        hint = nearest(column, known) or f"known: {', '.join(known)}"
+        raise InputError(f'--sort: no column is called "{column}"', hint=hint)
+    return tuple(sorted(rows, key=lambda one: -one.resources.get(column, Use()).percent))
+
+
+# The document: quantities as Kubernetes writes them.
+
+
+class UseDocument(Struct, frozen=True, kw_only=True):
+    requested: str
+    free: str
+    allocatable: str
+
+
+class NodeDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    name: str
+    status: str
+    zone: str = ""
+    pool: str = ""
+    instance_type: str = ""
+    capacity_type: str = ""
+    price: float | None = None
+    taints: tuple[str, ...] = ()
+    resources: Mapping[str, UseDocument]
+    largest_pod: Mapping[str, str] = {}
+    """The most of each resource that one more pod can request; none where no pod fits."""
+
+
+class NodesDocument(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = "kschedx/v1"
+    kind: str = "Nodes"
+    nodes: tuple[NodeDocument, ...]
+    total: Mapping[str, UseDocument]
+
+
+def document(rows: Sequence[NodeRow]) -> dict[str, object]:
+    made = NodesDocument(nodes=tuple(map(_node_document, rows)), total=dict(_uses(total(rows))))
+    plain: dict[str, object] = msgspec.to_builtins(made)
+    return plain
+
+
+def _node_document(row: NodeRow) -> NodeDocument:
+    return NodeDocument(
+        name=row.name,
+        status=row.status,
+        zone=row.zone,
+        pool=row.pool,
+        instance_type=row.type,
+        capacity_type=row.capacity_type,
+        price=row.price,
+        taints=row.taints,
+        resources=dict(_uses({**row.resources, PODS: row.pods})),
+        largest_pod={
+            name: format_quantity(row.largest(name), Unit.of(name)) for name in row.resources if row.largest(name)
+        },
+    )
+
+
+def _uses(uses: Mapping[str, Use]) -> Iterator[tuple[str, UseDocument]]:
+    for name, use in uses.items():
+        requested, free, allocatable = (
+            format_quantity(number, Unit.of(name)) for number in (use.requested, use.free, use.allocatable)
+        )
+        yield name, UseDocument(requested=requested, free=free, allocatable=allocatable)

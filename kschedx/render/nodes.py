@@ -1,0 +1,188 @@
+"""All nodes in a table: requested, free, the largest pod that fits, and what tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
+
+from msgspec import Struct
+from rich.cells import cell_len
+from rich.text import Text
+
+from kschedx.inquiry.nodes import NodeRow, Use, total
+from kschedx.kube.names import PODS
+from kschedx.kube.quantity import Unit
+from kschedx.render import terminal
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, labelled, line, names_note, short_node_names
+from kschedx.render.view import Item, Tone, View
+from kschedx.render.wording import Fact, count, listed
+
+MOST_NODES = 16
+"""On the first screen."""
+_GAP = 2
+_CORE, _GIB, _MIB = 1000, 2**30, 2**20
+
+
+def print_nodes(rows: Sequence[NodeRow], *, wide: bool = False, notes: Sequence[str] = ()) -> None:
+    out = terminal.console()
+    terminal.write(nodes_lines(rows, out.width, wide=wide, notes=notes), out)
+
+
+class _Column(Struct, frozen=True, kw_only=True):
+    label: str
+    cell: Callable[[NodeRow], str]
+    rank: int = 0
+    """Columns of the highest rank go first where they have no room; those of rank 0 stay."""
+    is_number: bool = False
+
+
+def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
+    """Those that tell nodes apart, or what they have left."""
+
+    def use(name: str) -> Callable[[NodeRow], str]:
+        return lambda row: _use(name, row.resources.get(name))
+
+    names = dict.fromkeys(name for row in rows for name in row.resources if name not in ("cpu", "memory"))
+    extended = [name for name in names if any(row.resources.get(name, Use()).requested for row in rows) or "/" in name]
+    made = [
+        _Column(label="node", cell=lambda row: row.name),
+        *([_Column(label="status", cell=_status)] if any(row.status != "Ready" for row in rows) else []),
+        _Column(label="cpu", cell=use("cpu"), is_number=True),
+        _Column(label="memory", cell=use("memory"), is_number=True),
+        *(_Column(label=_label(name, extended), cell=use(name), rank=1, is_number=True) for name in extended),
+        _Column(label="pods", cell=lambda row: f"{row.pods.requested}/{row.pods.allocatable}", is_number=True),
+        _Column(label="largest pod", cell=largest_pod),
+        _Column(label="zone", cell=lambda row: row.zone, rank=2),
+        _Column(label="pool", cell=lambda row: row.pool, rank=3),
+        _Column(label="type", cell=lambda row: row.type, rank=5),
+        _Column(label="bought as", cell=_bought, rank=4),
+        _Column(label="taints", cell=lambda row: listed(row.taints, 1), rank=6),
+    ]
+    return [one for one in made if not one.rank or any(one.cell(row) for row in rows)]
+
+
+def _status(row: NodeRow) -> str:
+    return row.status.replace("Ready,SchedulingDisabled", "Ready, cordoned").removeprefix("Ready, ")
+
+
+def _label(resource: str, others: Sequence[str]) -> str:
+    """`gpu` for `nvidia.com/gpu`, where no other resource is called so."""
+    last = resource.rpartition("/")[2]
+    return last if sum(one.rpartition("/")[2] == last for one in others) == 1 else resource
+
+
+def largest_pod(row: NodeRow) -> str:
+    """The most cpu and memory that one more pod can request, `none` where no pod fits."""
+    if not row.is_open:
+        return "none"
+    parts = [f"{amount(name, row.largest(name))} {name}" for name in ("cpu", "memory") if row.largest(name)]
+    return ", ".join(part.removesuffix(" memory") for part in parts) or "no requests"
+
+
+def _bought(row: NodeRow) -> str:
+    price = "" if row.price is None else f"${row.price:,.3f}/h"
+    return " ".join(filter(None, (row.capacity_type, price)))
+
+
+def amount(resource: str, number: int) -> str:
+    """An amount of at most five digits, never more than there is, since it may be typed as a request."""
+    match Unit.of(resource):
+        case Unit.MILLI:
+            return f"{_down(number, _CORE, 100):g}"
+        case Unit.BYTE:
+            return f"{_down(number, _GIB, 10):g}Gi" if abs(number) >= _GIB else f"{number // _MIB}Mi" if number else "0"
+        case Unit.COUNT:
+            return f"{number:,}"
+        case other:
+            assert_never(other)
+
+
+def _down(number: int, unit: int, parts: int) -> float:
+    return (number * parts // unit) / parts
+
+
+def _use(resource: str, use: Use | None) -> str:
+    return "" if use is None else "/".join(amount(resource, number) for number in (use.requested, use.allocatable))
+
+
+def nodes_lines(rows: Sequence[NodeRow], width: int, *, wide: bool = False, notes: Sequence[str] = ()) -> list[Text]:
+    """Headline, totals, and a row per node; `wide` shows every node and column."""
+    view = nodes_view(rows, notes)
+    mark, style = ("✓", GOOD) if view.tone is Tone.GOOD else ("✗", BAD)
+    lines = [line((f"{mark} {view.headline}", style))]
+    shown = rows if wide else rows[:MOST_NODES]
+    with short_node_names([row.name for row in rows]):
+        for fact in view.facts:
+            lines += labelled(fact.label, " · ".join(fact.items), width)
+        lines += [BLANK, *_table(shown, rows, width, wide=wide)] if rows else []
+    if len(rows) > len(shown):
+        lines.append(line((f"  {count(len(rows) - len(shown), 'more node')}; -o wide shows all", DIM)))
+    for note in filter(None, (*notes, names_note([row.name for row in rows]))):
+        lines += [BLANK, *labelled("note", note, width)]
+    return lines
+
+
+def _table(shown: Sequence[NodeRow], rows: Sequence[NodeRow], width: int, *, wide: bool) -> list[Text]:
+    kept = _columns(rows)
+    cells = {one.label: [terminal.shown(text) for text in (one.label, *map(one.cell, shown))] for one in kept}
+
+    def needed() -> int:
+        return _GAP + sum(max(map(cell_len, cells[one.label])) + _GAP for one in kept) - _GAP
+
+    while not wide and needed() > width and any(one.rank for one in kept):
+        kept.remove(max(kept, key=lambda one: one.rank))
+    numbers = frozenset(at for at, one in enumerate(kept) if one.is_number)
+    return columns(zip(*(cells[one.label] for one in kept), strict=True), right=numbers, indent=_GAP, header=True)
+
+
+def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:
+    """A row for each node, in the order of `rows`."""
+    uses = total(rows)
+    usable = sum(row.is_open for row in rows)
+    kept = [one for one in _columns(rows) if one.label not in ("node", "status")]
+    return View(
+        command="kschedx nodes",
+        headline=f"{count(len(rows), 'node')}, {usable:,} can take a pod",
+        tone=Tone.GOOD if usable else Tone.BAD,
+        facts=tuple(_total_facts(rows, uses)),
+        items=tuple(
+            Item(
+                title=row.name,
+                tone=Tone.GOOD if row.is_open else Tone.BAD,
+                kind=row.status,
+                values=tuple(one.cell(row) for one in kept),
+                facts=tuple(_row_facts(row)),
+            )
+            for row in rows
+        ),
+        list_title="Nodes",
+        list_noun="node",
+        list_columns=tuple((one.label, one.is_number) for one in kept),
+        notes=tuple(notes),
+    )
+
+
+def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]:
+    """What is requested of all, and the largest pod beside what is free in total: the difference is fragmentation."""
+    named = [name for name in uses if name in ("cpu", "memory", PODS) or "/" in name]
+    facts = [Fact(label="requested", items=tuple(f"{name} {uses[name].percent}%" for name in named))]
+    for name in named:
+        most = {row.name: row.largest(name) for row in rows}
+        free, best = sum(most.values()), max(most, key=most.__getitem__, default="")
+        if name == PODS or not free:
+            continue
+        text = f"{amount(name, free)} {name} in total, at most {amount(name, most[best])} on one node ({best})"
+        facts.append(Fact(label="free" if len(facts) == 1 else "", items=(text,)))
+    prices = [row.price for row in rows if row.price is not None]
+    if prices:
+        of = "" if len(prices) == len(rows) else f" for {len(prices):,} of {count(len(rows), 'node')}"
+        facts.append(Fact(label="price", items=(f"${sum(prices):,.2f} an hour{of}",)))
+    return facts
+
+
+def _row_facts(row: NodeRow) -> list[Fact]:
+    facts = [
+        Fact(label=name, items=(f"{_use(name, use)} requested", f"{amount(name, use.free)} free"))
+        for name, use in row.resources.items()
+    ]
+    return [*facts, *([Fact(label="taints", items=row.taints)] if row.taints else [])]

@@ -1,0 +1,386 @@
+"""What is left of a cluster after failures: a table first, then each failure that some workload does not survive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.text import Text
+
+from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
+from kschedx.errors import UndecidableError
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.render import terminal
+from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, cut, fact_lines, line, paragraph, shortens
+from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.wording import Fact, count, listed, visible
+from kschedx.render.words.causes import because
+from kschedx.simulate.survive import (
+    FailureResult,
+    LostPod,
+    Mode,
+    PodOutcome,
+    Survival,
+    WorkloadLoss,
+    WorkloadState,
+)
+
+MOST_FAILURES = 12
+"""Rows of the table on the first screen."""
+MOST_DETAILS = 1
+MOST_WORKLOADS = 3
+_GONE = ("unreachable", "cordoned", "unschedulable")
+"""How the cause ends that is the failure itself."""
+MOST_HEAT_COLUMNS = 60
+MOST_HEAT_ROWS = 2_000
+LABELS = {
+    WorkloadState.DOWN: "down",
+    WorkloadState.PENDING: "short",
+    WorkloadState.BLOCKED: "blocked",
+    WorkloadState.UNDECIDED: "undecided",
+    WorkloadState.INTERRUPTED: "restarted",
+    WorkloadState.RESCHEDULED: "moved",
+}
+
+
+def _node_names(found: Survival) -> Sequence[str]:
+    return found.simulation.run.cluster.node_names
+
+
+def print_survival(found: Survival, *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(survival_lines(found, width=out.width, wide=wide), out)
+
+
+@shortens(_node_names)
+def survival_lines(found: Survival, *, width: int, wide: bool = False) -> list[Text]:
+    """The headline, a row for each failure, and the details of the worst."""
+    mark, style = ("✓ ", GOOD) if found.survives else ("✗ ", BAD)
+    if found.is_undecided:
+        mark, style = "? ", OPEN
+    lines = paragraph(headline(found), width, first=mark, style=style)
+    for told in details(found):
+        lines += paragraph(told, width, first="  ", style=DIM)
+    ordered = worst_first(found.results)
+    if len(ordered) > 1:
+        shown = ordered if wide else ordered[:MOST_FAILURES]
+        heads = [label for label, _ in column_heads(found.mode)]
+        numbers = [[f"{number:,}" for number in cells(one, found.mode)] for one in shown]
+        sizes = (max(map(len, column)) + 2 for column in zip(heads[1:], *numbers, strict=True))
+        room = max(width - 2 - sum(sizes), len(heads[0]))
+        rows = [heads, *([cut(one.failure.name, room), *its] for one, its in zip(shown, numbers, strict=True))]
+        lines += [BLANK, *columns(rows, indent=2, right=frozenset(range(1, len(heads))), header=True)]
+        if len(ordered) > len(shown):
+            lines.append(line((f"  {count(len(ordered) - len(shown), 'more failure')}: -o wide shows all", DIM)))
+    detailed = [one for one in ordered if wide or not one.survives or len(ordered) == 1]
+    for one in detailed if wide else detailed[:MOST_DETAILS]:
+        lines += [BLANK, *_failure_lines(found, one, width, wide=wide)]
+    if not wide and len(detailed) > MOST_DETAILS:
+        lines += [BLANK, line((f"  details of {len(detailed) - MOST_DETAILS:,} more: -o wide", DIM))]
+    return lines
+
+
+def worst_first(results: Sequence[FailureResult]) -> list[FailureResult]:
+    return sorted(
+        results,
+        key=lambda one: (
+            -len(one.of(WorkloadState.DOWN)),
+            -len(one.of(WorkloadState.PENDING, WorkloadState.BLOCKED)),
+            -len(one.of(WorkloadState.INTERRUPTED)),
+        ),
+    )
+
+
+def headline(found: Survival) -> str:
+    """How many of the failures workloads do not survive."""
+    what = "outage" if found.mode is Mode.OUTAGE else "drain"
+    if len(found.results) == 1:
+        one = found.results[0]
+        return f"{what} of {one.failure.name}: {effect(one)}"
+    good = sum(one.survives for one in found.results)
+    if good == len(found.results):
+        return f"every workload survives each of {count(good, what)}"
+    bad = len(found.results) - good
+    verb = "leaves" if bad == 1 else "leave"
+    ends = "down or short of replicas"
+    if any(one.of(WorkloadState.BLOCKED) for one in found.results):
+        ends = "down, short of replicas, or blocked by a PodDisruptionBudget"
+    return f"{bad:,} of {count(len(found.results), what)} {verb} workloads {ends}"
+
+
+def details(found: Survival) -> Iterator[str]:
+    if found.simulation.changes:
+        yield f"after {'; '.join(map(str, found.simulation.changes))}"
+
+
+def effect(one: FailureResult) -> str:
+    """What a failure does to workloads, the worst first."""
+    parts: list[str] = []
+    for state, told in (
+        (WorkloadState.DOWN, "down"),
+        (WorkloadState.PENDING, "short of replicas"),
+        (WorkloadState.BLOCKED, "blocked by PodDisruptionBudgets"),
+        (WorkloadState.UNDECIDED, "undecided"),
+        (WorkloadState.INTERRUPTED, "restarted on other nodes"),
+    ):
+        number = len(one.of(state))
+        if number:
+            verb = "is" if number == 1 else "are"
+            parts.append(f"{count(number, 'workload')} {verb} {told}" if not parts else f"{number:,} {told}")
+    if parts:
+        return ", ".join(parts)
+    return "every pod is rescheduled" if one.lost else "no pod is lost"
+
+
+def column_heads(mode: Mode) -> tuple[tuple[str, bool], ...]:
+    """Of the table, and whether each is a number; the last three count workloads."""
+    last = "restarted" if mode is Mode.OUTAGE else "blocked"
+    numbers = ("nodes", "lost", "rescheduled", "pending", "down", "short", last)
+    return (("failure", False), *((label, True) for label in numbers))
+
+
+def cells(one: FailureResult, mode: Mode) -> tuple[int, ...]:
+    pending = PodOutcome.PENDING, PodOutcome.NOT_CREATED, PodOutcome.UNDECIDED
+    return (
+        len(one.failure.nodes),
+        one.lost,
+        len(one.pods(PodOutcome.RESCHEDULED)),
+        len(one.pods(*pending)),
+        len(one.of(WorkloadState.DOWN)),
+        len(one.of(WorkloadState.PENDING)),
+        len(one.of(WorkloadState.INTERRUPTED if mode is Mode.OUTAGE else WorkloadState.BLOCKED)),
+    )
+
+
+def _failure_lines(found: Survival, one: FailureResult, width: int, *, wide: bool) -> list[Text]:
+    lines: list[Text] = []
+    if len(found.results) > 1:
+        mark, style = ("✓ ", GOOD) if one.survives else ("✗ ", BAD)
+        lines += paragraph(f"{one.failure.name}: {effect(one)}", width, first=mark, style=style)
+    for fact in facts(found, one, MOST_WORKLOADS if not wide else None):
+        lines += fact_lines(fact, width)
+    return lines
+
+
+# --- facts
+
+
+def facts(found: Survival, one: FailureResult, most: int | None = None) -> Iterator[Fact]:
+    """The workloads by state, what would help, and when the pods are evicted."""
+    shown = [state for state in WorkloadState if state is not WorkloadState.RESCHEDULED]
+    for state in shown:
+        its = one.of(state)
+        for workload in its[:most]:
+            yield Fact(label=LABELS[state], items=(_workload_text(found, one, workload),))
+        if most is not None and len(its) > most:
+            yield Fact(label="", items=(f"{count(len(its) - most, 'more workload')}: -o wide",))
+    if one.volumes:
+        what = "are" if len(one.volumes) > 1 else "is"
+        yield Fact(label="volumes", items=(f"{listed(one.volumes, 3)} {what} reachable from the lost nodes only",))
+    for number, fix in enumerate(fixes(one)):
+        yield Fact(label="" if number else "fix", items=(fix.text,))
+    if one.needed is not None and one.needed.not_helped:
+        yield Fact(label="no fix", items=(f"no added node helps {listed(one.needed.not_helped, 3)}",))
+    yield from _eviction_facts(one)
+
+
+def fixes(one: FailureResult) -> Iterator[Fix]:
+    """What was tried and gives pods a node, one after the other."""
+    then = ""
+    if one.freed_by_deletion:
+        number, then = one.freed_by_deletion, "then "
+        seen = f"{count(number, 'pod')} {'finds' if number == 1 else 'find'} a node, since topology spread ignores them"
+        yield Fix(title="delete the Node objects of the lost nodes", seen=seen)
+    if one.needed is not None and one.needed.nodes:
+        added = [
+            f"{count(its.count, 'node')} like {its.like}{f' in zone {its.zone}' if its.zone else ''}"
+            for its in one.needed.nodes
+        ]
+        of = one.needed.pods + len(one.needed.not_helped)
+        seen = f"{one.needed.pods:,} of {count(of, 'pod')} {'has' if one.needed.pods == 1 else 'have'} a node"
+        yield Fix(title=f"{then}add {listed(added, 4)}", seen=seen)
+
+
+def _workload_text(found: Survival, one: FailureResult, loss: WorkloadLoss) -> str:
+    name, lost = loss.workload.reference, f"{loss.lost:,} of {count(loss.replicas, 'replica')}"
+    if loss.state is WorkloadState.INTERRUPTED:
+        every = "its only replica" if loss.replicas == 1 else f"all {loss.replicas:,} replicas"
+        return f"{name} loses {every}, and runs again on {listed([pod.to for pod in loss.pods if pod.to], 2)}"
+    if loss.state is WorkloadState.BLOCKED:
+        blocked = [pod for pod in loss.pods if pod.outcome is PodOutcome.BLOCKED]
+        return f"{name}: PDB {blocked[0].message} blocks the eviction of {count(len(blocked), 'pod')}"
+    if loss.workload.kind == "Pod":
+        return f"{name} is lost: {_reason(found, one, loss)}"
+    back = loss.number(PodOutcome.RESCHEDULED)
+    moved = f", {back:,} rescheduled" if back else ""
+    by_preemption = sum(pod.by_preemption for pod in loss.pods)
+    preempted = f" ({by_preemption:,} preempted)" if by_preemption else ""
+    return f"{name} loses {lost}{preempted}{moved}: {_reason(found, one, loss)}"
+
+
+def _reason(found: Survival, one: FailureResult, loss: WorkloadLoss) -> str:
+    """Why the first of its pods has no node."""
+    failed = [pod for pod in loss.pods if pod.outcome not in (PodOutcome.RESCHEDULED, PodOutcome.BLOCKED)]
+    failed.sort(key=lambda pod: pod.outcome is PodOutcome.NOT_CREATED)
+    first = failed[0]
+    return first.message if first.outcome is not PodOutcome.PENDING else _cause(found, one, first)
+
+
+def _cause(found: Survival, one: FailureResult, pod: LostPod) -> str:
+    if one.scene is None:
+        return pod.message.partition(". no new claims")[0].partition(". preemption:")[0]
+    try:
+        explanation = found.simulation.explain_in(one.scene, pod.pod)
+    except (UndecidableError, KeyError):
+        return pod.message
+    if explanation is None:
+        return pod.message
+    gone = count(len(one.failure.nodes), "node")
+    phrases = because(Diagnosis(explanation.cycle), None)
+    others = [phrase for phrase in phrases if not phrase.startswith(gone) or not phrase.endswith(_GONE)]
+    return "; ".join((others or list(phrases))[:2]) or pod.message
+
+
+def _eviction_facts(one: FailureResult) -> Iterator[Fact]:
+    """When the node lifecycle controller taints the nodes, and which pods it never evicts."""
+    for zone in one.zones:
+        yield Fact(label="evictions", items=(zone_text(zone),))
+    times = [time for eviction in one.evictions for time in eviction.pods.values() if time is not None]
+    if times:
+        spans = " to ".join(dict.fromkeys((duration(min(times)), duration(max(times)))))
+        yield Fact(label="", items=(f"pods are deleted {spans} after the outage",))
+    for_ever = [
+        pod for eviction in one.evictions if eviction.taint_after is not None
+        for pod, time in eviction.pods.items() if time is None
+    ]  # fmt: skip
+    if for_ever:
+        told = f"{listed(for_ever, 2)}: not evicted before the Node object is deleted, since tolerated for ever"
+        yield Fact(label="", items=(told,))
+    ordinals = [loss for loss in one.workloads if loss.workload.kind == "StatefulSet"]
+    if ordinals and one.zones:
+        told = "StatefulSets recreate pods once the Node object is deleted or tainted out-of-service"
+        yield Fact(label="", items=(told,))
+
+
+def zone_text(zone: ZoneEvictions) -> str:
+    """`zone eu-1a is in FullDisruption: a node is tainted every 10s, the last 1m0s after the outage`."""
+    name = f"zone {zone.zone}" if zone.zone else "the cluster, without zones,"
+    state = f"{name} is in {zone.state.value}" if zone.state is not ZoneState.NORMAL else f"{name} stays in Normal"
+    told = f"{state} ({len(zone.lost):,} of {count(zone.nodes, 'node')} lost)"
+    last = zone.tainted_after(len(zone.lost) - 1)
+    if last is None:
+        why = "all zones are" if zone.state is ZoneState.FULL else f"it has at most {LARGE_ZONE} nodes"
+        return f"{told}: evictions stop, since {why}"
+    each = f"a node every {duration(round(1 / zone.rate))}"
+    return f"{told}: {each} is tainted, the last {duration(last)} after the outage"
+
+
+def duration(seconds: int) -> str:
+    """As Go prints it: `50s`, `5m50s`, `4h40m0s`."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+# --- the page
+
+
+def survival_view(found: Survival) -> View:
+    """A row for each failure, the worst first."""
+    return View(
+        command="kschedx survive",
+        headline=headline(found),
+        tone=Tone.OPEN if found.is_undecided else Tone.GOOD if found.survives else Tone.BAD,
+        details=tuple(details(found)),
+        items=tuple(_item(found, one) for one in worst_first(found.results)),
+        list_title="Failures",
+        list_noun="failure",
+        list_columns=column_heads(found.mode)[1:],
+    )
+
+
+def _item(found: Survival, one: FailureResult) -> Item:
+    told = tuple(fact for fact in facts(found, one, MOST_WORKLOADS) if fact.label not in ("fix", "no fix"))
+    helped = one.needed is None or not one.needed.not_helped
+    return Item(
+        title=one.failure.name,
+        tone=Tone.GOOD if one.survives else Tone.BAD,
+        kind="survived" if one.survives else "down" if one.of(WorkloadState.DOWN) else "short of replicas",
+        values=cells(one, found.mode),
+        facts=told,
+        fixes=tuple(fixes(one)),
+        no_fix="" if helped or one.needed is None else f"no added node helps {listed(one.needed.not_helped, 3)}",
+        members=tuple(_member(pod) for loss in one.workloads for pod in loss.pods),
+    )
+
+
+def _member(pod: LostPod) -> str:
+    return f"{pod.pod} {pod.node} → {pod.to or pod.outcome.value}"
+
+
+def survival_page(found: Survival, footer: tuple[tuple[str, str], ...]) -> Page:
+    """The failures, a heat map of workloads, and when pods are evicted."""
+    lines = survival_lines(found, width=SCREEN_WIDTH)
+    return page_of(survival_view(found), _sections(found), (one.plain for one in lines), footer)
+
+
+def _sections(found: Survival) -> Iterator[Section]:
+    if len(found.results) <= MOST_HEAT_COLUMNS:
+        yield heat_map(found)
+    rows = [
+        (
+            visible(one.failure.name),
+            visible(eviction.node),
+            "never" if eviction.taint_after is None else duration(eviction.taint_after),
+            len(eviction.pods),
+            _times(tuple(eviction.pods.values())),
+        )
+        for one in found.results
+        for eviction in one.evictions
+    ]
+    if rows:
+        heads = (
+            ("failure", False),
+            ("node", False),
+            ("tainted after", False),
+            ("pods", True),
+            ("deleted after", False),
+        )
+        yield Table(
+            title="Evictions by the node lifecycle controller",
+            columns=tuple(Column(label=label, is_number=is_number) for label, is_number in heads),
+            rows=tuple(rows),
+        )
+
+
+def _times(times: Sequence[int | None]) -> str:
+    known = [time for time in times if time is not None]
+    if not known:
+        return "never" if times else ""
+    spans = dict.fromkeys((duration(min(known)), duration(max(known))))
+    return " to ".join(spans) + (", some never" if len(known) < len(times) else "")
+
+
+def heat_map(found: Survival) -> HeatMap:
+    """The workloads that lose pods by failure, the worst first."""
+    at: dict[str, dict[int, WorkloadLoss]] = {}
+    for place, one in enumerate(found.results):
+        for loss in one.workloads:
+            at.setdefault(loss.workload.reference, {})[place] = loss
+    states = list(WorkloadState)
+    worst = {name: min(states.index(loss.state) for loss in its.values()) for name, its in at.items()}
+    names = sorted(at, key=lambda name: (worst[name], -sum(loss.lost for loss in at[name].values()), name))
+    shown = names[:MOST_HEAT_ROWS]
+    places = range(len(found.results))
+    return HeatMap(
+        columns=tuple(visible(one.failure.name) for one in found.results),
+        rows=tuple(map(visible, shown)),
+        replicas=tuple(next(iter(at[name].values())).replicas for name in shown),
+        states=("", *(LABELS[state] for state in states)),
+        state=tuple(
+            tuple(states.index(at[name][place].state) + 1 if place in at[name] else 0 for place in places)
+            for name in shown
+        ),
+        lost=tuple(tuple(at[name][place].lost if place in at[name] else 0 for place in places) for name in shown),
+        after=tuple(tuple(at[name][place].after if place in at[name] else -1 for place in places) for name in shown),
+    )

@@ -1,0 +1,144 @@
+"""How many nodes, and of which kinds, would give some pods a place: tried, with the pods one after the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from itertools import count
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers.daemon_sets import compares_taints
+from kschedx.fixes.pending_pods import kind_of, left_over
+from kschedx.framework.cycle import Outcome
+from kschedx.kube.names import ZONE_LABELS, first_label
+from kschedx.kube.types import Node
+from kschedx.simulate.fit import SHAPES, shapes
+from kschedx.simulate.node_changes import another_like
+from kschedx.simulate.simulator import Simulator
+from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
+
+MOST_ADDED = 500
+"""Nodes; what fits none of them is told as not helped."""
+MOST_KINDS = 60
+"""Kinds of pods for which kinds of nodes are tried."""
+
+
+class NodesLike(Struct, frozen=True, kw_only=True):
+    like: str
+    """A node of that kind."""
+    zone: str
+    """Where they have to be; empty where nodes have no zones."""
+    count: int
+
+
+class AddedNodes(Struct, frozen=True, kw_only=True):
+    """Nodes that would be enough."""
+
+    nodes: tuple[NodesLike, ...]
+    pods: int
+    """Pods that have a node then."""
+    not_helped: tuple[str, ...] = ()
+    """Pods, `namespace/name`, that no added node helps."""
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "nodes": [{"like": one.like, "zone": one.zone, "count": one.count} for one in self.nodes],
+            "pods": self.pods,
+            "notHelped": list(self.not_helped),
+        }
+
+
+def nodes_for(
+    simulator: Simulator, rows: Sequence[int], gone: Collection[str], *, keeps_labels: bool = True
+) -> AddedNodes:
+    """The nodes that give these pods, which wait, a place beside the nodes that are `gone`; the cluster is left as it
+    is. Without `keeps_labels` the nodes that are gone are in no topology any more."""
+    cluster = simulator.run.cluster
+    mark = cluster.mark()
+    if not keeps_labels:
+        for name in gone:
+            place = cluster.snapshot.cluster.index[name]
+            node = cluster.snapshot.cluster.nodes[place]
+            cluster.replace_node(place, replace(node, metadata=replace(node.metadata, labels={})))
+    found = _Addition(simulator, gone).place(rows)
+    cluster.revert(mark)
+    return found
+
+
+class _Addition:
+    def __init__(self, simulator: Simulator, gone: Collection[str]) -> None:
+        self._simulator = simulator
+        self._cluster = simulator.run.cluster
+        nodes = self._cluster.snapshot.cluster.nodes
+        start = {node.name: node for node in simulator.start.cluster.nodes}
+        self._alive = [node for node in nodes if node.name not in gone]
+        self._templates = [*self._alive, *_elsewhere([start.get(name) for name in gone], self._alive)]
+        self._daemons: tuple[DaemonPod, ...] = daemon_pods(
+            self._cluster.snapshot, simulator.run.scheduler.nodes.options
+        )
+        self._comparison = compares_taints(simulator.setup)
+        self._added: Counter[tuple[str, str]] = Counter()
+
+    def place(self, rows: Sequence[int]) -> AddedNodes:
+        run, not_helped = self._simulator.run, list[int]()
+        left = list(left_over(run, rows))
+        for _ in range(MOST_KINDS):
+            if not left:
+                break
+            kind = kind_of(self._cluster.pods, left[0])
+            its = [row for row in left if kind_of(self._cluster.pods, row) == kind]
+            others = [row for row in left if row not in {*its}]
+            is_helped = self._add_for(its)
+            not_helped += [row for row in its if self._cluster.pods.node[row] < 0]
+            left = list(left_over(run, others)) if is_helped else others
+        pods, not_helped = self._cluster.pods, [*not_helped, *left]
+        return AddedNodes(
+            nodes=tuple(NodesLike(like=like, zone=zone, count=n) for (like, zone), n in self._added.most_common()),
+            pods=len(rows) - len(not_helped),
+            not_helped=tuple(map(pods.key, not_helped)),
+        )
+
+    def _add_for(self, rows: Sequence[int]) -> bool:
+        """Add nodes of the first kind on which such a pod fits, until all of them would fit. False if none does."""
+        run, cluster = self._simulator.run, self._cluster
+        for template in shapes(self._templates, cluster.pods[rows[0]])[:SHAPES]:
+            mark = cluster.mark()
+            self._add(template)
+            if run.decide(rows[0]).outcome is not Outcome.SCHEDULED:
+                cluster.revert(mark)
+                continue
+            added, left = 1, list(left_over(run, rows))
+            each = len(rows) - len(left)
+            while left and each and added + sum(self._added.values()) < MOST_ADDED:
+                more = min(-(-len(left) // each), MOST_ADDED - added)
+                for _ in range(more):
+                    self._add(template)
+                before = len(left)
+                left = list(left_over(run, left))
+                if len(left) == before:
+                    break
+                added += more
+            self._added[template.name, first_label(template.metadata.labels, ZONE_LABELS)] += added
+            return True
+        return False
+
+    def _add(self, template: Node) -> None:
+        known = self._cluster.snapshot.cluster.index
+        name = next(name for number in count(1) if (name := f"{template.name}-added{number}") not in known)
+        node = another_like(template, name)
+        self._cluster.add_node(less(node, overhead(self._daemons, node, comparison=self._comparison)))
+
+
+def _elsewhere(gone: Iterable[Node | None], alive: Sequence[Node]) -> list[Node]:
+    """Nodes like those that are gone, in a zone that is left."""
+    zones = sorted({first_label(node.metadata.labels, ZONE_LABELS) for node in alive})
+    found = []
+    for node in filter(None, gone):
+        labels = dict(node.metadata.labels)
+        zone = first_label(labels, ZONE_LABELS)
+        if zones and zone not in zones:
+            labels |= {key: zones[0] for key in ZONE_LABELS if key in labels}
+        found.append(replace(node, metadata=replace(node.metadata, labels=labels)))
+    return found

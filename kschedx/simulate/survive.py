@@ -1,0 +1,642 @@
+"""What is left of a cluster when nodes are gone: a zone, a node pool, a rack, or some nodes.
+
+Each failure is tried by itself, in the cluster as it is. In an outage the pods of its nodes are lost at once, and the
+nodes stay behind as unreachable; in a drain their pods are evicted as far as budgets allow it. Controllers recreate
+what is lost, and kube-scheduler places it on the other nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers.daemon_sets import compares_taints
+from kschedx.controllers.node_lifecycle import ZoneEvictions, toleration_seconds, zone_evictions
+from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
+from kschedx.errors import InputError, nearest
+from kschedx.explain.setup import Setup
+from kschedx.inquiry.document import source_document
+from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
+from kschedx.kube.selectors import required_node_affinity
+from kschedx.kube.types import Node
+from kschedx.simulate.added_nodes import AddedNodes, nodes_for
+from kschedx.simulate.changes import Change
+from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainOutcome, DrainResult
+from kschedx.simulate.node_changes import unreachable
+from kschedx.simulate.queue import QueueStep
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.simulate.what_if import settled
+from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.nodes import ClusterNodes, NodeTable
+from kschedx.snapshot.snapshot import Snapshot
+
+Json = dict[str, object]
+
+ZONE, NODE_POOL, NODE = "zone", "nodepool", "node"
+LABELS: Mapping[str, tuple[str, ...]] = {ZONE: ZONE_LABELS, NODE_POOL: POOL_LABELS}
+MOST_ADVISED = 12
+"""Failures for which nodes are added until every pod has one."""
+SPREAD = "pod topology spread constraints"
+"""What kube-scheduler says where such a constraint rejects a node."""
+
+
+# --- what fails
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    """Nodes that are gone together."""
+
+    name: str
+    """`zone eu-1a`, `node-7`."""
+    nodes: tuple[str, ...]
+
+
+def each_failure(snapshot: Snapshot, key: str) -> tuple[Failure, ...]:
+    """A failure for each zone, node pool, node, or value of a label. Raises `InputError` where no node has one."""
+    nodes = snapshot.cluster.nodes
+    if key == NODE:
+        return tuple(Failure(name=node.name, nodes=(node.name,)) for node in nodes)
+    by_value: dict[str, list[str]] = {}
+    for node in nodes:
+        value = first_label(node.metadata.labels, LABELS.get(key, (key,)))
+        if value:
+            by_value.setdefault(value, []).append(node.name)
+    if not by_value:
+        known = (*LABELS, NODE, *sorted(snapshot.cluster.label_keys))
+        what = f"a label of a {key}" if key in LABELS else f'the label "{key}"'
+        raise InputError(f"--each {key}: no node has {what}", hint=nearest(key, known) or "--each node needs no label")
+    return tuple(Failure(name=f"{key} {value}", nodes=tuple(by_value[value])) for value in sorted(by_value))
+
+
+def failure_of(nodes: NodeTable, targets: Sequence[str], busiest: int = 0) -> Failure:
+    """All that is named, gone together: nodes, `zone=eu-1a`, `nodepool=spot`, `LABEL=VALUE`, and the busiest nodes.
+
+    Raises `InputError` for a target that stands for no node.
+    """
+    names: dict[str, None] = {}
+    for target in targets:
+        names.update(dict.fromkeys(_nodes_of(nodes.cluster, target)))
+    titles = [target.replace("=", " ", 1) if "=" in target else target.removeprefix("node/") for target in targets]
+    if busiest:
+        names.update(dict.fromkeys(_busiest(nodes, busiest)))
+        titles.append(f"the busiest {busiest:,} nodes" if busiest > 1 else "the busiest node")
+    return Failure(name=" and ".join(titles), nodes=tuple(names))
+
+
+def _nodes_of(cluster: ClusterNodes, target: str) -> list[str]:
+    key, equals, value = target.partition("=")
+    if not equals:
+        name = target.removeprefix("node/")
+        if name not in cluster.index:
+            hint = nearest(name, cluster.index) or "or name zone=NAME, nodepool=NAME, LABEL=VALUE"
+            raise InputError(f'no node "{name}" in the snapshot', hint=hint)
+        return [name]
+    values = {node.name: first_label(node.metadata.labels, LABELS.get(key, (key,))) for node in cluster.nodes}
+    found = [name for name, its in values.items() if its == value and its]
+    if not found:
+        raise InputError(f"no node has {target}", hint=nearest(value, sorted({*values.values()} - {""})))
+    return found
+
+
+def _busiest(nodes: NodeTable, number: int) -> list[str]:
+    """The nodes of which pods request the largest share of cpu or memory."""
+    at = [nodes.resources.index[name] for name in (CPU, MEMORY)]
+    shares = (nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)).max(axis=1)
+    order = sorted(range(len(nodes)), key=lambda row: (-shares[row], nodes.names[row]))
+    return [nodes.names[row] for row in order[:number]]
+
+
+# --- what becomes of it
+
+
+class Mode(StrEnum):
+    OUTAGE = "outage"
+    """Pods are lost at once, and volumes that only lost nodes reach."""
+    DRAIN = "drain"
+    """Pods are evicted within their budgets."""
+
+
+class PodOutcome(StrEnum):
+    RESCHEDULED = "rescheduled"
+    PENDING = "pending"
+    NOT_CREATED = "not created"
+    """Its controller waits, or the API server refuses it."""
+    NOT_RECREATED = "not recreated"
+    """It has no controller."""
+    BLOCKED = "blocked"
+    """A budget does not let it go."""
+    UNDECIDED = "undecided"
+
+
+class LostPod(Struct, frozen=True, kw_only=True):
+    """A pod that loses its node, or should."""
+
+    pod: str
+    """`namespace/name`."""
+    node: str
+    outcome: PodOutcome
+    to: str = ""
+    """The node of the pod that takes its place."""
+    message: str = ""
+    """kube-scheduler's, or why there is no such pod."""
+    by_preemption: bool = False
+    """Its node is not gone: it is preempted by a pod that lost its own."""
+    is_ready: bool = True
+
+    def to_dict(self) -> Json:
+        return {
+            "pod": self.pod,
+            "node": self.node,
+            "outcome": self.outcome.value,
+            "to": self.to,
+            "message": self.message,
+            "byPreemption": self.by_preemption,
+        }
+
+
+class WorkloadState(StrEnum):
+    """What a failure does to a workload, the worst first."""
+
+    DOWN = "down"
+    """It ran, and no replica is left that is ready."""
+    PENDING = "pending"
+    """It runs with fewer replicas."""
+    BLOCKED = "blocked"
+    """A budget keeps pods on nodes that should be drained."""
+    UNDECIDED = "undecided"
+    INTERRUPTED = "interrupted"
+    """All replicas that were ready are lost at once, and run again elsewhere."""
+    RESCHEDULED = "rescheduled"
+
+
+BROKEN = frozenset({WorkloadState.DOWN, WorkloadState.PENDING, WorkloadState.BLOCKED})
+_FAILS = frozenset({PodOutcome.PENDING, PodOutcome.NOT_CREATED, PodOutcome.NOT_RECREATED})
+
+
+class WorkloadLoss(Struct, frozen=True, kw_only=True, dict=True):
+    """A workload that loses pods."""
+
+    workload: Workload
+    replicas: int
+    """Its pods that had a node before."""
+    ready: int
+    """Those of them that were ready."""
+    pods: tuple[LostPod, ...]
+    is_outage: bool = True
+
+    def number(self, *outcomes: PodOutcome) -> int:
+        return sum(one.outcome in outcomes for one in self.pods)
+
+    @property
+    def lost(self) -> int:
+        """Pods that lose their nodes."""
+        return len(self.pods) - self.number(PodOutcome.BLOCKED)
+
+    @property
+    def left(self) -> int:
+        """Pods that keep their nodes."""
+        return self.replicas - self.lost
+
+    @property
+    def after(self) -> int:
+        """Pods with a node in the end."""
+        return self.left + self.number(PodOutcome.RESCHEDULED)
+
+    @property
+    def _ready_left(self) -> int:
+        return self.ready - sum(one.is_ready and one.outcome is not PodOutcome.BLOCKED for one in self.pods)
+
+    @cached_property
+    def state(self) -> WorkloadState:
+        rescheduled = self.number(PodOutcome.RESCHEDULED)
+        if self.number(*_FAILS):
+            ends = self.ready and self._ready_left + rescheduled + self.number(PodOutcome.UNDECIDED) <= 0
+            return WorkloadState.DOWN if ends else WorkloadState.PENDING
+        if self.number(PodOutcome.BLOCKED):
+            return WorkloadState.BLOCKED
+        if self.number(PodOutcome.UNDECIDED):
+            return WorkloadState.UNDECIDED
+        is_stopped = self.is_outage and self.ready and self._ready_left <= 0
+        return WorkloadState.INTERRUPTED if is_stopped else WorkloadState.RESCHEDULED
+
+    def to_dict(self) -> Json:
+        return {
+            "kind": self.workload.kind,
+            "namespace": self.workload.namespace,
+            "name": self.workload.name,
+            "state": self.state.value,
+            "replicas": self.replicas,
+            "ready": self.ready,
+            "lost": self.lost,
+            "left": self.left,
+            "after": self.after,
+            "pods": [one.to_dict() for one in self.pods],
+        }
+
+
+class NodeEviction(Struct, frozen=True, kw_only=True):
+    """When the pods of one lost node are deleted, in seconds from the outage."""
+
+    node: str
+    taint_after: int | None
+    """None where the controller stops tainting."""
+    pods: Mapping[str, int | None]
+    """Pods, `namespace/name`, to the time; None for those that tolerate the taint for ever."""
+
+    def to_dict(self) -> Json:
+        return {"node": self.node, "taintAfterSeconds": self.taint_after, "pods": dict(self.pods)}
+
+
+class FailureResult(Struct, frozen=True, kw_only=True):
+    """What one failure does."""
+
+    failure: Failure
+    workloads: tuple[WorkloadLoss, ...]
+    """Those that lose pods, the worst first."""
+    zones: tuple[ZoneEvictions, ...] = ()
+    """Of an outage."""
+    evictions: tuple[NodeEviction, ...] = ()
+    """Of an outage, in order."""
+    volumes: tuple[str, ...] = ()
+    """PersistentVolumes of pods that stay pending, which only lost nodes reach."""
+    freed_by_deletion: int = 0
+    """Pending pods that find a node once the Node objects are deleted, since a spread constraint counts them."""
+    needed: AddedNodes | None = None
+    """None where nothing is needed, and where that was not tried."""
+    drained: tuple[DrainResult, ...] = ()
+    scene: Snapshot | None = None
+    """The cluster in the end; kept for the first few in which pods stay pending."""
+
+    def pods(self, *outcomes: PodOutcome) -> tuple[LostPod, ...]:
+        return tuple(pod for one in self.workloads for pod in one.pods if pod.outcome in outcomes)
+
+    def of(self, *states: WorkloadState) -> tuple[WorkloadLoss, ...]:
+        return tuple(one for one in self.workloads if one.state in states)
+
+    @property
+    def lost(self) -> int:
+        return sum(one.lost for one in self.workloads)
+
+    @property
+    def survives(self) -> bool:
+        """Every workload that ran has as many replicas as before."""
+        return not self.of(*BROKEN)
+
+    @property
+    def is_undecided(self) -> bool:
+        return bool(self.of(WorkloadState.UNDECIDED)) and self.survives
+
+    def to_dict(self) -> Json:
+        counts = {one.value: len(self.pods(one)) for one in PodOutcome}
+        return {
+            "failure": self.failure.name,
+            "nodes": list(self.failure.nodes),
+            "survives": self.survives,
+            "lost": self.lost,
+            "pods": {"".join(_camel(name)): number for name, number in counts.items()},
+            "workloads": [one.to_dict() for one in self.workloads],
+            "volumes": list(self.volumes),
+            "freedByNodeDeletion": self.freed_by_deletion,
+            "needed": None if self.needed is None else self.needed.to_dict(),
+            "zones": [one.to_dict() for one in self.zones],
+            "evictions": [one.to_dict() for one in self.evictions],
+            "drains": [one.to_dict() for one in self.drained],
+        }
+
+
+def _camel(name: str) -> Iterator[str]:
+    first, *others = name.split(" ")
+    return iter((first, *(one.capitalize() for one in others)))
+
+
+class Survival(Struct, frozen=True, kw_only=True):
+    """What some failures do, each by itself."""
+
+    simulation: Simulation
+    """The cluster after the changes, before any failure."""
+    mode: Mode
+    results: tuple[FailureResult, ...]
+
+    @property
+    def survives(self) -> bool:
+        return all(one.survives for one in self.results)
+
+    @property
+    def is_undecided(self) -> bool:
+        return self.survives and any(one.is_undecided for one in self.results)
+
+    def to_dict(self) -> Json:
+        """The Survival document. Keys are a contract: they are added, never changed. Numbers are integers."""
+        simulation = self.simulation
+        return {
+            "apiVersion": "kschedx/v1",
+            "kind": "Survival",
+            "kubernetesVersion": simulation.setup.release.version,
+            "unknownPlugins": [one.to_dict() for one in simulation.setup.unknown_plugins],
+            "source": source_document(simulation.before.source),
+            "changes": [str(change) for change in simulation.changes],
+            "mode": self.mode.value,
+            "survives": self.survives,
+            "failures": [one.to_dict() for one in self.results],
+        }
+
+
+def survive(
+    snapshot: Snapshot,
+    setup: Setup,
+    failures: Sequence[Failure],
+    wanted: Sequence[Change] = (),
+    *,
+    mode: Mode = Mode.OUTAGE,
+    namespace: str = "default",
+) -> Survival:
+    """Try failures one by one, in the cluster as it is after the changes. A drain has `--force` and
+    `--delete-emptydir-data`. Raises `InputError`."""
+    options = SimulationOptions(force=True, delete_emptydir_data=True)
+    changed = settled(snapshot, setup, wanted, options, namespace)
+    trial = _Trial(changed.simulator, mode)
+    results = tuple(map(trial.result, failures))
+    return Survival(simulation=changed.simulation(), mode=mode, results=results)
+
+
+class _Trial:
+    """A cluster in which failures are tried and taken back."""
+
+    def __init__(self, simulator: Simulator, mode: Mode) -> None:
+        self._simulator = simulator
+        self._mode = mode
+        self._advised = 0
+        self._scenes = 0
+        self._mark = simulator.mark()
+        self._start = simulator.queue.mark()
+        self._comparison = compares_taints(simulator.setup)
+        self._replicas, self._ready = self._counted()
+
+    def _counted(self) -> tuple[Counter[Workload], Counter[Workload]]:
+        """The pods of each workload that have a node, and those that are ready."""
+        replicas, ready = Counter[Workload](), Counter[Workload]()
+        pods, owners = self._simulator.run.cluster.pods, self._simulator.manager.owners
+        for row in np.flatnonzero(pods.node >= 0).tolist():
+            if pods.deletion_timestamps[row] or stays_with_node(pods, row):
+                continue
+            workload = owners.of(pods, row)
+            replicas[workload] += 1
+            ready[workload] += self._simulator.is_available(row)
+        return replicas, ready
+
+    def result(self, failure: Failure) -> FailureResult:
+        """Let the nodes fail, look at what is left, and take it all back."""
+        cluster = self._simulator.run.cluster
+        places = [place for name in failure.nodes if (place := cluster.snapshot.cluster.index.get(name)) is not None]
+        if len(places) < len(failure.nodes):
+            raise InputError(f"{failure.name}: a change removes its nodes")
+        rows = {row: cluster.pods.node_names[row] for place in places for row in self._movable(place)}
+        ready = {row for row in rows if self._simulator.is_available(row)}
+        nodes = {name: tuple(row for row in rows if rows[row] == name) for name in failure.nodes}
+        seconds = {row: self._toleration(row) for row in rows} if self._mode is Mode.OUTAGE else {}
+        found = self._moved(failure, places, rows, ready)
+        if self._mode is Mode.OUTAGE:
+            found = replace(found, **self._lifecycle(failure, nodes, seconds))
+        self._simulator.revert(self._mark)
+        self._simulator.queue.rewind(self._start)
+        return found
+
+    def _movable(self, place: ClusterRow) -> Iterator[int]:
+        """Pods of a node that are not on their way already and do not belong to it."""
+        pods = self._simulator.run.cluster.pods
+        for row in pods.on_node(place).tolist():
+            if not pods.deletion_timestamps[row] and not stays_with_node(pods, row):
+                yield row
+
+    # --- the failure itself
+
+    def _moved(
+        self, failure: Failure, places: Sequence[ClusterRow], rows: Mapping[int, str], ready: Collection[int]
+    ) -> FailureResult:
+        simulator, drained = self._simulator, tuple[DrainResult, ...]()
+        first_row = len(simulator.pods)
+        if self._mode is Mode.OUTAGE:
+            self._fail(places, rows)
+        else:
+            before = len(simulator.drained)
+            simulator.drain(failure.nodes, comes_back=False)
+            drained = tuple(simulator.drained[before:])
+            del simulator.drained[before:]
+        account = _Account(simulator, failure, first_row, self._start.steps)
+        lost = [(row, account.lost(row, rows[row], row in ready, _fates(drained))) for row in sorted(rows)]
+        workloads = self._by_workload([*lost, *account.preempted({*rows})])
+        found = FailureResult(failure=failure, workloads=workloads, drained=drained)
+        return found if found.survives else self._with_remedies(found, account)
+
+    def _fail(self, places: Iterable[ClusterRow], rows: Iterable[int]) -> None:
+        """All pods are lost, and the nodes take no other: what controllers create is placed elsewhere."""
+        simulator, cluster = self._simulator, self._simulator.run.cluster
+        for place in places:
+            cluster.replace_node(place, unreachable(cluster.snapshot.cluster.nodes[place]))
+        recreated = []
+        for row in rows:
+            if is_controlled(cluster.pods.owners[row]):
+                recreated.append(row)
+            else:
+                simulator.delete(row)
+        simulator.react(simulator.evict(recreated))
+
+    def _by_workload(self, lost: Iterable[tuple[int, LostPod]]) -> tuple[WorkloadLoss, ...]:
+        owners, pods = self._simulator.manager.owners, self._simulator.run.cluster.pods
+        by_workload: dict[Workload, list[LostPod]] = {}
+        for row, one in lost:
+            by_workload.setdefault(owners.of(pods, row), []).append(one)
+        found = [
+            WorkloadLoss(
+                workload=workload,
+                replicas=self._replicas[workload],
+                ready=self._ready[workload],
+                pods=tuple(its),
+                is_outage=self._mode is Mode.OUTAGE,
+            )
+            for workload, its in by_workload.items()
+        ]
+        order = list(WorkloadState)
+        return tuple(sorted(found, key=lambda one: (order.index(one.state), -one.lost, one.workload.reference)))
+
+    # --- what would help
+
+    def _with_remedies(self, found: FailureResult, account: _Account) -> FailureResult:
+        simulator = self._simulator
+        scene = None
+        if self._scenes < MOST_SCENES:
+            self._scenes += 1
+            scene = simulator.run.cluster.frozen()
+        waiting = account.waiting([*found.pods(PodOutcome.PENDING)])
+        if not waiting or self._advised >= MOST_ADVISED:
+            return replace(found, scene=scene)
+        self._advised += 1
+        volumes = tuple(dict.fromkeys(name for row in waiting for name in self._lost_volumes(row, found.failure)))
+        spread = [row for row in waiting if SPREAD in account.message(row)]
+        freed = self._without_node_objects(spread, found.failure) if spread else 0
+        needed = nodes_for(simulator, waiting, found.failure.nodes, keeps_labels=not freed)
+        return replace(found, scene=scene, volumes=volumes, freed_by_deletion=freed, needed=needed)
+
+    def _lost_volumes(self, row: int, failure: Failure) -> Iterator[str]:
+        """Volumes of a pod that no node reaches but those that are gone."""
+        snapshot, pods = self._simulator.run.snapshot, self._simulator.run.cluster.pods
+        gone = {*failure.nodes}
+        for volume in pods.specs[row].volumes:
+            claimed = volume.persistent_volume_claim
+            claim = None if claimed is None else snapshot.storage.claim(pods.namespaces[row], claimed.claim_name)
+            known = None if claim is None else snapshot.storage.volumes.get(claim.spec.volume_name)
+            if known is None or known.required_node_affinity is None:
+                continue
+            reaches = required_node_affinity({}, known.required_node_affinity)
+            nodes = [one for one in snapshot.cluster.nodes if reaches.matches(one.metadata.labels, one.name)]
+            if nodes and all(node.name in gone for node in nodes):
+                yield known.name
+
+    def _without_node_objects(self, rows: Sequence[int], failure: Failure) -> int:
+        """How many of these pods find a node once no topology counts the lost nodes."""
+        simulator, cluster = self._simulator, self._simulator.run.cluster
+        mark = cluster.mark()
+        index = cluster.snapshot.cluster.index
+        for name in failure.nodes:
+            cluster.replace_node(index[name], _without_labels(cluster.snapshot.cluster.nodes[index[name]]))
+        steps = len(simulator.queue.steps)
+        simulator.queue.run(simulator.queue.order(rows))
+        del simulator.queue.steps[steps:]
+        freed = sum(bool(cluster.pods.node[row] >= 0) for row in rows)
+        cluster.revert(mark)
+        return freed
+
+    # --- the node lifecycle controller
+
+    def _toleration(self, row: int) -> int | None:
+        tolerations = self._simulator.run.cluster.pods.specs[row].tolerations
+        return toleration_seconds(tolerations, comparison=self._comparison)
+
+    def _lifecycle(
+        self, failure: Failure, nodes: Mapping[str, Sequence[int]], seconds: Mapping[int, int | None]
+    ) -> dict[str, object]:
+        """`nodes` are the pods of each lost node as they were before; `seconds` how long each tolerates the taint."""
+        snapshot, pods = self._simulator.run.snapshot, self._simulator.run.cluster.pods
+        was = self._simulator.start.cluster.nodes
+        zones = zone_evictions(
+            was if len(was) == len(snapshot.cluster.nodes) else snapshot.cluster.nodes, failure.nodes
+        )
+        found = []
+        for zone in zones:
+            for place, name in enumerate(zone.lost):
+                taint = zone.tainted_after(place)
+                times = {
+                    pods.key(row): None if taint is None or (stays := seconds[row]) is None else taint + stays
+                    for row in nodes[name]
+                }
+                found.append(NodeEviction(node=name, taint_after=taint, pods=times))
+        found.sort(key=lambda one: (one.taint_after is None, one.taint_after or 0, one.node))
+        return {"zones": zones, "evictions": tuple(found)}
+
+
+def _fates(drained: Iterable[DrainResult]) -> dict[str, tuple[DrainOutcome, str]]:
+    return {pod.pod: (pod.fate, pod.budget) for one in drained for pod in one.pods}
+
+
+def _without_labels(node: Node) -> Node:
+    return replace(node, metadata=replace(node.metadata, labels={}))
+
+
+class _Account:
+    """What has become of the pods that lost their nodes."""
+
+    def __init__(self, simulator: Simulator, failure: Failure, first_row: int, first_step: int) -> None:
+        self._simulator = simulator
+        self._gone = {*failure.nodes}
+        self._steps: Sequence[QueueStep] = simulator.queue.steps[first_step:]
+        self._last = {step.pod: step for step in self._steps}
+        self._first_row = first_row
+        self._row_of: dict[str, int] = {}
+        """Lost pods that wait to the rows that wait for them."""
+
+    @cached_property
+    def _successors(self) -> dict[Workload, list[int]]:
+        """New pods under new names, by workload, which stand for those that are deleted."""
+        simulator = self._simulator
+        pods, owners, found = simulator.pods, simulator.manager.owners, dict[Workload, list[int]]()
+        for row in range(self._first_row, len(pods)):
+            if row not in simulator.deleted and not stays_with_node(pods, row):
+                found.setdefault(owners.of(pods, row), []).append(row)
+        return found
+
+    def lost(
+        self,
+        row: int,
+        node: str,
+        is_ready: bool,
+        fates: Mapping[str, tuple[DrainOutcome, str]],
+        *,
+        preempted: bool = False,
+    ) -> LostPod:
+        simulator, pods = self._simulator, self._simulator.pods
+        key = pods.key(row)
+        made = LostPod(pod=key, node=node, outcome=PodOutcome.RESCHEDULED, is_ready=is_ready, by_preemption=preempted)
+        fate, budget = fates.get(key, (None, ""))
+        if fate in STAYS:
+            return replace(made, outcome=PodOutcome.BLOCKED, message=budget)
+        if not is_controlled(pods.owners[row]):
+            return replace(made, outcome=PodOutcome.NOT_RECREATED, message="no controller recreates it")
+        now = pods.rows[key]
+        if now in simulator.deleted:
+            workload = simulator.manager.owners.of(pods, row)
+            others = self._successors.get(workload)
+            if not others:
+                refused = simulator.manager.refused.get(workload)
+                why = "its controller waits for other pods first" if refused is None else refused.refusal
+                return replace(made, outcome=PodOutcome.NOT_CREATED, message=why)
+            now = others.pop(0)
+        elif now >= self._first_row:
+            its = self._successors.get(simulator.manager.owners.of(pods, now), [])
+            if now in its:
+                its.remove(now)
+        return self._placed(made, now)
+
+    def _placed(self, made: LostPod, row: int) -> LostPod:
+        pods = self._simulator.pods
+        if pods.node[row] >= 0:
+            name = pods.node_names[row]
+            if name not in self._gone:
+                return replace(made, to=name)
+            message = f"its tolerations let kube-scheduler assign it to {name}, which is gone"
+            return replace(made, outcome=PodOutcome.PENDING, message=message)
+        self._row_of[made.pod] = row
+        step = self._last.get(row)
+        if step is not None and step.decision is None:
+            return replace(made, outcome=PodOutcome.UNDECIDED, message=step.undecided)
+        return replace(made, outcome=PodOutcome.PENDING, message=self.message(row))
+
+    def message(self, row: int) -> str:
+        """kube-scheduler's, or why it does not look at the pod."""
+        step, spec = self._last.get(row), self._simulator.pods.specs[row]
+        if step is not None:
+            return step.message
+        if spec.scheduling_gates:
+            return f"it has the scheduling gate {spec.scheduling_gates[0].name}"
+        return f'no profile of the configuration has the schedulerName "{spec.scheduler_name}"'
+
+    def preempted(self, known: Collection[int]) -> Iterator[tuple[int, LostPod]]:
+        """Pods that kept their nodes and are preempted by those that lost theirs."""
+        seen = set(known)
+        for step in self._steps:
+            for row in step.victims:
+                if row in seen or row >= self._first_row or step.nominated is None:
+                    continue
+                seen.add(row)
+                yield row, self.lost(row, step.names([step.nominated])[0], True, {}, preempted=True)
+
+    def waiting(self, lost: Iterable[LostPod]) -> list[int]:
+        """Rows of the pods that wait in place of these, in the order of the queue."""
+        rows = [row for one in lost if (row := self._row_of.get(one.pod)) is not None]
+        return self._simulator.queue.order(rows)

@@ -1,0 +1,84 @@
+"""What long work says of itself, and the bar that shows it in a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+
+import pytest
+
+from kschedx.progress import Phase, Step, counted, listening, say, silence
+from tests.command import ROOT
+
+SLOW = """
+import sys, time
+from kschedx.cli import progress, streams
+from kschedx.progress import Phase, say
+streams.guard()
+progress.DELAY = progress.INTERVAL = 0.05
+with progress.shown():
+    for done in range(1, 5):
+        say(Phase.READING, done, 4, "pods", of="a file\\x1b[31m")
+        time.sleep(0.15)
+        print("note: a line", file=sys.stderr, flush=True)
+print("done", file=sys.stderr, flush=True)
+"""
+
+
+def test_work_that_knows_its_total_hides_its_parts() -> None:
+    seen: list[Step] = []
+    with listening(seen.append):
+        for _ in counted(["a", "bc"], Phase.DECIDING, 3, "pods", weight=len):
+            say(Phase.TRYING_FIXES, 1)
+            assert list(counted([1, 2], Phase.DRAINING, 2, "nodes")) == [1, 2]
+        say(Phase.WRITING)
+        silence()
+        say(Phase.READING)
+    done = [Step(Phase.DECIDING, number, 3, "pods") for number in (0, 1, 3)]
+    assert seen == [*done, Step(Phase.WRITING), Step(Phase.NOTHING)]
+
+
+def test_a_loop_that_is_left_counts_no_more() -> None:
+    seen: list[Step] = []
+    with listening(seen.append):
+        loop = counted([1, 2], Phase.DECIDING, 2, "pods")
+        next(loop)
+        loop.close()  # type: ignore[attr-defined] # a generator
+        say(Phase.WRITING)
+    assert seen[-1] == Step(Phase.WRITING)
+
+
+def run(*, in_terminal: bool) -> str:
+    """What standard error gets."""
+    if not in_terminal:
+        return subprocess.run([sys.executable, "-c", SLOW], cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    ours, its = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen([sys.executable, "-c", SLOW], cwd=ROOT, stderr=its, stdout=its, env=environment) as process:
+        os.close(its)
+        text, ends = b"", time.monotonic() + 60
+        while time.monotonic() < ends and select.select([ours], [], [], 30)[0]:
+            try:
+                text += os.read(ours, 65536)
+            except OSError:  # the terminal's other side is closed
+                break
+        assert process.wait(30) == 0
+    os.close(ours)
+    return text.decode()
+
+
+@pytest.mark.parametrize("in_terminal", [True, False])
+def test_the_bar_is_for_terminals_and_leaves_nothing_behind(in_terminal: bool) -> None:
+    text = run(in_terminal=in_terminal)
+    assert text.count("note: a line") == 4
+    assert ("of 4 pods" in text) is in_terminal
+    assert "\x1b[31m" not in text
+    if in_terminal:
+        assert text.rstrip().endswith("done")
+        assert "\x1b[2K" in text.rpartition("of 4 pods")[2]  # the bar's line is cleared before what comes next
+    else:
+        assert text == "note: a line\n" * 4 + "done\n"

@@ -1,0 +1,294 @@
+"""What is left when nodes are gone: the rules of the node lifecycle controller, states of workloads, and laws."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kschedx.controllers.disruption_budgets import budgets_of
+from kschedx.controllers.node_lifecycle import ZoneState, eviction_rate, toleration_seconds, zone_evictions, zone_state
+from kschedx.errors import InputError
+from kschedx.explain.setup import Setup
+from kschedx.kube.types import Toleration
+from kschedx.render.page.markdown import markdown
+from kschedx.render.survival import survival_page
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.simulate.survive import (
+    Failure,
+    FailureResult,
+    Mode,
+    PodOutcome,
+    WorkloadState,
+    each_failure,
+    failure_of,
+    survive,
+)
+from kschedx.simulate.what_if import drain_each
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, at, node, pod
+from tests.laws.moving_clusters import Dealer
+from tests.simulate.clusters import budget, deployment, nodes
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def tried(objects: Sequence[Manifest], each: str, mode: Mode = Mode.OUTAGE) -> dict[str, FailureResult]:
+    snapshot = Snapshot.from_objects(objects)
+    found = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, each), mode=mode)
+    return {one.failure.name: one for one in found.results}
+
+
+def states(one: FailureResult) -> dict[str, WorkloadState]:
+    return {loss.workload.name: loss.state for loss in one.workloads}
+
+
+# --- the node lifecycle controller
+
+
+@pytest.mark.parametrize(
+    ("ready", "unready", "state"),
+    [
+        (5, 0, ZoneState.NORMAL),
+        (0, 1, ZoneState.FULL),
+        (0, 0, ZoneState.NORMAL),
+        (1, 2, ZoneState.NORMAL),  # 66 %, and no more than 2 nodes
+        (2, 3, ZoneState.PARTIAL),  # 60 %
+        (45, 55, ZoneState.PARTIAL),  # 55 %
+        (46, 54, ZoneState.NORMAL),
+    ],
+)
+def test_the_state_of_a_zone(ready: int, unready: int, state: ZoneState) -> None:
+    assert zone_state(ready, unready) is state
+
+
+@pytest.mark.parametrize(
+    ("state", "size", "rate"),
+    [
+        (ZoneState.NORMAL, 3, 0.1),
+        (ZoneState.FULL, 500, 0.1),
+        (ZoneState.PARTIAL, 50, 0.0),
+        (ZoneState.PARTIAL, 51, 0.01),
+    ],
+)
+def test_how_fast_nodes_are_tainted(state: ZoneState, size: int, rate: float) -> None:
+    assert eviction_rate(state, size) == rate
+
+
+def test_evictions_stop_where_all_zones_are_lost() -> None:
+    cluster = Snapshot.from_objects(nodes()).cluster.nodes
+    lost = [one.name for one in cluster]
+    assert {one.rate for one in zone_evictions(cluster, lost)} == {0.0}
+    in_a, in_b = zone_evictions(cluster, lost[:3])
+    assert (in_a.zone, in_a.state, in_a.tainted_after(0), in_a.tainted_after(1)) == ("a", ZoneState.FULL, 50, 60)
+    assert (in_b.zone, in_b.state, in_b.lost) == ("b", ZoneState.NORMAL, ("node-3",))
+
+
+EVERY = Toleration(operator="Exists")
+UNREACHABLE = Toleration(key="node.kubernetes.io/unreachable", operator="Exists", effect="NoExecute")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "found"),
+    [((), 0), ((300,), 300), ((None,), None), ((600, 300), 300), ((None, 60), 60), ((-5,), 0)],
+)
+def test_how_long_a_pod_stays(seconds: Sequence[int | None], found: int | None) -> None:
+    tolerations = [replace(UNREACHABLE, toleration_seconds=one) for one in seconds]
+    assert toleration_seconds(tolerations, comparison=True) == found
+    other = Toleration(key="other", operator="Exists")
+    assert toleration_seconds([other, *tolerations], comparison=True) == found
+    assert toleration_seconds([EVERY], comparison=True) is None
+
+
+# --- what fails
+
+
+def test_failures_by_label_and_name() -> None:
+    snapshot = Snapshot.from_objects(nodes())
+    assert [one.name for one in each_failure(snapshot, "zone")] == ["zone a", "zone b", "zone c"]
+    assert len(each_failure(snapshot, "node")) == 5
+    with pytest.raises(InputError, match="no node has a label of a nodepool"):
+        each_failure(snapshot, "nodepool")
+    table = Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes
+    assert failure_of(table, ["zone=b", "node/node-1"]).nodes == ("node-3", "node-4", "node-1")
+    with pytest.raises(InputError, match='no node "node-9"'):
+        failure_of(table, ["node-9"])
+
+
+def test_the_busiest_nodes_are_those_with_the_largest_share() -> None:
+    snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "3", ["node-3", "node-4", "node-3"])])
+    table = Setup.for_cluster(snapshot).scheduler_on(snapshot).nodes
+    assert failure_of(table, (), busiest=2).nodes == ("node-3", "node-4")  # 6 of 8 CPU and 3 of 4, then by name
+
+
+# --- what becomes of workloads
+
+
+def test_down_short_restarted_and_moved() -> None:
+    objects = [
+        *nodes(),
+        *deployment("web", "1", ["node-1", "node-3"]),
+        *deployment("single", "1", ["node-1"]),
+        *deployment("big", "3", ["node-2", "node-5"]),
+        *deployment("pinned", "1", ["node-1"], node_selector={ZONE: "a"}),
+        pod("bare", namespace="shop", on="node-1"),
+    ]
+    found = tried(objects, "zone")["zone a"]
+    assert states(found) == {
+        "pinned": WorkloadState.DOWN,
+        "bare": WorkloadState.DOWN,
+        "single": WorkloadState.INTERRUPTED,
+        "web": WorkloadState.RESCHEDULED,
+        "big": WorkloadState.RESCHEDULED,
+    }
+    assert not found.survives
+    assert found.needed is not None
+    assert found.needed.not_helped == ("shop/pinned-0",)
+    web = next(one for one in found.workloads if one.workload.name == "web")
+    assert (web.replicas, web.lost, web.left, web.after) == (2, 1, 1, 2)
+
+
+def test_what_would_have_to_be_added() -> None:
+    objects = [*nodes(["8"] * 5), *deployment("big", "5", ["node-1", "node-2", "node-3", "node-4", "node-5"])]
+    found = tried(objects, "zone")["zone a"]
+    assert states(found) == {"big": WorkloadState.PENDING}
+    assert found.needed is not None
+    assert [(one.like, one.zone, one.count) for one in found.needed.nodes] == [("node-3", "b", 2)]
+    assert (found.needed.pods, found.needed.not_helped) == (2, ())
+
+
+def test_a_hard_spread_counts_the_lost_zone_until_its_nodes_are_deleted() -> None:
+    spread = {
+        "maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }  # fmt: skip
+    web = deployment("web", "1", ["node-1", "node-3", "node-5"])
+    for one in web:
+        if one["kind"] == "Pod":
+            at(one, "spec")["topologySpreadConstraints"] = [spread]
+    found = tried([*nodes(), *web], "zone")["zone a"]
+    assert states(found) == {"web": WorkloadState.PENDING}
+    assert (found.freed_by_deletion, found.needed and found.needed.nodes) == (1, ())
+
+
+def test_a_budget_blocks_a_drain_and_no_outage() -> None:
+    objects = [*nodes(), *deployment("web", "1", ["node-1", "node-1"]), budget("web", 0)]
+    assert states(tried(objects, "node", Mode.DRAIN)["node-1"]) == {"web": WorkloadState.BLOCKED}
+    assert states(tried(objects, "node")["node-1"]) == {"web": WorkloadState.INTERRUPTED}
+
+
+def test_pods_that_are_preempted_count_as_lost() -> None:
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+    important = deployment("important", "8", ["node-1"], priority_class="high")
+    for one in important:
+        if one["kind"] == "Pod":
+            at(one, "spec")["priority"] = 9
+    small = deployment("small", "8", ["node-2"])
+    found = tried([*nodes(["8", "8"]), high, *important, *small], "node")["node-1"]
+    assert states(found) == {"small": WorkloadState.DOWN, "important": WorkloadState.INTERRUPTED}
+    (lost,) = found.pods(PodOutcome.PENDING)
+    assert (lost.pod, lost.node, lost.by_preemption) == ("shop/small-0", "node-2", True)
+
+
+def test_a_page_has_the_heat_map() -> None:
+    snapshot = Snapshot.from_objects([*nodes(), *deployment("web", "1", ["node-1", "node-3"])])
+    found = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, "zone"))
+    text = markdown(survival_page(found, ()))
+    assert "| shop/deploy/web | 2 | moved: 2 → 2 | moved: 2 → 2 |  |" in text
+
+
+# --- laws
+
+
+def shops(dice: random.Random, *, with_budgets: bool) -> list[Manifest]:
+    """A few workloads on nodes that are partly full."""
+    names = [f"node-{number}" for number in range(1, 6)]
+    objects = nodes([dice.choice(["3", "4", "8"]) for _ in names])
+    for number in range(dice.randint(1, 5)):
+        places = [dice.choice(names) for _ in range(dice.randint(1, 4))]
+        selector = {ZONE: dice.choice("abc")} if dice.random() < 0.2 else None
+        objects += deployment(f"w{number}", dice.choice(["500m", "1", "2"]), places, node_selector=selector)
+        if with_budgets and dice.random() < 0.6:
+            objects.append(budget(f"w{number}", dice.randint(0, 2)))
+    return objects
+
+
+laws = settings(max_examples=40, deadline=None)
+seeds = given(st.integers(0, 10**6))
+
+
+@laws
+@seeds
+def test_survive_each_node_agrees_with_drain_each_where_no_budget_matters(seed: int) -> None:
+    objects = shops(random.Random(seed), with_budgets=False)
+    snapshot = Snapshot.from_objects(objects)
+    options = SimulationOptions(force=True, delete_emptydir_data=True)
+    drained = {
+        one.node: one for one in drain_each(snapshot, Setup.for_cluster(snapshot), None, options=options).drained
+    }
+    for mode in Mode:
+        for name, one in tried(objects, "node", mode).items():
+            lost = [pod for loss in one.workloads for pod in loss.pods]
+            assert {pod.pod: pod.to for pod in lost} == {pod.pod: pod.node for pod in drained[name].pods}
+            assert one.survives == drained[name].is_done
+
+
+@laws
+@seeds
+def test_no_pod_is_lost(seed: int) -> None:
+    dice = random.Random(seed)
+    snapshot = Snapshot.from_objects(Dealer(dice).deal())
+    failures = [Failure(name=name, nodes=(name,)) for name in snapshot.cluster.names]
+    failures.append(Failure(name="all", nodes=snapshot.cluster.names))
+    before = {key: snapshot.pods.node_names[row] for key, row in snapshot.pods.rows.items()}
+    found = survive(snapshot, Setup.for_cluster(snapshot), failures)
+    for one in found.results:
+        pods = [pod for loss in one.workloads for pod in loss.pods]
+        assert len(pods) == len({pod.pod for pod in pods})
+        running = {key for key, name in before.items() if name in one.failure.nodes and _stays_up(snapshot, key)}
+        assert running == {pod.pod for pod in pods if not pod.by_preemption}
+        assert sum(len(one.pods(outcome)) for outcome in PodOutcome) == len(pods)
+        assert all(pod.to not in one.failure.nodes for pod in pods)
+    # everything is taken back
+    after = found.simulation.after
+    assert {key: after.pods.node_names[row] for key, row in after.pods.rows.items()} == before
+
+
+def _stays_up(snapshot: Snapshot, key: str) -> bool:
+    pods = snapshot.pods
+    row = pods.rows[key]
+    finished = pods.phases[row] in ("Succeeded", "Failed")
+    daemon = any(owner.kind in ("DaemonSet", "Node") for owner in pods.owners[row])
+    return not finished and not daemon and not pods.deletion_timestamps[row]
+
+
+@laws
+@seeds
+def test_a_drain_never_breaks_a_budget(seed: int) -> None:
+    objects = shops(random.Random(seed), with_budgets=True)
+    snapshot = Snapshot.from_objects(objects)
+    waves = 0
+    evict = Simulator.evict
+
+    def watched(simulator: Simulator, rows: Iterable[int]) -> list[int]:
+        nonlocal waves
+        waves += 1
+        found = evict(simulator, rows)
+        for one in budgets_of(simulator.run.snapshot, simulator.base):
+            now = one.standing(simulator.run.snapshot, simulator.run.cluster.pods, simulator.queue.made)
+            assert now.allowed >= 0, one.name
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Simulator, "evict", watched)
+        found = survive(snapshot, Setup.for_cluster(snapshot), each_failure(snapshot, "zone"), mode=Mode.DRAIN)
+    assert waves or not any(one.lost for one in found.results)
+
+
+def test_nodes_without_the_label_do_not_fail() -> None:
+    objects = [*nodes(), node("other"), *deployment("web", "1", ["node-1", "other"])]
+    assert set(tried(objects, "zone")) == {"zone a", "zone b", "zone c"}
