@@ -163,8 +163,14 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     requeue_at: str = ""
     """It is put back into the queue then."""
 
+    decide: Callable[[], Verdict | None] | None = None
+    """Asks Kueue's own rules what the Workload waits for."""
     judge: Callable[[], Verdict | None] | None = None
     """Asks Kueue's own rules for the decision, and tries fixes, which takes longer than the rest."""
+
+    @cached_property
+    def decision(self) -> Verdict | None:
+        return None if self.decide is None else self.decide()
 
     @cached_property
     def verdict(self) -> Verdict | None:

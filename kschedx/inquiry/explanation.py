@@ -22,6 +22,9 @@ from kschedx.results import Shown
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
     from kschedx.autoscaler.remedies import AutoscalerRemedy
+    from kschedx.explain.setup import Setup
+    from kschedx.fixes.owners import Owner
+    from kschedx.fixes.ranking import ClusterTest
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
@@ -147,6 +150,8 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     run."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
+    setup: Setup | None = None
+    """With which fixes are tried on the whole cluster; without it, on the pod alone."""
 
     @property
     def is_run(self) -> bool:
@@ -271,8 +276,18 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
-        found = find_fixes(self.scheduler, self.cycle)
+        found = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
+
+    def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
+        """What a fix of the pod falls short of on the whole cluster; not tried for a gang, which takes all its pods."""
+        if self.setup is None or self.gang is not None:
+            return lambda fix: None
+        from kschedx.fixes.cluster_trial import ClusterTrial
+        from kschedx.inquiry.fix import Fix
+
+        pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
+        return lambda fix: trial.shortfall(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
         """What gives a node to the one member that the group lacks, with the others on theirs."""

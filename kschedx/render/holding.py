@@ -20,6 +20,7 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.render.states import kueue_wait
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
         case WorkloadState.STOPPED:
             held = f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case WorkloadState.WAITING:
-            held = f"waits for quota in Kueue ({where}{_place(kueue)})"
+            waits = "waits for quota in Kueue" if kueue.decision is None else kueue_wait(kueue.decision)
+            held = f"{waits} ({where}{_place(kueue)})"
         case WorkloadState.CHECKING:
             held = f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
         case WorkloadState.ADMITTED:
