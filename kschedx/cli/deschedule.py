@@ -16,6 +16,7 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.errors import Place
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
@@ -92,12 +93,13 @@ def deschedule(
     found = descheduled(snapshot, written, evictions=evictions, now=now, source=policy, setup=setup, rounds=rounds)
     if found.policy is None:
         is_named = f'"{policy}"' in found.error
-        raise InputError(found.error, place=Place(source="" if is_named else policy))
+        place = _place_of(found.error_field, policy)
+        raise InputError(found.error, place=Place() if is_named and place.line is None else place)
     _require_metrics(snapshot, found)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
-        typer.echo(f"note: {policy}: {ignored}", err=True)
+        typer.echo(f"note: {_place_of(ignored.partition(': ')[0], policy)}: {ignored}", err=True)
     if snapshot.source.taken and lacks_details(snapshot):
         lacks = "this snapshot is of an older kschedx and has no restart counts and container states"
         typer.echo(f"note: {lacks}; take it again with `kschedx snapshot`", err=True)
@@ -108,6 +110,18 @@ def deschedule(
     return ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE
 
 
+def _place_of(field: str, policy: str) -> Place:
+    """Where a field of the policy stands in its file, or in the Helm values, as far as that can be found."""
+    from kschedx.errors import Place
+    from kschedx.sources.line_numbers import line_of
+
+    if not field or not Path(policy).is_file():
+        return Place(source=policy)
+    document = Place(source=policy, document=1)
+    lines = (line_of(f"{prefix}{field}", document) for prefix in ("", "deschedulerPolicy."))
+    return Place(source=policy, line=next((line for line in lines if line), None))
+
+
 def _read(path: str, question: Question) -> bytes:
     """Raises `InputError`."""
     from kschedx.errors import InputError, Place
@@ -116,7 +130,7 @@ def _read(path: str, question: Question) -> bytes:
     if slash and kind in ("configmap", "cm") and not Path(path).exists():
         namespace, _, own = name.rpartition("/")
         if question.snapshot:
-            raise InputError(f"--policy {path} is about a live cluster, and --snapshot names files")
+            raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
         return connection.config_map(question.where, namespace or "kube-system", own)
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()

@@ -35,6 +35,8 @@ class Descheduling(Struct, frozen=True, kw_only=True):
     """None where the descheduler refuses it."""
     error: str = ""
     """Why it does."""
+    error_field: str = ""
+    """The field of the policy that the error is about, or the first of several."""
     loops: tuple[Loop, ...] = ()
     """Where pods were placed, the last one is only looked at: its evictions have not been carried out."""
     landings: tuple[tuple[Landing, ...], ...] = ()
@@ -48,6 +50,9 @@ class Descheduling(Struct, frozen=True, kw_only=True):
     """What the requests take of the nodes, before and after."""
     pods: tuple[PodFacts, ...] = ()
     """As they are after the last loop that was carried out."""
+
+    def __repr__(self) -> str:
+        return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
 
     @property
     def loop(self) -> Loop:
@@ -88,7 +93,7 @@ def deschedule(
     try:
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
-        return Descheduling(error=error.message)
+        return Descheduling(error=error.message, error_field=error.place.field)
     try:
         moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     except InputError as error:

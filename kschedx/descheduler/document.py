@@ -27,6 +27,8 @@ class Result(Protocol):
     @property
     def error(self) -> str: ...
     @property
+    def error_field(self) -> str: ...
+    @property
     def loops(self) -> Sequence[Loop]: ...
     @property
     def landings(self) -> Sequence[Sequence[Landing]]: ...
@@ -167,6 +169,8 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, rename="camel", omi
     kind: str
     error: str = ""
     """Why the descheduler refuses the policy; then nothing runs."""
+    error_field: str = ""
+    """The field of the policy that the error is about, or the first of several."""
     ignored: tuple[str, ...] = ()
     """Fields of the policy that the descheduler does not know, and ignores without a word."""
     chance: str = ""
@@ -192,7 +196,9 @@ API_VERSION, KIND = "kschedx/v1", "Descheduling"
 def document_of(found: Result) -> dict[str, object]:
     """The document as plain dicts."""
     if found.policy is None:
-        return _plain(DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error))
+        return _plain(
+            DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error, error_field=found.error_field)
+        )
     grace = found.policy.grace_period_seconds
     first, *others = (round_of(loop, grace) for loop in found.loops)
     for number, landed in enumerate(found.landings):

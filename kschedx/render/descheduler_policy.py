@@ -145,8 +145,9 @@ def _args_text(args: Mapping[str, object]) -> str:
     return " ".join(f"{name} {json.dumps(value)}" for name, value in args.items())
 
 
-def _numbers(one: Trial) -> tuple[int, int, int]:
-    return one.evictions, one.bounces, one.pending
+def _numbers(one: Trial) -> tuple[int | str, ...]:
+    """Evictions, bounces and pending pods."""
+    return (one.evictions, one.bounces, one.pending) if one.is_placed else (one.evictions, "?", "?")
 
 
 def _item(one: Trial) -> Item:

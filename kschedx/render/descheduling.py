@@ -70,7 +70,8 @@ def _lines(found: Descheduling, width: int, most: _Most) -> list[Text]:
             lines += [BLANK, *_classification_lines(one, found, width, short, most)]
     lines += _eviction_lines(found, width, short, most)
     lines += _refusal_lines(found.loop, width, most)
-    return lines + _left_alone_lines(found.loop, width, most)
+    lines += _left_alone_lines(found.loop, width, most)
+    return lines + _passed_over_lines(found.loop, width, most)
 
 
 # --- the view
@@ -414,6 +415,31 @@ def _left_alone_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     return lines + _more(sum(len(pods) for _, pods in found[most.reasons :]), "more pod")
 
 
+def _passed_over(loop: Loop) -> list[tuple[str, list[str]]]:
+    """What the descheduler says of pods while its plugins run, by plugin, the commonest first, and the pods."""
+    blocked = {pod for _, pods in _left_alone(loop) for pod in pods}
+    reasons: dict[str, dict[str, None]] = {}
+    for one in loop.said:
+        if one.pod not in blocked:
+            reasons.setdefault(f"{one.plugin}: {one.message}", {})[one.pod] = None
+    return sorted(((why, list(pods)) for why, pods in reasons.items()), key=lambda item: -len(item[1]))
+
+
+def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
+    found = _passed_over(loop)
+    if not found:
+        return []
+    pods = len({pod for _, its in found for pod in its})
+    title = f"plugins pass over {count(pods, 'pod')}"
+    if not most.reasons:
+        return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
+    lines = [BLANK, *paragraph(title, width)]
+    for why, its in found[: most.reasons]:
+        told = f"{listed(its, len(its) if most is _EVERYTHING else 2)}: {why}"
+        lines += paragraph(told, width, first="  ", indent=4)
+    return lines + _more(len(found) - most.reasons, "more reason")
+
+
 # --- the page
 
 
@@ -440,6 +466,9 @@ def _sections(found: Descheduling) -> Iterator[Section]:
     alone = _left_alone(found.loop)
     if alone:
         yield _reasons_table("Pods that may not be evicted", alone)
+    passed = _passed_over(found.loop)
+    if passed:
+        yield _reasons_table("Pods that plugins pass over", passed)
 
 
 def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> Table:

@@ -114,7 +114,7 @@ def test_a_namespace_that_contradicts_the_manifest_is_an_error(url: str, tmp_pat
 
 @pytest.mark.parametrize(
     ("version", "emulated", "says"),
-    [("v1.35.4", "1.35", "emulates kube-scheduler 1.35"), ("v1.99.0", "1.37", "does not support"), ("", "1.36", None)],
+    [("v1.35.4", "1.35", "emulates kube-scheduler 1.35"), ("v1.99.0", "1.38", "does not support"), ("", "1.36", None)],
 )
 def test_the_servers_release_is_emulated(
     version: str, emulated: str, says: str | None, api: FakeApiServer, url: str, tmp_path: Path
@@ -506,7 +506,7 @@ def test_nothing_is_decided_without_nodes_or_pods(kind: str, api: FakeApiServer,
 def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "Node", "Service", "LimitRange")
     line = error(why(tmp_path, url), code=3)
-    assert "listing nodes is forbidden, as it is for 2 more kinds (kubectl create clusterrole kschedx" in line
+    assert "listing nodes is forbidden, and so is listing 2 more kinds (kubectl create clusterrole kschedx" in line
     assert "--verb=get,list --resource=nodes,limitranges,services, bound to you" in line
 
 
@@ -692,7 +692,7 @@ def test_profiles_are_not_compared_by_what_may_not_be_read(api: FakeApiServer, u
 
 
 def test_one_pod_and_many_exclude_each_other(url: str, tmp_path: Path) -> None:
-    assert "--pod needs one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
+    assert "--pod selects one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
 
 
 # --- a dry run on the server
