@@ -161,7 +161,7 @@ def test_the_sum_of_a_screen_is_in_one_unit(path: Path) -> None:
 
 
 NAMES = re.compile(
-    r"`.*?`|\b(?:GPUs|CI|CPU|Python|Kueue|Kubernetes|Karpenter|Pending|ResourceQuota|PodDisruptionBudgets?|API|JSON|HTML|MCP|I)\b"
+    r"`.*?`|\b(?:GPUs|CI|CPU|Python|Kueue|Kubernetes|Karpenter|Pending|ResourceQuota|PodDisruptionBudgets?|Jobs?|Workloads?|ClusterQueues?|StrictFIFO|API|JSON|HTML|MCP|I)\b"
 )
 
 

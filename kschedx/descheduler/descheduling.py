@@ -51,6 +51,9 @@ class Descheduling(Struct, frozen=True, kw_only=True):
     pods: tuple[PodFacts, ...] = ()
     """As they are after the last loop that was carried out."""
 
+    def __repr__(self) -> str:
+        return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
+
     @property
     def loop(self) -> Loop:
         return self.loops[0] if self.loops else Loop()
