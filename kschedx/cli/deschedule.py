@@ -100,7 +100,7 @@ def deschedule(
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
         typer.echo(f"note: {_place_of(ignored.partition(': ')[0], policy)}: {ignored}", err=True)
-    if snapshot.source.taken and lacks_details(snapshot):
+    if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
         typer.echo(f"note: {lacks}; `kschedx snapshot` keeps them", err=True)
     write(_report(found, snapshot), output)
