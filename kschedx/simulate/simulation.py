@@ -20,6 +20,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep, replay
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.nodes import NodeTable
@@ -136,7 +137,12 @@ class Simulation:
         return f"<Simulation: {len(self.placed)} placed, {len(self.pending)} pending>"
 
     def __init__(
-        self, simulator: Simulator, *, changes: Sequence[Change] = (), effects: Sequence[ChangeEffect] = ()
+        self,
+        simulator: Simulator,
+        *,
+        changes: Sequence[Change] = (),
+        effects: Sequence[ChangeEffect] = (),
+        goal: GoalResult | None = None,
     ) -> None:
         simulator.manager.measure()
         self.setup = simulator.setup
@@ -145,6 +151,7 @@ class Simulation:
         self.changes = tuple(changes)
         self.effects = tuple(effects)
         """Of every change but drains."""
+        self.goal = goal
         self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
         self.refused = dict(simulator.manager.refused)
         """Replicas that the API server does not take."""
@@ -205,7 +212,8 @@ class Simulation:
     def is_done(self) -> bool:
         """Whether every pod has a node, no replica is refused, and every drain came to its end."""
         is_refused = self.refused or any(rolled.refusal for rolled in self.rolled_out)
-        return not self.pending and not is_refused and all(drained.is_done for drained in self.drained)
+        is_reached = self.goal is None or self.goal.is_reached
+        return is_reached and not self.pending and not is_refused and all(one.is_done for one in self.drained)
 
     @cached_property
     def _last_steps(self) -> Mapping[str, QueueStep]:
@@ -393,4 +401,5 @@ class Simulation:
                 }
                 for name in names
             },
+            **({} if self.goal is None else {"goal": self.goal.to_dict()}),
         }

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
@@ -14,6 +15,7 @@ from kschedx.explain.setup import Setup
 from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.goal import Goal, GoalResult, reach
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
@@ -34,9 +36,9 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         """The cluster as it stands."""
         return self.simulator.after
 
-    def simulation(self) -> Simulation:
+    def simulation(self, goal: GoalResult | None = None) -> Simulation:
         """What has become of it so far."""
-        return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects)
+        return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects, goal=goal)
 
     def asked(self, pods: AskedPods | None) -> frozenset[int]:
         """Rows of the pods that a question is about."""
@@ -106,15 +108,25 @@ def simulate(
     options: SimulationOptions | None = None,
     namespace: str = "default",
     only: Iterable[str] | None = None,
+    goal: Goal | None = None,
 ) -> Simulation:
     """Apply changes, and let the pods that wait be scheduled one after the other.
 
-    `only` are the pods to schedule, by `namespace/name`, by default all that wait. Raises `InputError` for a change
-    that cannot be applied.
+    `only` are the pods to schedule, by `namespace/name`, by default all that wait. With a `goal`, its pods are placed
+    and others are moved for them; no other pod that waits is scheduled. Raises `InputError` for a change that cannot
+    be applied.
     """
-    changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
-    changed.simulator.settle(None if only is None else [*only])
-    return changed.simulation()
+    if goal is None:
+        changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
+        changed.simulator.settle(None if only is None else [*only])
+        return changed.simulation()
+    changed = settled(snapshot, setup, wanted, options or SimulationOptions(), namespace)
+    simulator = changed.simulator
+    first_row = len(simulator.pods)
+    changed.by_hand.apply(goal.change)
+    changed = replace(changed, changes=(*changed.changes, goal.change))
+    found = reach(simulator, goal.text, [row for row in simulator.waiting() if row >= first_row])
+    return changed.simulation(found)
 
 
 def drain_in_turn(
