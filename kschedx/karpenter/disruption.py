@@ -90,7 +90,7 @@ def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
         obstacles=tuple(_obstacles(snapshot, state, pods, now)) if state.claim is not None else (),
         is_consolidatable=_is_true(condition(conditions, "Consolidatable")),
         is_drifted=_is_true(condition(conditions, "Drifted")),
-        is_empty=not any(map(_goes_elsewhere, pods)),
+        is_empty=not any(map(goes_elsewhere, pods)),
     )
 
 
@@ -98,7 +98,7 @@ def _is_true(found: object) -> bool:
     return getattr(found, "status", "") == "True"
 
 
-def _goes_elsewhere(pod: Pod) -> bool:
+def goes_elsewhere(pod: Pod) -> bool:
     owners = pod.metadata.owner_references
     return not (pod.metadata.deletion_timestamp or is_of_daemon_set(owners) or is_static(owners))
 
@@ -118,7 +118,7 @@ def _obstacles(snapshot: Snapshot, state: StateNode, pods: list[Pod], now: int) 
             yield Obstacle(reason=UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
     if pool.spec.disruption.consolidate_after == NEVER:
         yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
-    elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and any(map(_goes_elsewhere, pods)):
+    elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and any(map(goes_elsewhere, pods)):
         yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has non-empty consolidation disabled')
 
 
