@@ -62,11 +62,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are generated from the code."""
+    """Add the pages and the picture that are generated from the code."""
     from mkdocs.structure.files import File
 
     for path, text in generated():
         files.append(File.generated(config, f"reference/{path}", content=text))
+    files.append(File.generated(config, ANNOTATED_PICTURE, content=annotated(run(PICTURED, 1))))
     return files
 
 
@@ -147,10 +148,15 @@ def reasons() -> Iterator[tuple[str, str]]:
         words = REASONS[name]
         index.append(f"| [{name}](reasons/{name}.md) | {_escaped(words.means.partition('. ')[0].rstrip('.'))} |")
         guide = GUIDES.get(name)
-        lines = [f"# {name}", "", _escaped(words.means), "", "## When it arises", "", _escaped(words.arises), ""]
+        lines = [f"# {name}", "", _escaped(words.means), ""]
+        if words.plugins:
+            lines += [f"Reported by {', '.join(f'`{plugin}`' for plugin in words.plugins)}.", ""]
         if guide and guide.confirm:
             lines += ["## Confirm it", "", "```sh", *guide.confirm, "```", ""]
-        lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
+        lines += ["## Usual causes", "", "The most frequent first:", ""]
+        lines += [*(f"1. {_escaped(cause)}" for cause in words.causes), ""]
+        if words.fixes:
+            lines += ["## What fixes it", "", *(f"- {_escaped(fix)}" for fix in words.fixes), ""]
         if guide and guide.useless:
             lines += ["## What does not help", "", *(f"- {_escaped(one)}" for one in guide.useless), ""]
         if guide and guide.links:
@@ -266,9 +272,13 @@ def permissions() -> str:
                 "    verbs: [get, list]",
             ]
     lines += [
-        '  - apiGroups: [""] # of ConfigMaps only the two of cluster-autoscaler',
+        '  - apiGroups: [""] # of ConfigMaps only those of cluster-autoscaler and the descheduler',
         "    resources: [configmaps]",
-        "    resourceNames: [cluster-autoscaler-status, cluster-autoscaler-priority-expander]",
+        "    resourceNames:",
+        "      - cluster-autoscaler-status",
+        "      - cluster-autoscaler-priority-expander",
+        "      - descheduler",
+        "      - descheduler-policy-configmap",
         "    verbs: [get, list]",
         "```",
         "",
@@ -314,6 +324,43 @@ def pictures() -> Iterator[tuple[Path, str]]:
         template = SVG.replace("{background}", f"rgb({red},{green},{blue})")
         svg = console.export_svg(title="", theme=theme, code_format=template, unique_id=f"k{name}")
         yield ROOT / f"docs/pages/assets/screen-{name}.svg", svg
+
+
+# The annotated picture of "Read the screen": a number beside the first line of each part.
+
+ANNOTATED_PICTURE = "assets/screen-annotated.svg"
+PARTS = (r"✗ \S+ is ", r"  because ", r"  fix ", r"  event ", r"\S+ ✗ ", r"  requests ", r"  free ", r"  used by ")
+LINE, CHARACTER, MARGIN = 18, 7.8, 44
+ANNOTATED = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img" \
+aria-label="A screen of kschedx with numbered parts">
+<style>text{{font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1b1f24;white-space:pre}}\
+.paper{{fill:#fff;stroke:#d0d7de}}.mark{{fill:#3949ab}}.number{{fill:#fff;font-weight:bold;text-anchor:middle}}</style>
+<rect class="paper" x="0.5" y="0.5" width="{inner:.0f}" height="{below}" rx="8"/>
+{body}
+</svg>
+"""
+
+
+def annotated(screen: str) -> str:
+    """The screen as SVG with a number before each of `PARTS`. Raises `PluginError` if a part is missing."""
+    from html import escape
+
+    from mkdocs.exceptions import PluginError
+
+    lines = screen.splitlines()
+    found = [next((at for at, line in enumerate(lines) if re.match(part, line)), None) for part in PARTS]
+    if None in found:
+        raise PluginError(f"the annotated screen lacks {PARTS[found.index(None)]!r}")
+    body = []
+    for at, line in enumerate(lines):
+        y = 26 + at * LINE
+        body.append(f'<text x="{MARGIN}" y="{y}">{escape(line)}</text>')
+        if at in found:
+            body.append(f'<circle class="mark" cx="22" cy="{y - 4}" r="10"/>')
+            body.append(f'<text class="number" x="22" y="{y}">{found.index(at) + 1}</text>')
+    width, height = MARGIN + 16 + max(map(len, lines)) * CHARACTER, 26 + len(lines) * LINE
+    return ANNOTATED.format(width=width, height=height, inner=width - 1, below=height - 1, body="\n".join(body))
 
 
 if __name__ == "__main__":

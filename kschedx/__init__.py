@@ -163,7 +163,8 @@ def simulate(
     """What becomes of all pods that wait, one after the other in the order of the queue.
 
     Each is decided on the cluster that the decisions before it left; victims of preemption go at once, and come back
-    as new pods where they have a controller, unless `recreate` is False. Where nodes tie, the first name is taken, or
+    as new pods where they have a controller, unless `recreate` is False. Workloads of Kueue are admitted in Kueue's
+    order, and the pods of those are scheduled after the others that wait. Where nodes tie, the first name is taken, or
     with a `seed` lots are drawn. `changes` are made before, in their order: `[{"scale": "deploy/web=10"}, {"drain":
     "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
     `kube_version` and `feature_gates` as in `explain`.
@@ -291,7 +292,7 @@ def _snapshot(given: object) -> Snapshot:
 
     if not isinstance(given, Snapshot):
         message = f"expected a snapshot, found {'None' if given is None else f'a {type(given).__name__}'}"
-        raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects make one")
+        raise InputError(message, hint="kschedx.load and kschedx.Snapshot.from_objects return one")
     return given
 
 

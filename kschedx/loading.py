@@ -116,23 +116,25 @@ def load_live(
     namespace: str = "",
     keep: Slim | None = None,
     whole: bool = False,
+    on_demand: bool = False,
 ) -> Snapshot:
     """A snapshot of a live cluster; `source` is what a person calls it, and `watch` sees every step of the reading.
 
     `namespace` is the only one whose objects are listed; empty for all. `keep` collects what the snapshot is made of,
-    `whole` keeps the manifests of pods and nodes.
+    `whole` keeps the manifests of pods and nodes, `on_demand` reads the kinds that scheduling does not need too.
 
     Kinds that may not be read, or that the server does not know, are named in `Snapshot.source.missing`. Raises
     `InputError` where the server cannot be read.
     """
-    from kschedx.sources.live.cluster import Unread, read, server_version
+    from kschedx.sources.live.cluster import AT_ALL_TIMES, Unread, read, server_version
     from kschedx.sources.live.lists import ListPage, Restarted
 
     builder = SnapshotBuilder(whole=whole)
     missing: dict[str, Missing] = {}
+    kinds = tuple(KINDS.values()) if on_demand else AT_ALL_TIMES
     with without_collection():
         version = server_version(server)
-        for event in read(server, namespace=namespace):
+        for event in read(server, kinds, namespace=namespace):
             watch(event)
             match event:
                 case ListPage():
@@ -150,7 +152,7 @@ def load_live(
     origin = replace(
         snapshot.source,
         missing=dict(sorted(missing.items())),
-        complete=frozenset(KINDS) - missing.keys(),
+        complete=frozenset(kind.key for kind in kinds) - missing.keys(),
         server_version=version,
         namespaces=(namespace,) if namespace else (),
     )
@@ -186,7 +188,7 @@ def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]
 def without_nodes(snapshot: Snapshot) -> InputError:
     """Of a cluster that has none, which is hardly all of it."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(snapshot.source.kinds.items())) or "nothing"
-    hint = f"it holds {kinds}; what `kubectl get nodes -o json` prints is missing"
+    hint = f"it holds {kinds}; the output of `kubectl get nodes -o json` is missing"
     return InputError("a cluster without nodes", place=Place(source=snapshot.source.text), hint=hint)
 
 
@@ -197,7 +199,7 @@ def _refuse_orphan(builder: SnapshotBuilder, snapshot: Snapshot, orphans: Sequen
     row = orphans[0]
     name = pods.node_names[row]
     others = len(orphans) - 1
-    more = f" (and {others} more pod{'s' if others > 1 else ''} on nodes that are not there)" if others else ""
+    more = f" (and {others} more pod{'s' if others > 1 else ''} on missing nodes)" if others else ""
     place = builder.place_of_pod(pods.namespaces[row], pods.names[row])
     raise InputError(f'spec.nodeName: there is no node "{name}"{more}', hint=nearest(name, snapshot.cluster.index)).at(
         place

@@ -27,7 +27,7 @@ WIDTH = 120
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kschedx", "placement rules (kschedx)")
-    group.addoption(UPDATE, action="store_true", help="write expected placements again; read the difference")
+    group.addoption(UPDATE, action="store_true", help="update expected placements; review the difference")
 
 
 class Placement:
@@ -69,7 +69,7 @@ class Placement:
             pytest.fail(f"{file} does not exist; pytest {UPDATE} writes it", pytrace=False)
         told = _difference(_read(path), actual)
         if told:
-            pytest.fail(f"{told}\n\nIf this is what it should be: pytest {UPDATE}", pytrace=False)
+            pytest.fail(f"{told}\n\nIf this is correct: pytest {UPDATE}", pytrace=False)
 
 
 @pytest.fixture(scope="session")

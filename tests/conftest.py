@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write expected files anew; read the difference")
+    parser.addoption("--update-golden", action="store_true", help="update expected files; review the difference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Golden:
                 expected.splitlines(), actual.splitlines(), f"expected {name}", f"actual {name}", n=2, lineterm=""
             )
             found = "\n".join(lines) or "They differ in the end of a line."
-            pytest.fail(f"{found}\n\nIf this is what it should be: pytest --update-golden", pytrace=False)
+            pytest.fail(f"{found}\n\nIf this is correct: pytest --update-golden", pytrace=False)
 
 
 @pytest.fixture

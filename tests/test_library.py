@@ -224,15 +224,15 @@ def test_a_workload_stands_for_the_next_pod_of_its_template(manifest: Any, name:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "x"}}, "found a Service, which makes no pods"),
-        ({"kind": "List", "apiVersion": "v1", "items": [POD]}, "found a List (give one of its items)"),
+        ({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "x"}}, "found a Service, which creates no pods"),
+        ({"kind": "List", "apiVersion": "v1", "items": [POD]}, "found a List (pass one of its items)"),
         (workload("Two", "example.com/v1", other=TEMPLATE), "several pod templates: spec.template, spec.other"),
         ("deploy.yaml", 'expected namespace/name, found "deploy.yaml" (a manifest is given as a mapping)'),
         ("kind: Pod\n", "found several lines (a manifest is given as a mapping)"),
         ("deploy/web", '"deploy/web" (a Deployment is given by its manifest)'),
         ("shop/deploy/web", '"shop/deploy/web" (a Deployment is given by its manifest)'),
         ("pod/web", '"pod/web" (a pod is named namespace/name)'),
-        (Path("deploy.yaml"), "(parse YAML first: yaml.safe_load makes mappings)"),
+        (Path("deploy.yaml"), "(parse YAML first: yaml.safe_load returns mappings)"),
     ],
 )
 def test_what_is_no_pod_is_told_for_what_it_is(given: Any, said: str) -> None:
@@ -252,8 +252,8 @@ def test_lists_of_a_kind_are_their_items() -> None:
 def test_what_is_given_in_the_wrong_shape_says_the_right_one() -> None:
     given: Any = ["a.yaml"]
     assert "each path is an argument of its own" in refused(lambda: kschedx.load(given))
-    assert "kschedx.Snapshot.from_objects takes" in refused(lambda: kschedx.load("kind: Pod\nmetadata: {}\n"))
-    assert "put it into a list" in refused(lambda: kschedx.Snapshot.from_objects(POD))
+    assert "kschedx.Snapshot.from_objects accepts" in refused(lambda: kschedx.load("kind: Pod\nmetadata: {}\n"))
+    assert "pass it in a list" in refused(lambda: kschedx.Snapshot.from_objects(POD))
 
 
 def test_the_library_shows_its_functions_and_nothing_else() -> None:

@@ -41,6 +41,7 @@ from kschedx.kube.types import (
     EmptyDirVolumeSource,
     Labels,
     LimitRange,
+    ObjectMeta,
     Pod,
     PodSpec,
     PriorityClass,
@@ -142,6 +143,12 @@ def admit(pod: Pod, context: AdmissionContext, kubelet: KubeletSpec | None = Non
     admitted = Admitted(pod=replace(given, spec=with_canonical_amounts(spec)), changes=tuple(changes))
     _refuse(given, admitted, context, kubelet)
     return admitted
+
+
+def terminating_refusal(pod: ObjectMeta, namespace: str) -> str:
+    """Of a namespace that is being deleted (NamespaceLifecycle)."""
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return f'pods "{pod.name or pod.generate_name}" is forbidden: {why}'
 
 
 def check_plugins(names: Sequence[str]) -> None:

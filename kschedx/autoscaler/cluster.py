@@ -36,7 +36,7 @@ def scheduling(config: Mapping[str, object] | None, release: Release) -> Schedul
     """Its one profile is for every pod, whatever its schedulerName. Raises `ConfigError` where there are others."""
     made = load_profiles(config, release)
     if len(made.profiles) != 1:
-        raise ConfigError(f"the cluster-autoscaler takes one profile, and the configuration has {len(made.profiles)}")
+        raise ConfigError(f"cluster-autoscaler supports one profile, and the configuration has {len(made.profiles)}")
     return made
 
 
@@ -110,7 +110,7 @@ class Autoscaler:
         status = read_status(written.data.get("status", ""))
         if status.is_initializing:
             raise InputError(
-                "the autoscaler had just started, and had not looked at its groups yet",
+                "the autoscaler had just started and had not read its node groups yet",
                 place=Place(object=f"ConfigMap {AUTOSCALER_STATUS}"),
             )
         return cls(snapshot, status, options, scheduler.release)

@@ -296,7 +296,7 @@ def counts_of_labels(seen: Seen, key: str) -> tuple[str | None, ...]:
 
 def _tracked(seen: Seen, kinds: IntArray) -> _Tracked:
     room = seen.room
-    assert room is not None, "who counts has asked for room"
+    assert room is not None, "no requirement was counted"
     return _Tracked(
         limit=room.limit[seen.index],
         base=room.used[seen.index],

@@ -160,7 +160,7 @@ def membership(
             for node in nodes
             if (name := given.get(node.name) or node.metadata.labels.get(label, "")) in known
         }
-        return Membership(groups=groups, told_by=(f"label {label}",) if label else ("the file of groups",))
+        return Membership(groups=groups, told_by=(f"label {label}",) if label else ("the node groups file",))
     found: dict[str, str] = {}
     counts: dict[str, int] = {}
     ambiguous: list[str] = []
@@ -268,7 +268,7 @@ def _by_name(names: Sequence[str]) -> Rule:
     def rule(node: Node) -> Iterator[Found]:
         for base, name in bases:
             if len(base) > 1 and node.name.startswith(base):
-                yield name, "the nodes' names"
+                yield name, "node names"
                 return
 
     return rule

@@ -556,7 +556,7 @@ class ScaleDown:
         """Raises `UndecidableError` for a cluster that has no autoscaler, or does not say so."""
         autoscaler = Autoscaler.of(snapshot, options, scheduler)
         if autoscaler is None:
-            raise UndecidableError(f"no cluster-autoscaler is known here: there is no ConfigMap {AUTOSCALER_STATUS}")
+            raise UndecidableError(f"no cluster-autoscaler found: the snapshot has no ConfigMap {AUTOSCALER_STATUS}")
         return cls(autoscaler)
 
     @property

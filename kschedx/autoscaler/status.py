@@ -90,7 +90,7 @@ def read_status(text: str) -> AutoscalerStatus:
     status = _read(text)
     for group in status.groups:
         if group.target > MOST_NODES:
-            message = f"the group {group.name} wants {group.target:,} nodes, more than {MOST_NODES:,}"
+            message = f"node group {group.name} has a target of {group.target:,} nodes, more than {MOST_NODES:,}"
             raise InputError(message, place=_PLACE)
     return status
 
@@ -105,10 +105,10 @@ def _read(text: str) -> AutoscalerStatus:
     except InputError as error:
         raise error.at(_PLACE) from None
     if not isinstance(document, dict) or ("nodeGroups" not in document and "autoscalerStatus" not in document):
-        raise InputError("this is no status of a cluster-autoscaler", place=_PLACE)
+        raise InputError("this is not a cluster-autoscaler status", place=_PLACE)
     groups = document.get("nodeGroups") or ()
     if not isinstance(groups, list | tuple):
-        raise InputError("nodeGroups is no list", place=_PLACE)
+        raise InputError("nodeGroups is not a list", place=_PLACE)
     return AutoscalerStatus(
         groups=tuple(_group(one, index) for index, one in enumerate(groups)),
         state=str(document.get("autoscalerStatus") or ""),
@@ -175,7 +175,7 @@ def _number(value: Mapping[str, Value], key: str) -> int:
     if found is None:
         return 0
     if isinstance(found, bool) or not isinstance(found, int):
-        raise InputError(f"{key} is no number: {found!r}", place=_PLACE)
+        raise InputError(f"{key} is not a number: {found!r}", place=_PLACE)
     return found
 
 
@@ -205,7 +205,7 @@ def _read_text(text: str) -> AutoscalerStatus:
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         lines = {label: (state, facts or "") for label, state, facts in _LINE.findall(body)}
         if "Health" not in lines:
-            raise InputError(f"the group {name} has no line Health", place=_PLACE)
+            raise InputError(f"the group {name} has no Health line", place=_PLACE)
         state, facts = lines["Health"]
         numbers = {key: int(number) for key, number in _FACT.findall(facts)}
         groups.append(

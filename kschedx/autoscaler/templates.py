@@ -135,7 +135,7 @@ def _taint(value: object, place: Place) -> dict[str, object]:
         return value
     key_value, colon, effect = str(value).rpartition(":")
     if not colon:
-        raise InputError(f'"{value}" is no taint: KEY=VALUE:EFFECT', place=place)
+        raise InputError(f'"{value}" is not a taint: KEY=VALUE:EFFECT', place=place)
     key, _, text = key_value.partition("=")
     return {"key": key, "value": text, "effect": effect}
 

@@ -77,13 +77,13 @@ def looks_into_text(written: str) -> str:
         return "it cannot be read"
     except CompileError as error:
         if _REFUSED_TEXT.search(str(error)):
-            return "it has a text that its function refuses"
-        return "" if _has_tokens(written) else "it is no expression"
+            return "it has a string that its function refuses"
+        return "" if _has_tokens(written) else "it is not an expression"
     for one in descendants(root):
         if isinstance(one, Literal) and isinstance(one.value, bytes) and one.value:
-            return "it has bytes"
+            return "it has a bytes literal"
         if isinstance(one, Call) and not _compares(one):
-            return f"{one.function.strip('_')}() looks into a text"
+            return f"{one.function.strip('_')}() reads parts of a string"
     return ""
 
 

@@ -263,7 +263,7 @@ class _Checker:
 
     def _struct(self, one: StructNode) -> Type:
         if one.type_name.removeprefix(".") in TYPES or one.type_name.startswith("google."):
-            raise UndecidedError(f"what a message of the type {one.type_name} is, is not known")
+            raise UndecidedError(f"how kube-scheduler builds messages of type {one.type_name} is, is not known")
         return self._fault(one.position, f"undeclared reference to '{one.type_name}' (in container '')")
 
     def _comprehension(self, one: Comprehension) -> Type:

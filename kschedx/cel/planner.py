@@ -576,7 +576,7 @@ class _Planner:
             case MapNode():
                 return self._map(one)
             case StructNode():
-                raise UndecidedError(f"what a message of the type {one.type_name} is, is not known")
+                raise UndecidedError(f"how kube-scheduler builds messages of type {one.type_name} is, is not known")
             case Comprehension():
                 return self._comprehension(one)
         assert_never(one)
@@ -770,5 +770,5 @@ def _hashed(key: Value) -> object:
     try:
         hash(key)
     except TypeError:
-        raise UndecidedError("a map has a key that is no text and no number") from None
+        raise UndecidedError("a map has a key that is neither a string nor a number") from None
     return map_key(key)

@@ -64,7 +64,7 @@ class Program:
         kind = type_value(value).name
         told = _NO_CONDITION.get(kind)
         if told is None:
-            raise undecidable(self._text, f"it gives a {kind} and no condition")
+            raise undecidable(self._text, f"it returns a {kind} instead of a bool")
         raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {told}")
 
 
@@ -99,7 +99,7 @@ def compiled(expression: str, features: Features) -> Program:
         expression.encode()
         return _compiled(expression, features)
     except UnicodeEncodeError:
-        raise undecidable(expression.encode(errors="replace").decode(), "it is no Unicode") from None
+        raise undecidable(expression.encode(errors="replace").decode(), "it is not valid Unicode") from None
     except UndecidedError as error:
         raise undecidable(expression, str(error)) from None
     except (TooDeepError, RecursionError):
@@ -137,7 +137,7 @@ def _syntax_error(expression: str) -> Exception:
         told = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         if "Syntax error: " in told and "<input>:-1" not in told:
             return CompileError(f"compilation failed: {_in_words_of_go(told, expression)}")
-    return undecidable(expression, "it is no expression")
+    return undecidable(expression, "it is not an expression")
 
 
 _AT_START_OF_LINE = re.compile(r"ERROR: <input>:\d+:1: [^\n]*(?=\n?(?:ERROR: |$))")

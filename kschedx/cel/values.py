@@ -62,7 +62,7 @@ class Budget:
     def spend(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
-            raise UndecidedError("it takes too much work")
+            raise UndecidedError("it is too expensive")
 
 
 class Growing(list[Value]):
@@ -122,7 +122,7 @@ def joined(first: ListValue, second: ListValue) -> ListValue:
     if len(first) + len(second) <= _SHORT:
         return [*first, *second]
     if len(first) + len(second) > _LONGEST:
-        raise UndecidedError("a list grows beyond all bounds")
+        raise UndecidedError("a list grows too large")
     return Joined(first, second)
 
 

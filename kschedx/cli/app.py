@@ -14,6 +14,7 @@ from kschedx import __version__
 from kschedx.cli import completion as kubectl
 from kschedx.cli import (
     deschedule,
+    descheduler_policy,
     diff_profiles,
     doctor,
     drain,
@@ -47,7 +48,7 @@ app = typer.Typer(
     name="kschedx",
     cls=Group,
     help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a cluster."
-    "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop           # a pod of the live cluster"
+    "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop              # a pod of the live cluster"
     "\n  kschedx why --all-pending -s dump.tar.gz   # all pending pods of a dump",
     no_args_is_help=True,
     add_completion=False,
@@ -88,6 +89,7 @@ for _name, _module, _command in (
         cls=Command,
     )(_command)
 app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)
+app.add_typer(descheduler_policy.app, name="descheduler-policy", short_help=descheduler_policy.SUMMARY)
 
 
 _LONGEST_NAME = 200
@@ -267,6 +269,6 @@ def _meant(text: str, command: object) -> str:
     if not text.startswith("Got unexpected extra argument") or not file:
         return ""
     known = {flag for parameter in getattr(command, "params", ()) for flag in parameter.opts}
-    options = {"-f": "manifests go with -f", "-s": "a dump goes with -s"}
+    options = {"-f": "use -f for manifests", "-s": "use -s for a dump"}
     said = ", ".join(hint for flag, hint in options.items() if flag in known)
     return f" ({said})" if said else ""

@@ -22,14 +22,16 @@ from kschedx.render.states import ExitCode
 from kschedx.render.wording import visible
 
 
-def of_pod(name: str, outcome: Outcome | None, text: Sequence[str], place: Place) -> Check:
-    """A pod that has to be scheduled somewhere. `text` is what to say where it is not."""
+def of_pod(
+    name: str, outcome: Outcome | None, text: Sequence[str], place: Place, reasons: tuple[str, ...] = ()
+) -> Check:
+    """A pod that has to be scheduled. `text` explains why it is not, `reasons` are the IDs of the rejections."""
     told = "\n".join(filter(None, text))
     match outcome:
         case Outcome.SCHEDULED:
             return Check(name=name, result=Result.PASSED, rule="unschedulable", place=place)
         case Outcome.UNSCHEDULABLE:
-            return Check(name=name, result=Result.FAILED, rule="unschedulable", text=told, place=place)
+            return Check(name=name, result=Result.FAILED, rule="unschedulable", text=told, place=place, reasons=reasons)
         case Outcome.GATED:
             return Check(name=name, result=Result.FAILED, rule="gated", text=told, place=place)
         case Outcome.ERROR:
@@ -41,11 +43,13 @@ def of_pod(name: str, outcome: Outcome | None, text: Sequence[str], place: Place
 
 
 def of_explanation(explanation: Explanation, place: Place) -> Check:
+    from kschedx.explain.causes import decisive
     from kschedx.explain.diagnosis import Diagnosis
     from kschedx.explain.ranking import ranking
     from kschedx.render.outcome import outcome_sentence, replicas_sentence
 
     cycle, replicas = explanation.cycle, explanation.replicas
+    reasons: tuple[str, ...] = ()
     told = [] if replicas is None else [replicas_sentence(replicas), replicas.refusal]
     if explanation.lifecycle is not None:
         from kschedx.render.lifecycle import causes
@@ -53,24 +57,27 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
 
         told += [headline(explanation.lifecycle), *causes(explanation.lifecycle)]
     else:
-        told += [outcome_sentence(Diagnosis(cycle), ranking(cycle, 2)), explanation.message]
+        diagnosis = Diagnosis(cycle)
+        told += [outcome_sentence(diagnosis, ranking(cycle, 2)), explanation.message]
+        reasons = tuple(dict.fromkeys(one.reason for one in decisive(diagnosis)))
     if explanation.overall is not Outcome.SCHEDULED:
         told += [f"fix: {fix.title} ({fix.certainty.value})" for fix in explanation.fixes[:1]]
-    return of_pod(cycle.pod.key if replicas is None else replicas.workload, explanation.overall, told, place)
+    name = cycle.pod.key if replicas is None else replicas.workload
+    return of_pod(name, explanation.overall, told, place, reasons)
 
 
 def of_answers(answers: Sequence[PodAnswer], workload: str, place: Place) -> Check:
-    """Of a pod, or of all replicas of a workload, whose first that finds no node is told of."""
+    """A check of a pod, or of all replicas of a workload; its text is about the first one that does not fit."""
     bad = [answer for answer in answers if answer.outcome is not Outcome.SCHEDULED]
     first = (bad or answers)[0]
     told = ["; ".join(first.headlines), first.message]
     if workload and bad:
         told.insert(0, f"{len(answers) - len(bad):,} of {len(answers):,} replicas can be placed")
-    return of_pod(workload or first.pod, first.outcome, told, place)
+    return of_pod(workload or first.pod, first.outcome, told, place, first.reasons)
 
 
 def of_advice(file: str, advice: Sequence[Advice]) -> list[Check]:
-    """A check for each thing to look at, or one for the configuration where there is none."""
+    """A check for each warning, or one for a configuration without warnings."""
     from kschedx.sources.line_numbers import line_of
 
     place = Place(source=file, document=1) if Path(file).is_file() else Place()
@@ -123,7 +130,7 @@ class Baseline:
             raise InputError((error.strerror or str(error)).lower(), place=Place(source=path)) from None
         except msgspec.MsgspecError:
             hint = "write one with -o sarif"
-            raise InputError("--baseline: this is no SARIF file", place=Place(source=path), hint=hint) from None
+            raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None
         known = {
             one.partial_fingerprints[FINGERPRINT]
             for run in found.runs

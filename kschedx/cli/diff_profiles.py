@@ -38,9 +38,9 @@ def profiles_and_target(
     most = 1 if is_range else 2
     is_alone = is_range and len(names) == 1 and (names_cluster or referred_kind(names[0]) is not None)
     target = names.pop() if may_have_target and (len(names) > most or is_alone) else ""
-    allowed = "--kube-version OLD..NEW goes with one profile or none" if is_range else "A and B are two profiles"
+    allowed = "--kube-version OLD..NEW needs one profile or none" if is_range else "A and B are two profiles"
     if len(names) > most or (not is_range and len(names) < most):
-        hint = "name the pods with --all, --all-pending, -l, or TARGET; one profile goes with --kube-version OLD..NEW"
+        hint = "name the pods with --all, --all-pending, -l, or TARGET; --kube-version OLD..NEW takes one profile"
         raise InputError(f"{allowed}, found {len(names)}: {' '.join(names) or 'nothing'}", hint=hint)
     return names, target
 
@@ -160,7 +160,7 @@ def diff_profiles(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="The number of processes.  [default: one per CPU]")
+        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes.  [default: one per CPU]")
     ] = None,
     nodes: Annotated[
         bool | None,
@@ -186,7 +186,7 @@ def diff_profiles(
     many = all_pending or all_running or selector is not None
     part = shard_of(shard, is_json=output is Format.JSON)
     if part is not None and not many:
-        raise InputError("--shard is about many pods: --all, --all-pending or -l")
+        raise InputError("--shard needs several pods: --all, --all-pending or -l")
     profiles, target = profiles_and_target(
         arguments or [],
         is_range=".." in (kube_version or ""),
@@ -195,7 +195,7 @@ def diff_profiles(
     )
     if pod is not None:
         if many:
-            raise InputError("--pod is about one pod, and --all, --all-pending and -l about many", hint="leave one out")
+            raise InputError("--pod selects one pod, and --all, --all-pending, and -l many", hint="omit one of them")
         target = pod
     both = named(profiles, kube_version)
     manifests = Manifests.read([target]) if target and is_file(target) else None
@@ -204,7 +204,7 @@ def diff_profiles(
     found = changes(before, after)
     if question.what_if and reached is None:
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
-        raise InputError(f"--{question.what_if[0][0].replace('_', '-')} is about pods in a cluster", hint=hint)
+        raise InputError(f"--{question.what_if[0][0].replace('_', '-')} applies to pods in a cluster", hint=hint)
     if reached is None:
         write(_report(before, after, found, None), output)
         return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE

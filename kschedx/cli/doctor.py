@@ -70,7 +70,7 @@ def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:
     from kschedx.errors import InputError
 
     if where.given:
-        raise InputError(f"{where.given} is about a live cluster, and a dump is files")
+        raise InputError(f"{where.given} applies to a live cluster, and a dump consists of files")
     return diagnose(contents_of(paths), paths)
 
 

@@ -44,9 +44,9 @@ def drain(
     nodes: Annotated[
         list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
     ] = None,
-    each: Annotated[bool, typer.Option("--each", help="Drain every node by itself, or each of those named.")] = False,
+    each: Annotated[bool, typer.Option("--each", help="Drain every node alone, or each of those named.")] = False,
     together: Annotated[
-        bool, typer.Option("--together", help="Cordon all nodes first; none is back before the next one is drained.")
+        bool, typer.Option("--together", help="Cordon all nodes first; none returns before the next one is drained.")
     ] = False,
     is_forced: Annotated[
         bool, typer.Option("--force", help="Delete pods without a controller.", show_default=False)
@@ -77,9 +77,9 @@ def drain(
     if out is not None:
         check_name("--out", out)
         if each:
-            raise InputError("--out is the cluster after drains, and --each asks about every node by itself")
+            raise InputError("--out writes the cluster after the drains, and --each drains every node alone")
     if each and together:
-        raise InputError("--each asks about every node by itself, and --together about them all at once")
+        raise InputError("--each drains every node alone, and --together cordons all of them first")
     if not nodes and not each:
         raise InputError("name a NODE, or use --each for every node")
     reached = question.read_to_decide()

@@ -56,7 +56,7 @@ def server_side(
             raise NotAdmittedError(refused.message) from None
         raise
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError("the dry run's answer is no pod", place=Place(source=server.url, object=path)) from None
+        raise InputError("the dry run did not return a pod", place=Place(source=server.url, object=path)) from None
     try:
         ours = admit(manifest)
     except KschedxError as error:

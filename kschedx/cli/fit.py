@@ -124,7 +124,7 @@ def _target(
     snapshot = manifests.allowed(before, snapshot, setup.release)
     pods = manifests.pods(before, snapshot)
     if len(pods) != 1:
-        raise InputError(f"{target} makes {len(pods)} different pods, one is expected", hint="-f applies the others")
+        raise InputError(f"{target} makes {len(pods)} different pods; expected one", hint="-f applies the others")
     return snapshot, pods[0]
 
 

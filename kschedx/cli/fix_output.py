@@ -40,7 +40,7 @@ def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[C
 def numbered(fixes: Sequence[T], number: int) -> T:
     """Raises `InputError` where there are fewer."""
     if number > len(fixes):
-        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there is none"
+        there = f"there {'is' if len(fixes) == 1 else 'are'} {len(fixes)}" if fixes else "there are no fixes"
         raise InputError(f"no fix {number}: {there}")
     return fixes[number - 1]
 

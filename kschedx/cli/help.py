@@ -17,7 +17,7 @@ _PATHS = ("FILE", "PATH", "TARGET")
 
 COMMANDS = {
     "Ask": ("why", "nodes", "kueue", "reason", "doctor"),
-    "What if": ("simulate", "drain", "survive", "fit", "deschedule", "scale-down"),
+    "What if": ("simulate", "drain", "survive", "fit", "deschedule", "descheduler-policy", "scale-down"),
     "Profiles": ("diff-profiles", "profiles", "plugins"),
     "Data": ("snapshot", "merge", "instance-types", "schema"),
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
@@ -53,7 +53,7 @@ class Command(TyperCommand):
         return "\n".join([self.get_usage(ctx), "", first.strip(), *(["", *shown] if shown else [])])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Remembers the order of the options, which click forgets for those that can be repeated."""
+        """Parse, and remember the order of the options, which click forgets for repeatable ones."""
         if HELP_ALL in args:
             ctx.meta[HELP_ALL] = True
             args = ["--help"]
@@ -65,7 +65,7 @@ class Command(TyperCommand):
         return left
 
     def invoke(self, ctx: Any) -> Any:
-        """What is wrong with the input is told to CI as well, in the form that it reads; then as everywhere."""
+        """Run the command; an error of the input is also printed as a check if CI reads the output."""
         from kschedx.cli.output import Format, told_as_checks
         from kschedx.errors import InputError, UndecidableError
 
@@ -79,20 +79,24 @@ class Command(TyperCommand):
             raise
 
     def _refuse_empty(self, ctx: Any) -> None:
-        """An empty path would be the current folder; what was meant is a variable of the shell that is not set."""
+        """Refuse an empty path, which would be the current folder: usually a shell variable is not set."""
         for parameter in self.get_params(ctx):
             value = ctx.params.get(parameter.name or "")
             if value != "" and not (isinstance(value, list | tuple) and "" in value):
                 continue
             if parameter.name != "kubeconfig" and any(one in str(parameter.metavar) for one in _PATHS):
-                raise typer.BadParameter("it is empty, as a variable of the shell that is not set", ctx, parameter)
+                raise typer.BadParameter("it is empty; is a shell variable not set?", ctx, parameter)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The arguments as they are typed, without braces around those that are required."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         arguments: list[tuple[str, str]] = []
         groups: dict[str, list[tuple[str, str]]] = {OWN: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is None:
+            if record is None or record[1] in ("", "[required]"):
                 continue
             is_option = parameter.param_type_name == "option"
             rows = groups.setdefault(TITLE_OF.get(parameter.name or "", OWN), []) if is_option else arguments
@@ -105,4 +109,6 @@ class Command(TyperCommand):
         left_out = [title.partition(" ")[0].lower() for title in SHARED if groups.get(title)]
         if left_out and not is_whole:
             formatter.write_paragraph()
-            formatter.write_text(f"{HELP_ALL} also lists the options for {', '.join(left_out)}.")
+            *first, last = left_out
+            named = f"{', '.join(first)}{',' if len(first) > 1 else ''} and {last}" if first else last
+            formatter.write_text(f"{HELP_ALL} also lists the {named} options.")

@@ -10,20 +10,20 @@ import typer
 from kschedx.cli.output import ExitCode
 
 INTEGRATIONS = {
-    "argo-workflow": "one question over many pods in parts, as an Argo Workflow",
-    "github-action": "an action that checks the manifests of a pull request",
+    "argo-workflow": "an Argo Workflow that splits one question about many pods",
+    "github-action": "a GitHub action that checks the manifests of a pull request",
     "holmesgpt": "a toolset of HolmesGPT",
-    "indexed-job": "one question over many pods in parts, as an Indexed Job",
+    "indexed-job": "an Indexed Job that splits one question about many pods",
     "k9s": "plugins of k9s, on a key",
     "kubectl-ai": "tools of kubectl-ai",
-    "ray": "one question over many pods in parts, as a Python script for Ray",
+    "ray": "a Python script for Ray that splits one question about many pods",
 }
 """Name to what it is; each is a file of the package."""
 
 _FILES = {"ray": "ray.txt"}
 """Names of files that are not YAML. A script for a package that kschedx does not need is no module of it."""
 
-HELP = """Print a file with which another program asks kschedx. Without NAME, list them.
+HELP = """Print a file that connects another program to kschedx. Without NAME, list them.
 
 \b
 Examples:
@@ -53,7 +53,7 @@ def integrations(
             typer.echo(f"{known:<16}{told}")
         return ExitCode.SCHEDULABLE
     if name not in INTEGRATIONS:
-        hint = nearest(name, INTEGRATIONS) or f"there are {', '.join(INTEGRATIONS)}"
+        hint = nearest(name, INTEGRATIONS) or f"known: {', '.join(INTEGRATIONS)}"
         raise InputError(f'no integration "{name}"', hint=hint)
     typer.echo(
         files("kschedx.integrations").joinpath(_FILES.get(name, f"{name}.yaml")).read_text(encoding="utf-8"), nl=False

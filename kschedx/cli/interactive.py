@@ -1,4 +1,6 @@
-"""`kschedx why -i`: an answer to walk through in the terminal. Needs the extra interactive.
+"""`kschedx why -i`: an answer, or those about many pods, to browse in the terminal. Needs the extra interactive.
+
+`--all-pending -i` begins with the causes; behind each are its pods, and behind a pod its nodes and fixes.
 
 Everything shown is text that was made harmless already; nothing is markup.
 """
@@ -11,23 +13,28 @@ import signal
 import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, assert_never
 
+from msgspec import Struct
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.widgets import DataTable, Footer, Input, OptionList, Static, TabbedContent, TabPane
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, HelpPanel, Input, OptionList, Static, TabbedContent, TabPane
 
 from kschedx.errors import KschedxError
+from kschedx.explain.causes import CauseGroup
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.progress import silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
+from kschedx.render.pending import cause_title
 from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
 from kschedx.render.terminal import text
@@ -66,19 +73,251 @@ def end_with_terminal() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class Row:
-    """A node as the table has it."""
+def browse(first: Page) -> None:
+    """Until somebody leaves, or the terminal is gone."""
+    end_with_terminal()
+    silence()
+    Browser(first).run()
 
-    def __init__(self, name: str, verdict: str, why: str, total: int | None) -> None:
-        self.name = name
-        self.verdict = verdict
-        self.why = why
-        self.total = total
-        self.words = f"{name} {verdict} {why}".lower()
+
+class Row(Struct, frozen=True):
+    """A row of a table, and what it is about."""
+
+    key: str
+    cells: tuple[str | int | None, ...]
 
     @property
-    def told_total(self) -> str:
-        return "" if self.total is None else f"{self.total:,}"
+    def words(self) -> str:
+        return " ".join(str(cell) for cell in self.cells).lower()
+
+
+class Listing(DataTable[Text]):
+    """Rows that are filtered by words and sorted by one column after the other."""
+
+    AT_ONCE = 200
+    """Rows that are there at the first paint; the others follow."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name, cursor_type="row", zebra_stripes=True)
+        self._labels: tuple[str, ...] = ()
+        self._entries: Sequence[Row] = ()
+        self._shown: list[Row] = []
+        self._wanted: list[str] = []
+        self._by: int | None = None
+
+    def show(self, labels: Sequence[str], rows: Sequence[Row]) -> None:
+        """Other rows; the filter and, where the columns are the same, the order stay."""
+        if self._labels != tuple(labels):
+            self._labels, self._by = tuple(labels), None
+            self.clear(columns=True)
+        self._entries = rows
+        self._fill()
+
+    def only(self, typed: str) -> None:
+        self._wanted = typed.lower().split()
+        self._fill()
+
+    def sort_next(self) -> str:
+        """Sort by the next column, numbers from the highest down; returns its label, empty for the order at first."""
+        self._by = 0 if self._by is None else self._by + 1
+        if self._by == len(self._labels):
+            self._by = None
+        self._fill()
+        return "" if self._by is None else self._labels[self._by]
+
+    def _fill(self) -> None:
+        self.clear(columns=True)
+        for number, label in enumerate(self._labels):
+            self.add_column(f"{label} ▾" if number == self._by else label, key=label)
+        rows = [row for row in self._entries if all(word in row.words for word in self._wanted)]
+        if (by := self._by) is not None:
+            rows.sort(key=lambda row: _order(row.cells[by]))
+        self._shown = rows
+        self._add(rows[: self.AT_ONCE])
+        if len(rows) > self.AT_ONCE:
+            self.call_after_refresh(self._add_rest, rows)
+
+    def _add_rest(self, rows: list[Row]) -> None:
+        if rows is self._shown:  # not another filter by now
+            self._add(rows[self.AT_ONCE :])
+
+    def _add(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self.add_row(*map(_cell, row.cells), key=row.key)
+
+
+def _order(cell: str | int | None) -> tuple[int, int | str]:
+    match cell:
+        case int():
+            return (0, -cell)
+        case str():
+            return (1, cell)
+        case None:
+            return (2, 0)
+        case _:
+            assert_never(cell)
+
+
+def _cell(cell: str | int | None) -> Text:
+    if isinstance(cell, int):
+        return Text(f"{cell:,}", justify="right")
+    return text(cell or "")
+
+
+class Page(Screen[None]):
+    """A screen with a table that can be filtered and sorted, and something to copy."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "filter"),
+        Binding("s", "sort", "sort"),
+        Binding("c", "copy", "copy"),
+        Binding("escape", "back", "back"),
+    ]
+
+    @property
+    def listing(self) -> Listing:
+        return self.query_one(Listing)
+
+    def copied(self) -> str:
+        """What `c` copies: a command."""
+        raise NotImplementedError
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if event.input.id == "filter":
+            self.listing.only(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if event.input.id == "filter":
+            self.listing.focus()
+
+    def action_filter(self) -> None:
+        self.query_one("#filter", Input).focus()
+
+    def action_sort(self) -> None:
+        label = self.listing.sort_next()
+        self.notify(f"sorted by {label}" if label else "in the first order", timeout=1)
+
+    def action_copy(self) -> None:
+        copied = self.copied()
+        if copied:
+            self.app.copy_to_clipboard(copied)
+            self.notify(visible(copied), title="copied", timeout=2, markup=False)
+
+    def action_back(self) -> None:
+        if self.focused is not self.listing:
+            self.listing.focus()
+        elif len(self.app.screen_stack) > 2:  # the first is the app's own, which is empty
+            self.app.pop_screen()
+
+
+class Browser(App[None]):
+    """Pages, one behind the other. Nothing is ever sent."""
+
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "kschedx why"
+    CSS = """
+    #nodes { width: 2fr; }
+    #side { width: 3fr; border-left: solid $primary; padding: 0 1; }
+    #filter { dock: top; }
+    #tried, #head { height: auto; padding: 0 1; background: $boost; }
+    #fixes-list { height: auto; max-height: 50%; }
+    #fix { height: 1fr; padding: 1 1 0 1; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "help", "help"),
+        Binding("q", "quit", "quit"),
+    ]
+
+    def __init__(self, first: Page) -> None:
+        super().__init__()
+        self._first = first
+
+    def on_mount(self) -> None:
+        self.push_screen(self._first)
+
+    def action_help(self) -> None:
+        if self.screen.query(HelpPanel):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+
+class Pending(Page):
+    """Pending pods by cause, the largest group first; enter shows the pods of a cause, then a pod's nodes."""
+
+    def __init__(self, headline: str, groups: Sequence[CauseGroup], open_pod: Callable[[str], Page]) -> None:
+        """`open_pod` makes the page of a pod, `namespace/name`; raises `KschedxError`."""
+        super().__init__()
+        self._headline = headline
+        self._groups = groups
+        self._open_pod = open_pod
+
+    def compose(self) -> ComposeResult:
+        yield Static(text(self._headline, "bold"), id="head")
+        yield Input(placeholder="filter", id="filter")
+        yield Listing("causes")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        rows = [
+            Row(
+                str(number),
+                (
+                    len(group.answers),
+                    cause_title(group),
+                    ", ".join(group.namespaces[:SHOWN]),
+                    max(answer.priority for answer in group.answers),
+                ),
+            )
+            for number, group in enumerate(self._groups)
+        ]
+        self.listing.show(("pods", "cause", "namespaces", "highest priority"), rows)
+        self.listing.focus()
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        self.app.push_screen(Pods(self._groups[int(event.row_key.value or 0)], self._open_pod))
+
+    def copied(self) -> str:
+        return "kschedx why --all-pending -A"
+
+
+class Pods(Page):
+    """The pods of one cause."""
+
+    def __init__(self, group: CauseGroup, open_pod: Callable[[str], Page]) -> None:
+        super().__init__()
+        self._group = group
+        self._open_pod = open_pod
+        self._at = 0
+
+    def compose(self) -> ComposeResult:
+        yield Static(text(cause_title(self._group), "bold"), id="head")
+        yield Input(placeholder="filter", id="filter")
+        yield Listing("pods")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        rows = [
+            Row(str(number), (answer.pod, answer.owner, answer.priority, ", ".join(answer.nodes[:SHOWN])))
+            for number, answer in enumerate(self._group.answers)
+        ]
+        self.listing.show(("pod", "owner", "priority", "node"), rows)
+        self.listing.focus()
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        self._at = int(event.row_key.value or 0)
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        pod = self._group.answers[int(event.row_key.value or 0)].pod
+        try:
+            page = self._open_pod(pod)
+        except KschedxError as error:
+            self.notify(visible(str(error)), severity="error", markup=False)
+            return
+        self.app.push_screen(page)
+
+    def copied(self) -> str:
+        return self._group.answers[self._at].command
 
 
 class View:
@@ -97,17 +336,22 @@ class View:
     def rows(self) -> tuple[Row, ...]:
         """The nodes that fit, best first, then the others, nearest first."""
         cycle = self.explanation.cycle
-        found = [Row(node.name, "fits", "", node.total) for node in self.ranking.nodes] if self.ranking else []
+        has_totals = self.ranking is not None
+
+        def row_of(name: str, verdict: str, why: str, total: int | None = None) -> Row:
+            return Row(name, (name, verdict, *((total,) if has_totals else ()), why))
+
+        found = [row_of(node.name, "fits", "", node.total) for node in self.ranking.nodes] if self.ranking else []
         if cycle.nodes is None or cycle.filter is None:
             return tuple(found)
-        seen = {row.name for row in found}
+        seen = {row.key for row in found}
         passed = cycle.nodes.names_where(cycle.filter.passed)
-        found += [Row(name, "fits", "", None) for name in passed if name not in seen]
+        found += [row_of(name, "fits", "") for name in passed if name not in seen]
         for group in self.diagnosis.groups:
             for row in group.rows:
                 blockers = self.diagnosis.detail(row).account.blockers
                 headline = describe(shown_findings(blockers[0])[0]).headline
-                found.append(Row(cycle.nodes.name(row), blockers[0].plugin, headline, None))
+                found.append(row_of(cycle.nodes.name(row), blockers[0].plugin, headline))
         return tuple(found)
 
     @property
@@ -122,31 +366,18 @@ class View:
         return node_verdict_lines(self.diagnosis, self.ranking, node, width)
 
 
-class Why(App[None]):
+class Why(Page):
     """The node table, filtered by typing; a node's story beside it; the answer; fixes and own changes to try.
 
     What is tried changes the answer, the nodes and the fixes, until it is taken back; nothing is ever sent.
     """
 
-    ENABLE_COMMAND_PALETTE = False
-    TITLE = "kschedx why"
-    CSS = """
-    #nodes { width: 2fr; }
-    #side { width: 3fr; border-left: solid $primary; padding: 0 1; }
-    #filter { dock: top; }
-    #tried { height: auto; padding: 0 1; background: $boost; }
-    #fixes-list { height: auto; max-height: 50%; }
-    #fix { height: 1fr; padding: 1 1 0 1; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter"),
-        Binding("escape", "nodes", "nodes"),
         Binding("a", "show('answer')", "answer"),
         Binding("n", "show('node')", "node"),
         Binding("f", "fixes", "fixes"),
         Binding("t", "change", "try a change"),
         Binding("u", "undo", "undo"),
-        Binding("q", "quit", "quit"),
     ]
 
     def __init__(self, explanation: Explanation, tried: Try) -> None:
@@ -159,7 +390,7 @@ class Why(App[None]):
         yield Input(placeholder="filter: name, plugin or reason", id="filter")
         yield Static(id="tried")
         with Horizontal():
-            yield DataTable[Text](id="nodes", cursor_type="row", zebra_stripes=True)
+            yield Listing("nodes")
             with TabbedContent(id="side", initial="answer"):
                 with TabPane("answer", id="answer"), VerticalScroll():
                     yield Static(id="whole")
@@ -174,7 +405,7 @@ class Why(App[None]):
 
     def on_mount(self) -> None:
         self._show_view()
-        self._table.focus()
+        self.listing.focus()
 
     @property
     def _view(self) -> View:
@@ -184,20 +415,12 @@ class Why(App[None]):
     def _width(self) -> int:
         return max(LEAST_WIDTH, self.size.width * 3 // 5 - FRAME)
 
-    @property
-    def _table(self) -> DataTable[Text]:
-        found: DataTable[Text] = self.query_one("#nodes", DataTable)
-        return found
-
     def _show_view(self) -> None:
         """Everything anew: the answer is another one."""
         banner = self.query_one("#tried", Static)
         banner.display = bool(self._view.changes)
         banner.update(text(f"tried: {', '.join(self._view.changes)} · {self._view.explanation.outcome.value}", "bold"))
-        self._table.clear(columns=True)
-        for label in self._view.labels:
-            self._table.add_column(label, key=label)
-        self._fill(self.query_one("#filter", Input).value)
+        self.listing.show(self._view.labels, self._view.rows)
         self._list_fixes()
         self.on_resize()
 
@@ -213,7 +436,7 @@ class Why(App[None]):
     def _tell_fix(self, fix: Fix | None) -> None:
         if fix is None:
             fits = bool(self._view.explanation.chosen_nodes)
-            none = "The pod fits: nothing is to be fixed." if fits else "Nothing that was tried helps."
+            none = "The pod fits; there is nothing to fix." if fits else "No fix that was tried helps."
             lines = [text(none)]
         else:
             nodes = ", ".join(fix.feasible_nodes[:SHOWN]) + (", …" if len(fix.feasible_nodes) > SHOWN else "")
@@ -221,18 +444,9 @@ class Why(App[None]):
             lines += [text(visible(line), "dim") for line in kubectl_commands(fix.apply).splitlines()]
         self.query_one("#fix-told", Static).update(_joined(lines))
 
-    def _fill(self, typed: str) -> None:
-        table = self._table
-        table.clear()
-        wanted = typed.lower().split()
-        for row in self._view.rows:
-            if all(word in row.words for word in wanted):
-                cells = {"node": row.name, "verdict": row.verdict, "total": row.told_total, "why": row.why}
-                table.add_row(*(text(cells[label]) for label in self._view.labels), key=row.name)
-
     def _tell(self) -> None:
         """The chosen node's story. A node that a fix added is gone when the fix is undone."""
-        if not any(row.name == self._chosen for row in self._view.rows):
+        if not any(row.key == self._chosen for row in self._view.rows):
             self._chosen = ""
         if self._chosen:
             self.query_one("#story", Static).update(_joined(self._view.story(self._chosen, self._width)))
@@ -241,20 +455,15 @@ class Why(App[None]):
         self._views.append(View(explanation, (*self._view.changes, change)))
         self._show_view()
         self.action_show("answer")
-        self._table.focus()
+        self.listing.focus()
 
     def on_resize(self) -> None:
         self.query_one("#whole", Static).update(_joined(why_lines(self._view.explanation, width=self._width)))
         self._tell()
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        if event.input.id == "filter":
-            self._fill(event.value)
-
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        if event.input.id == "filter":
-            self._table.focus()
-        elif event.value.strip():
+        super().on_input_submitted(event)
+        if event.input.id == "change" and event.value.strip():
             try:
                 after = self._try(self._view.explanation, event.value.strip())
             except KschedxError as error:
@@ -262,6 +471,13 @@ class Why(App[None]):
                 return
             event.input.clear()
             self._push(after, event.value.strip())
+
+    def copied(self) -> str:
+        """The commands of the fix that is shown, else the chosen node's name."""
+        if self.query_one("#side", TabbedContent).active == "fixes" and self._view.fixes:
+            at = self.query_one("#fixes-list", OptionList).highlighted or 0
+            return kubectl_commands(self._view.fixes[at].apply).strip()
+        return self._chosen
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self._tell_fix(self._view.fixes[event.option_index])
@@ -276,12 +492,6 @@ class Why(App[None]):
 
     def on_data_table_row_selected(self) -> None:
         self.action_show("node")
-
-    def action_filter(self) -> None:
-        self.query_one("#filter", Input).focus()
-
-    def action_nodes(self) -> None:
-        self._table.focus()
 
     def action_show(self, pane: str) -> None:
         self.query_one("#side", TabbedContent).active = pane

@@ -12,7 +12,7 @@ from kschedx.cli.options import READS
 from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
-HELP = """Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload waits.
+HELP = """Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
 
 Kueue 0.19's rules run over the snapshot, cycle after cycle, until nothing changes: flavor assignment, borrowing,
 preemption, fair sharing, partial admission, admission checks, and topology. No Workload finishes meanwhile.
@@ -25,9 +25,9 @@ Examples:
 
 --kueue-config is Kueue's Configuration, or the ConfigMap kueue-manager-config. Without it, Kueue's defaults apply.
 
-Exit codes: 0 no Workload waits, 1 some do, 2 usage or input error.
+Exit codes: 0 no Workload is pending, 1 some are, 2 usage or input error.
 """
-SUMMARY = "Show Kueue's queues and why Workloads wait"
+SUMMARY = "Show Kueue's queues and why Workloads are pending"
 
 
 @asks(*READS)
@@ -88,7 +88,7 @@ def _configuration(path: str | None) -> Mapping[str, object] | None:
         raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
     found = list(_configurations(text, path))
     if len(found) != 1:
-        raise InputError("one Configuration of Kueue is expected", place=Place(source=path))
+        raise InputError("expected one Kueue Configuration", place=Place(source=path))
     return found[0]
 
 
@@ -117,6 +117,6 @@ def _gates(written: list[str] | tuple[str, ...]) -> dict[str, bool]:
     for one in written:
         name, _, value = one.partition("=")
         if value.lower() not in ("true", "false"):
-            raise InputError(f"--kueue-feature-gate {one}: NAME=true or NAME=false is expected")
+            raise InputError(f"--kueue-feature-gate {one}: expected NAME=true or NAME=false")
         found[name] = value.lower() == "true"
     return found

@@ -45,7 +45,7 @@ def merge(
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise InputError(f"not valid JSON: {reason}", place=place) from None
         if not isinstance(document, dict):
-            raise InputError("no document of kschedx", place=place)
+            raise InputError("not a document of kschedx", place=place)
         parts.append(Part(source=file, document=document))
     typer.echo(to_json(merged(parts)))
     return ExitCode.SCHEDULABLE

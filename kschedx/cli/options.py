@@ -41,8 +41,8 @@ _SNAPSHOT = Annotated[
         "--snapshot",
         "-s",
         metavar="PATH",
-        help="A file, folder or archive made by `kschedx snapshot`, `kubectl get ... -A -o json` or another tool; - is "
-        "standard input. Repeatable.  [default: the cluster that kubectl would talk to]",
+        help="A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another tool; "
+        "- is standard input. Repeatable.  [default: the cluster that kubectl uses]",
     ),
 ]
 _NAMESPACE = Annotated[
@@ -85,7 +85,7 @@ _WITHOUT_UNKNOWN_PLUGINS = Annotated[
     bool | None,
     typer.Option(
         "--without-unknown-plugins",
-        help="Assume that plugins of the configuration that kschedx does not have reject nothing.",
+        help="Assume that plugins that kschedx does not have reject no node.",
     ),
 ]
 _KUBE_VERSION = Annotated[
@@ -146,7 +146,8 @@ _KARPENTER_FLAG = Annotated[
     typer.Option(
         "--karpenter-flag",
         metavar="NAME=VALUE",
-        help="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests. Repeatable.",
+        help="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests; or version=1.13 or 1.14. "
+        "Repeatable.",
     ),
 ]
 _INSTANCE_TYPES = Annotated[
@@ -163,8 +164,8 @@ _EXTENDERS = Annotated[
     typer.Option(
         "--extenders",
         metavar="call|record=FILE|FILE",
-        help="HTTP extenders: `call` asks them from this machine (filter, prioritize, preempt; never bind); "
-        "record=FILE also keeps their answers; FILE answers for them.  [default: they are not asked]",
+        help="HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
+        "record=FILE also keeps their answers; FILE answers for them.  [default: they are not called]",
     ),
 ]
 
@@ -186,7 +187,7 @@ _BASELINE = Annotated[
 CHANGES: Mapping[str, object] = {
     "apply": _change("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
     "scale": _change("--scale", metavar="KIND/NAME=N", text="Set the number of replicas: deploy/web=10."),
-    "drain": _change("--drain", metavar="NODE", text="Evict what `kubectl drain` evicts, within budgets."),
+    "drain": _change("--drain", metavar="NODE", text="Evict the pods that `kubectl drain` evicts, within budgets."),
     "cordon": _change("--cordon", metavar="NODE", text="Make a node unschedulable."),
     "uncordon": _change("--uncordon", metavar="NODE", text="Make a node schedulable."),
     "delete": _change("--delete", metavar="KIND/NAME", text="Delete an object; a pod with a controller is recreated."),
@@ -241,7 +242,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
 }
 """Each option's name in Python, which is that of its field, and what is typed."""
 
-_WHAT_IF = "What if (changes that are made first, in the order given; repeatable)"
+_WHAT_IF = "What if (changes that are applied first, in this order; repeatable)"
 _TITLES = {
     Part.CLUSTER: "Cluster",
     Part.NAMESPACE: "Cluster",

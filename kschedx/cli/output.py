@@ -206,7 +206,7 @@ def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:
     from kschedx.errors import InputError
 
     if form is None:
-        raise InputError(f"-o {output}: this answer has no such form", hint="-o wide, json and yaml are always there")
+        raise InputError(f"-o {output} is not available for this answer", hint="-o wide, json, and yaml always are")
     return form
 
 

@@ -75,7 +75,7 @@ def list_profiles() -> int:
 def show(
     name: Name,
     output: Annotated[
-        Format | None, option(Format.YAML, Format.JSON, text="A configuration that means the same, as a file.")
+        Format | None, option(Format.YAML, Format.JSON, text="Print an equivalent configuration.")
     ] = None,
     *,
     question: Question,
@@ -151,7 +151,7 @@ def check(
     with placed(file):
         found = advice_on(config, release)
     zeros = tuple(
-        Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to take a score out, disable the plugin")
+        Advice(id="zero-weight", path=path, text="a weight of 0 counts as 1: to ignore a score, disable the plugin")
         for path in zero_weights
     )
     advice = (*zeros, *found)

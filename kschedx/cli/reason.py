@@ -9,16 +9,16 @@ import typer
 from kschedx.cli import completion
 from kschedx.cli.output import ExitCode
 
-HELP = """Explain a reason: what it means, when it arises, how to confirm it, and what fixes it.
+HELP = """Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 
 \b
 Examples:
-  kschedx reason insufficient-resource           # a reason on kschedx' screen
+  kschedx reason insufficient-resource           # a reason by its ID
   kschedx reason NodeResourcesFit                # every reason of a plugin
   kschedx reason '0/5 nodes are available: ...'  # the text of an event
 
-WHAT is the ID of a reason, a plugin, or the text of a FailedScheduling event, which is taken apart. Without WHAT, all
-IDs are listed.
+WHAT is the ID of a reason, a plugin, or the text of a FailedScheduling event, which is split into its reasons.
+Without WHAT, all IDs are listed.
 """
 SUMMARY = "Explain a reason or an event's text"
 

@@ -47,7 +47,7 @@ def scale_down(
         Format | None,
         option(
             *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every node and pod; json and yaml the whole document; name the nodes that go; "
+            text="wide shows every node and pod; json and yaml the whole document; name the nodes that it removes; "
             "html, markdown and svg to share it.",
         ),
     ] = None,

@@ -25,7 +25,7 @@ HELP = """Place all pending pods, one after the other, after changes that you na
 \b
 Examples:
   kschedx simulate                               # the pending pods
-  kschedx simulate --scale deploy/web=40 -n shop # do all fit
+  kschedx simulate --scale deploy/web=40 -n shop # does every pod fit
   kschedx simulate --scale deploy/web=40 --add-nodes 3=node-1
   kschedx simulate --remove-node node-7 --cordon node-8
   kschedx simulate -f app.yaml --steps           # every decision
@@ -38,7 +38,11 @@ Options of "What if" change the cluster first, in the order given. Controllers r
 evicts. If nodes tie, the first name is taken. A pod that fits no node is retried after each change; a queue that has
 not ended after 1,000 rounds is an error.
 
-Exit codes: 0 every pod has a node, 1 a pod stays pending or a replica is refused, 2 usage or input error, 3 undecided.
+If the cluster has Workloads of Kueue, Kueue admits them in its order and evicts victims, cycle by cycle. The pods of
+admitted Workloads are created, or their gates removed, and scheduled. Kueue's default configuration applies.
+
+Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending or a replica is refused, 2 usage or input error,
+3 undecided.
 """
 MOST_FIXED = 8
 """Workloads for which the document has a fix, those that lack most nodes."""
@@ -61,7 +65,7 @@ def simulate(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Settle ties at random, reproducibly.", show_default=False),
+        typer.Option(min=0, metavar="N", help="Break ties at random, reproducibly.", show_default=False),
     ] = None,
     ties: Annotated[
         str | None,
@@ -155,8 +159,8 @@ def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> P
 
     karpenter = Karpenter.of(snapshot, question.provisioning or Provisioning())
     if karpenter is None and is_alone:
-        hint = "the one writes the ConfigMap kube-system/cluster-autoscaler-status, the other has NodePools"
-        raise InputError("--autoscale: nothing is known of a cluster-autoscaler or Karpenter here", hint=hint)
+        hint = "cluster-autoscaler writes ConfigMap kube-system/cluster-autoscaler-status; Karpenter has NodePools"
+        raise InputError("--autoscale: neither cluster-autoscaler nor Karpenter is in the snapshot", hint=hint)
     return None if karpenter is None else grow_by_karpenter(karpenter)
 
 
@@ -208,7 +212,7 @@ def report(
 
 
 def exit_code(simulation: Simulation) -> ExitCode:
-    """1 where a pod stays without a node, a replica is refused, or a drain is not done."""
+    """1 where a pod has no node, Kueue leaves a Workload pending, a replica is refused, or a drain is not done."""
     if simulation.undecided:
         return ExitCode.UNDECIDED
     if simulation.open_counts and simulation.is_done:

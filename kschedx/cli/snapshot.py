@@ -33,7 +33,8 @@ Examples:
   kschedx snapshot -o small.json -s dump.tar.gz  # cut down a dump
 
 The file holds no environment variables, no commands, no Secrets, no ConfigMaps, and only the annotations that
-scheduling reads. Every command answers from it as from the cluster: kschedx why pod/NAME --snapshot FILE.
+scheduling reads. It also holds what the descheduler reads: restarts, states, conditions, and metrics. Every command
+answers from it as from the cluster: kschedx why pod/NAME --snapshot FILE.
 
 --extenders record also keeps what the HTTP extenders of a configuration answer about the pending pods.
 --anonymize replaces names, labels, and images; every decision stays the same.
@@ -60,6 +61,7 @@ def snapshot(
         typer.Option(
             "--namespace",
             "-n",
+            metavar="NAMESPACE",
             help="Keep only this namespace and cluster-wide objects. What other pods use is then unknown.",
             autocompletion=completion.namespaces,
         ),
@@ -79,7 +81,7 @@ def snapshot(
         bool,
         typer.Option(
             "--keep-selectors",
-            help="With --anonymize: keep device selectors that look into a text, with every word in them.",
+            help="With --anonymize: keep device selectors that read parts of a string, with every word in them.",
         ),
     ] = False,
     config: Annotated[
@@ -119,7 +121,7 @@ def snapshot(
     wish.check()
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
-    found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None).snapshot
+    found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None, on_demand=True).snapshot
     source = _source(found, namespace, question.snapshot, begun)
     header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
     made = _Made(header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod"))
@@ -258,9 +260,9 @@ def _check_extenders(extenders: str | None, config: str | None, *, anonymize: bo
     if extenders is not None and config is None:
         raise InputError("--extenders record needs --config: the configuration names the extenders")
     if extenders is None and config is not None and not anonymize:
-        raise InputError("--config goes with --anonymize, or with --extenders record")
+        raise InputError("--config needs --anonymize or --extenders record")
     if extenders is not None and anonymize:
-        raise InputError("--extenders record does not go with --anonymize: answers of extenders may hold names")
+        raise InputError("--extenders record and --anonymize cannot be combined: answers of extenders may hold names")
 
 
 def _answers(snapshot: Snapshot, config: str) -> bytes:
@@ -309,4 +311,4 @@ def _tell(output: str, counts: str, source: Source) -> None:
     typer.echo(visible(f"{output}: {counts}, {amount}"), err=True)
     for kind, cause in source.missing.items():
         if cause is Missing.FORBIDDEN:  # of what is not served there is nothing
-            typer.echo(f"not in it: {KINDS[kind].resource} ({cause.value})", err=True)
+            typer.echo(f"not included: {KINDS[kind].resource} ({cause.value})", err=True)

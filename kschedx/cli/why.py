@@ -67,11 +67,13 @@ def why(
     selector: SELECTOR = None,
     all_namespaces: ALL_NAMESPACES = False,
     alone: Annotated[
-        bool, typer.Option("--alone", help="Explain each pod as if it came next; of a workload, one pod.")
+        bool, typer.Option("--alone", help="Explain each pod as if it were next; for a workload, one pod.")
     ] = False,
     node: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Show all about one node. Repeatable.", autocompletion=completion.nodes),
+        typer.Option(
+            metavar="NAME", help="Show everything about one node. Repeatable.", autocompletion=completion.nodes
+        ),
     ] = None,
     nodes: Annotated[str | None, typer.Option(metavar="all", help="`all`: show a row for every node.")] = None,
     output: Annotated[
@@ -172,7 +174,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     names = wanted.names
     if len(names) == 1 and (node_name := named_node(names[0])):
         if not wanted.is_plain or wanted.watch or wanted.dry_run:
-            raise InputError(f"{names[0]} is no pod", hint="a node is shown as text, wide, json, yaml or name")
+            raise InputError(f"{names[0]} is not a pod", hint="a node is shown as text, wide, json, yaml or name")
         return why_node(snapshot, setup, node_name, wanted.output)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []

@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import ExitCode, Format, Report, write
+from kschedx.cli.output import ExitCode, Format, Report, needs, write
 from kschedx.cli.question import Question, shard_of
-from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of
+from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, cause_of, decisive, rows_in_queue_order
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -28,6 +28,7 @@ from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
+from kschedx.render.lifecycle import causes
 from kschedx.render.states import BeingDeleted, Lifecycle, Refused, WaitingForKubelet
 from kschedx.render.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
@@ -35,6 +36,7 @@ from kschedx.snapshot.snapshot import Snapshot
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
+    from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
     from kschedx.fixes.pending_pods import SharedFix
     from kschedx.inquiry.manifests import Written
@@ -139,7 +141,7 @@ class Asked:
             return replace(undecided, message=str(told)), None
         except NotAdmittedError as error:
             said = f"{error.message} ({error.hint})" if error.hint else error.message
-            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said), None
+            return replace(undecided, outcome=Outcome.UNSCHEDULABLE, message=said, state="Refused"), None
         if found.lifecycle is not None:
             return self._of_lifecycle(undecided, found, found.lifecycle), found
         if (bound := bound_by_hand(found.cycle)) is not None:
@@ -161,37 +163,46 @@ class Asked:
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
             headlines = tuple(dict.fromkeys(map(headline, reasons)))
-            answer = replace(answer, cause=cause_of(diagnosis), headlines=headlines, wants=wanted_labels(reasons[:1]))
+            answer = replace(
+                answer,
+                cause=cause_of(diagnosis),
+                headlines=headlines,
+                reasons=tuple(dict.fromkeys(one.reason for one in reasons)),
+                wants=wanted_labels(reasons[:1]),
+            )
         return answer, found
 
     def _of_lifecycle(self, undecided: PodAnswer, found: Explanation, lifecycle: Lifecycle) -> PodAnswer:
-        """One that no decision of kube-scheduler explains."""
+        """The answer about a pod that kube-scheduler does not decide."""
         if isinstance(lifecycle, Refused):
             said = f"{lifecycle.message} ({lifecycle.hint})" if lifecycle.hint else lifecycle.message
-            return replace(undecided, outcome=found.overall, message=said)
-        reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ")
+            return replace(undecided, outcome=found.overall, message=said, state=found.state.name)
+        reads = headline_of_state(replace(lifecycle, subject="")).lstrip(": ").removeprefix("is ")
+        why = next(causes(lifecycle), "")
         node = lifecycle.node if isinstance(lifecycle, WaitingForKubelet) else ""
         is_open = found.overall is Outcome.UNDECIDED
         return replace(
             undecided,
             outcome=found.overall,
             nodes=(node,) if node else (),
-            message=reads if is_open else "",
+            message=reads if is_open else why,
             cause=(found.state.name, reads),
             headlines=() if is_open else (reads,),
+            state=found.state.name,
         )
 
     def _of_gang(self, item: Item, found: Explanation) -> PodAnswer:
-        """One that finds a node by itself, and gets none since its group does not."""
+        """The answer about a pod that fits alone, but not with its group."""
         from kschedx.render.holding import gang_text
 
         group = found.holding.group
         named = group.name if group is not None else found.cycle.pod.metadata.labels.get(POD_GROUP_LABEL, "")
-        headline = f"fits by itself, and gets no node with its group {named}"
+        headline = f"fits alone, but not with its group {named}"
         if group is not None and group.lacks_room:
-            headline = gang_text(group)
+            headline = gang_text(group).removeprefix("is unschedulable: ")
         message = item.waits or (found.message if group is None else group.message)
         undecided = replace(self._undecided(item), outcome=Outcome.UNSCHEDULABLE, taken=None, message=message)
+        undecided = replace(undecided, state="WaitingForGang")
         return replace(undecided, cause=("group", named), headlines=(headline,))
 
     def answer(self, index: int) -> tuple[PodAnswer, ...]:
@@ -253,6 +264,11 @@ class Asked:
             for index, (item, like) in enumerate(zip(self._items, likes, strict=True))
         ]
 
+    def explanation(self, pod: str) -> Explanation:
+        """Of one of the pods. Raises `KschedxError` where there is none."""
+        index = next(index for index, answers in enumerate(self._answers) if any(one.pod == pod for one in answers))
+        return self._items[index].explain()
+
     def document(self) -> dict[str, object]:
         return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.entries()}
 
@@ -294,7 +310,7 @@ class Asked:
         index = next(index for index, answers in enumerate(self._answers) if group.first in answers)
         _, found = self.look(index)
         fixes = found.fixes if found is not None else ()
-        for_whom = " · for one of them" if len(group.answers) > 1 else ""
+        for_whom = " · for one of them" if len(group.answers) > 1 and not group.first.state else ""
         return f"{fixes[0].title}{for_whom}" if fixes else ""
 
     def report(self) -> Report:
@@ -371,7 +387,7 @@ def why_several(
     }
     for name, is_asked in about_one.items():
         if is_asked:
-            raise InputError(f"--{name} is about one pod, and there are several")
+            raise InputError(f"--{name} needs one pod, and there are several")
     connection.tell_left_out(setup)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
@@ -596,12 +612,12 @@ def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
 def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
     """A row for each reason, or every document."""
     from kschedx.cli import connection
-    from kschedx.explain.admission import without_pods
     from kschedx.explain.causes import alike, owner_of
+    from kschedx.explain.missing_kinds import depends_on_unread
     from kschedx.explain.subject import stored
     from kschedx.inquiry.pod import autoscaler_of, explain, karpenter_of
     from kschedx.inquiry.workload_pods import QueueOutcome
-    from kschedx.render.pending import evicted_note, without_pods_note
+    from kschedx.render.pending import evicted_note
     from kschedx.render.words.notes import note_text
 
     snapshot = reached.snapshot
@@ -626,6 +642,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
             like=kinds.get(row),
         )
+        if pod_lifecycle(snapshot, pod) is not None or depends_on_unread(snapshot, pod):
+            return replace(alone, like=None)
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone
         return replace(
@@ -639,19 +657,42 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
 
     autoscaler, said = autoscaler_of(snapshot, question.autoscaling, setup.scheduler) if rows else (None, ())
     karpenter, unread = karpenter_of(snapshot, question.provisioning) if rows else (None, ())
-    said = (*said, *unread)
-    within = _namespace(question, wanted, reached)
-    unmade = () if wanted.selector else without_pods_note(tuple(without_pods(snapshot, within)))
-    notes = (*unmade, *evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, said))
-    if part is None:  # what is added is for all pods, and no part has them
-        notes = (*notes, *_growth(autoscaler, karpenter))
-    mended = None if in_turn is None else in_turn.mended
-    nothing = "; ".join((_nothing(wanted), *unmade))
+    notes = (*evicted_note(() if in_turn is None else in_turn.evicted), *map(note_text, (*said, *unread)))
     items = [item(row) for row in rows]
-    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=nothing, mended=mended)
+    if part is None:  # what is added, and what has no pods yet, is in no part
+        notes = (*notes, *_growth(autoscaler, karpenter))
+        items += _without_created_pods(question, wanted, reached, setup)
+    mended = None if in_turn is None else in_turn.mended
+    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), mended=mended)
+    if wanted.interactive and items:
+        _browse(asked, typed_change(question, setup))
+        return asked.exit_code
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
     return asked.exit_code
+
+
+def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
+    """Workloads whose missing pods are not created: refused, or held in a queue."""
+    from kschedx.inquiry.ask import Clusters, workloads_without_pods
+
+    if wanted.selector or not wanted.all_pending:
+        return
+    snapshot, within = reached.snapshot, _namespace(question, wanted, reached)
+    clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
+    inquiry = inquiry_of(question, wanted, clusters, setup)
+    for one, explanation in workloads_without_pods(inquiry, within):
+        yield _without_pods(wanted, one, partial(_same, explanation))
+
+
+def _browse(asked: Asked, tried: Try) -> None:
+    with needs("interactive"):
+        from kschedx.cli.interactive import Pending, Why, browse
+    from kschedx.explain.causes import groups
+    from kschedx.render.pending import pending_sentence
+
+    answers = asked.answers
+    browse(Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried)))
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:
@@ -665,7 +706,16 @@ def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) ->
         namespace=_namespace(question, wanted, reached),
         labels=None if wanted.selector is None else parse_label_query(wanted.selector),
         pending=wanted.all_pending,
+        also=_not_started(reached.snapshot) if wanted.all_pending else (),
     )
+
+
+def _not_started(snapshot: Snapshot) -> list[int]:
+    """Rows of pods that are Pending, as `kubectl get pods` shows, though they have a node."""
+    pods = snapshot.pods
+    is_pending = pods.phases.where(lambda phase: phase == "Pending") & pods.node_names.where(bool)
+    rows = is_pending.nonzero()[0].tolist()
+    return [row for row in rows if isinstance(pod_lifecycle(snapshot, pods[row]), WaitingForKubelet | BeingDeleted)]
 
 
 def _namespace(question: Question, wanted: Wanted, reached: Reached) -> str | None:
@@ -692,8 +742,8 @@ def _growth(autoscaler: Autoscaler | None, karpenter: Karpenter | None) -> Itera
 def _nothing(wanted: Wanted) -> str:
     """What is said where there are no such pods."""
     if not wanted.selector:
-        return "no pod is waiting for a node"
-    return "no pod with these labels is waiting for a node" if wanted.all_pending else "no pod has these labels"
+        return "no pod is pending"
+    return "no pod with these labels is pending" if wanted.all_pending else "no pod has these labels"
 
 
 # `kschedx why node/NAME`: what a node offers, who holds it, and which pods that wait it would take.

@@ -90,15 +90,15 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
         if self.watch and (self.is_many or self.output or "-" in question.snapshot):
             other = "many pods" if self.is_many else f"-o {self.output}" if self.output else "--snapshot -"
-            raise InputError(f"--watch is about one pod, as text, and does not go with {other}")
+            raise InputError(f"--watch prints one pod as text and cannot be combined with {other}")
         if self.watch and question.what_if:
-            raise InputError("--watch is about the cluster as it is, and does not go with changes")
-        if self.interactive and (self.is_many or self.output or self.watch or not sys.stdout.isatty()):
-            others = {"many pods": self.is_many, f"-o {self.output}": self.output, "--watch": self.watch}
-            other = next((name for name, given in others.items() if given), "a standard output that is no terminal")
-            raise InputError(f"--interactive is about one pod, in a terminal, and does not go with {other}")
+            raise InputError("--watch follows the cluster as it is and cannot be combined with changes")
+        if self.interactive and (self.output or self.watch or self.shard or not sys.stdout.isatty()):
+            others = {f"-o {self.output}": self.output, "--watch": self.watch, "--shard": self.shard}
+            other = next((name for name, given in others.items() if given), "a standard output that is not a terminal")
+            raise InputError(f"--interactive needs a terminal and cannot be combined with {other}")
         if self.shard is not None and not self.is_many:
-            raise InputError("--shard is about many pods: --all-pending or -l")
+            raise InputError("--shard needs several pods: --all-pending or -l")
         if self.is_many == bool(self.names or self.files):
             raise InputError("name a TARGET or a file with -f, or select pods with --all-pending or -l")
         if "-" in question.snapshot and "-" in self.files:
@@ -112,9 +112,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if self.fix is not None and self.output not in (Format.PATCH, Format.YAML):
             raise InputError("--fix prints a fix to apply", hint="-o patch or -o yaml")
         if (self.fix is not None or self.tries) and (self.is_many or self.watch):
-            raise InputError(f"--{'try' if self.tries else 'fix'} is about one pod")
+            raise InputError(f"--{'try' if self.tries else 'fix'} needs one pod")
         if self.dry_run and (question.snapshot or self.is_many):
-            raise InputError("--dry-run=server is about one manifest and a live cluster")
+            raise InputError("--dry-run=server needs one manifest and a live cluster")
 
 
 # `kschedx why` for a pod that the API server does not take.
@@ -130,10 +130,13 @@ def refusal_report(
     state = explanation.lifecycle
     if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
         return None
+    from kschedx.inquiry.pod import explain
     from kschedx.inquiry.pod_security import pod_security_answer
 
     before, applied = clusters.before, clusters.applied
-    answer = pod_security_answer(applied, found.manifest, setup, state.message, maker=found.workload, made=found.made)
+    answer = pod_security_answer(
+        applied, found.manifest, setup, state.message, explain=explain, maker=found.workload, made=found.made
+    )
     if answer is None:
         return None
     if wanted.fix is not None:
@@ -173,7 +176,7 @@ def why_one(
     shown = node_names(clusters.applied, wanted.node)
     if wanted.watch and not isinstance(found, Pod):
         asked = (wanted.names or wanted.files)[0]
-        raise InputError(f'--watch: "{asked}" is no pod of the cluster', hint="name one: pod/NAME")
+        raise InputError(f'--watch: "{asked}" is not a pod of the cluster', hint="name one: pod/NAME")
     inquiry = inquiry_of(question, wanted, clusters, setup)
     admit = _once(lambda snapshot: subject_of(question, snapshot, setup, found, wanted))
     try:
@@ -199,11 +202,8 @@ def why_one(
         return explanation.exit_code
     if wanted.interactive:
         with needs("interactive"):
-            from kschedx.cli.interactive import Why, end_with_terminal
-            from kschedx.progress import silence
-        end_with_terminal()
-        silence()
-        Why(explanation, _typed_change(question, setup)).run()
+            from kschedx.cli.interactive import Why, browse
+        browse(Why(explanation, typed_change(question, setup)))
         return explanation.exit_code
     if wanted.fix is not None:
         write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)
@@ -362,7 +362,7 @@ def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
         raise fault.at(Place(object=change))
 
 
-def _typed_change(question: Question, setup: Setup) -> Try:
+def typed_change(question: Question, setup: Setup) -> Try:
     """What `why -i` asks for: a change to the pod as it is there, fixes that were tried included."""
     from kschedx.explain.subject import stored
     from kschedx.inquiry import manifest_edit as trying

@@ -82,7 +82,7 @@ class Worker:
                 return answer
             told = f"error: no answer within {limit:g} s\n"
         except (EOFError, OSError):
-            told = "error: the answer needed more than this machine has\n"
+            told = "error: the answer needs more memory than this machine has\n"
         self.end()
         return Captured(exit_code=ExitCode.UNDECIDED, errors=told)
 

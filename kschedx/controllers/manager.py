@@ -248,16 +248,16 @@ class Manager:
         if known is None and not rows and not self._lets_in(workload, manifest, wanted):
             return
         if workload in self._held:
-            self._keep(workload, manifest)
+            self.keep_manifest(workload, manifest)
             return
         if known is not None and not is_new and says(known.get("spec"), manifest.get("spec")):
-            self._keep(workload, manifest)
+            self.keep_manifest(workload, manifest)
             if len(rows) >= wanted and workload.kind != "DaemonSet":
                 return
         managed = self._manage(workload, known)
         managed.base = None
         managed.like = None if workload.kind == "StatefulSet" else like
-        self._keep(workload, manifest)
+        self.keep_manifest(workload, manifest)
         if is_new:
             managed.before = known
             managed.outdated = {*self.members(workload)} - self._with_template(workload, manifest)
@@ -385,7 +385,7 @@ class Manager:
         rows = {workloads.ordinal_of(self._cluster.pods.names[row]): row for row in self.members(managed.workload)}
         step = stateful_set.sync(spec, self._ordinals(managed))
         for ordinal in step.delete:
-            self._delete(rows[ordinal])
+            self.delete_pod(rows[ordinal])
         has_moved = bool(step.delete)
         for ordinal in step.create:
             keeps = managed.before is not None and ordinal - spec.start < spec.partition
@@ -409,7 +409,7 @@ class Manager:
             home = home_node(pods, row)
             if home not in goes_on and home in self._cluster.snapshot.cluster.index:
                 self.left_nodes.append(row)
-                self._delete(row)
+                self.delete_pod(row)
                 has_moved = True
             elif row not in deleted:
                 nodes.setdefault(home, {})[row in managed.outdated] = row
@@ -424,7 +424,7 @@ class Manager:
         if is_rolling and len(step.delete) + len(step.create) < sum(True in its for its in nodes.values()):
             self.choices[f"on which nodes {managed.workload.reference} is updated first"] = None
         for name in step.delete:
-            self._delete(nodes[name][True])
+            self.delete_pod(nodes[name][True])
         create = {name for name in step.create if name in runs}
         lacks = {name for name in create if name not in nodes or not nodes[name]}
 
@@ -575,7 +575,7 @@ class Manager:
             self.choices[f"which pods of {managed.workload.reference} are deleted first"] = None
         if fewer > 0:
             for row in workloads.deletion_order(self._cluster.snapshot, managed.workload, rows)[:fewer]:
-                self._delete(row)
+                self.delete_pod(row)
         if fewer >= 0:
             return fewer > 0
         return self._create(managed, lambda snapshot: make(snapshot, -fewer), -fewer, is_outdated=is_outdated)
@@ -643,7 +643,8 @@ class Manager:
         ruled |= {*snapshot.limit_ranges, *enforcing(snapshot, self._setup.release)}
         return bool(ruled) and any(pod.metadata.namespace in ruled for pod in pods)
 
-    def _delete(self, row: int) -> None:
+    def delete_pod(self, row: int) -> None:
+        """Delete a pod; quotas count it no more."""
         snapshot = self._cluster.snapshot
         if snapshot.of(ResourceQuota):
             quotas = Ledger(snapshot, self._setup.release)
@@ -651,7 +652,8 @@ class Manager:
             self._cluster.put(quotas.on(snapshot))
         self._cluster.delete(row)
 
-    def _keep(self, workload: Workload, manifest: Manifest) -> None:
+    def keep_manifest(self, workload: Workload, manifest: Manifest) -> None:
+        """Store a workload's manifest; its pods stay as they are."""
         snapshot = self._cluster.snapshot
         key = (workload.kind, workload.namespace, workload.name)
         stored = {**snapshot.workloads, key: msgspec.json.encode(manifest)}
@@ -671,7 +673,7 @@ class Manager:
                     maker = counted("ReplicaSet", workload.namespace, workloads.name_of(other))
                     words = quotas.take(maker)
                     refusal = None if words is None else maker_not_created(maker, words)
-            self._keep(workload, manifest)
+            self.keep_manifest(workload, manifest)
         self._cluster.put(quotas.on(self._cluster.snapshot))
         if refusal is None:
             return True

@@ -209,7 +209,7 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
     wanted = min(numbers, default=1)
     if wanted > MOST_PODS:
-        hint = f"at most {MOST_PODS:,} are placed, as many as Kubernetes is made for"
+        hint = f"kschedx places at most {MOST_PODS:,}, the largest cluster that Kubernetes supports"
         raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
     return wanted
 
@@ -426,7 +426,7 @@ def is_namespaced(manifest: Manifest) -> bool:
 def require_scalable(kind: str) -> None:
     """Raises `InputError` for a kind without a number of replicas."""
     if kind not in SCALED:
-        raise InputError(f'"{kind}" does not scale', hint=f"what does: {', '.join(SCALED)}")
+        raise InputError(f'"{kind}" does not scale', hint=f"kinds that do: {', '.join(SCALED)}")
 
 
 def fields_at(value: object, *path: str) -> dict[str, object]:

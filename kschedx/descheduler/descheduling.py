@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from kschedx.descheduler.cluster import Cluster, Metrics, pods_of
+from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, pods_of
 from kschedx.descheduler.document import document_of
 from kschedx.descheduler.policy import Policy, PolicyError, read_policy
 from kschedx.descheduler.rounds import ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
@@ -35,6 +35,8 @@ class Descheduling(Struct, frozen=True, kw_only=True):
     """None where the descheduler refuses it."""
     error: str = ""
     """Why it does."""
+    error_field: str = ""
+    """The field of the policy that the error is about, or the first of several."""
     loops: tuple[Loop, ...] = ()
     """Where pods were placed, the last one is only looked at: its evictions have not been carried out."""
     landings: tuple[tuple[Landing, ...], ...] = ()
@@ -46,6 +48,8 @@ class Descheduling(Struct, frozen=True, kw_only=True):
     is_undecided: bool = False
     shares: tuple[Shares, Shares] | None = None
     """What the requests take of the nodes, before and after."""
+    pods: tuple[PodFacts, ...] = ()
+    """As they are after the last loop that was carried out."""
 
     @property
     def loop(self) -> Loop:
@@ -53,7 +57,7 @@ class Descheduling(Struct, frozen=True, kw_only=True):
 
     @property
     def repeats(self) -> tuple[Repeat, ...]:
-        """Pods that two loops in a row evict."""
+        """Pods that a loop evicts and a later one evicts again."""
         return repeats(self.loops, self.landings)
 
     @property
@@ -74,9 +78,10 @@ def deschedule(
     source: str = "",
     setup: Setup | None = None,
     rounds: int = 1,
+    tries_orders: bool = True,
 ) -> Descheduling:
     """Run a policy. With a `setup` of the scheduler the evicted pods are recreated and placed, and up to `rounds` loops
-    run, and one more is looked at.
+    run, and one more is looked at. `tries_orders`: whether the first loop depends on chance.
 
     Raises `InputError`, and `UndecidableError` where kschedx would have to guess.
     """
@@ -85,17 +90,32 @@ def deschedule(
     try:
         read = read_policy(policy, snapshot.priority_classes, source=source)
     except PolicyError as error:
-        return Descheduling(error=error.message)
+        return Descheduling(error=error.message, error_field=error.place.field)
     try:
         moment = nanoseconds(now or snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     except InputError as error:
         raise error.at(Place(object="now")) from None
     with without_collection():
-        return _run(snapshot, read, moment, counts_budgets=evictions == API, setup=setup, rounds=rounds)
+        return _run(
+            snapshot,
+            read,
+            moment,
+            counts_budgets=evictions == API,
+            setup=setup,
+            rounds=rounds,
+            tries_orders=tries_orders,
+        )
 
 
 def _run(
-    snapshot: Snapshot, read: Policy, moment: int, *, counts_budgets: bool, setup: Setup | None, rounds: int
+    snapshot: Snapshot,
+    read: Policy,
+    moment: int,
+    *,
+    counts_budgets: bool,
+    setup: Setup | None,
+    rounds: int,
+    tries_orders: bool,
 ) -> Descheduling:
     pods, metrics = pods_of(snapshot), Metrics.of(snapshot)
     if setup is None:
@@ -121,11 +141,12 @@ def _run(
         policy=read,
         loops=tuple(loops),
         landings=tuple(landings),
-        likelihood=likelihood(loops[0], in_other_order, len(pods)),
+        likelihood=likelihood(loops[0], in_other_order, len(pods)) if tries_orders else None,
         newly_placed=world.newly_placed,
         preempted=world.preempted,
         is_undecided=world.is_undecided,
         shares=(before, shares(Cluster(snapshot, world.pods, counts_budgets=False))),
+        pods=world.pods,
     )
 
 

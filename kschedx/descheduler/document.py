@@ -27,6 +27,8 @@ class Result(Protocol):
     @property
     def error(self) -> str: ...
     @property
+    def error_field(self) -> str: ...
+    @property
     def loops(self) -> Sequence[Loop]: ...
     @property
     def landings(self) -> Sequence[Sequence[Landing]]: ...
@@ -64,7 +66,7 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class RefusedEviction(Struct, frozen=True, kw_only=True):
-    """An eviction that a plugin asked for in vain."""
+    """An eviction that a plugin requested and that was refused."""
 
     pod: str
     node: str
@@ -75,7 +77,7 @@ class RefusedEviction(Struct, frozen=True, kw_only=True):
 
 
 class PodVerdict(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the evictor of a profile says of a pod before anything is evicted."""
+    """Whether the evictor of a profile may evict a pod, before anything is evicted."""
 
     filter: bool = True
     checks: str = ""
@@ -105,7 +107,7 @@ class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):
-    """What the descheduler says of a pod that it passes over."""
+    """Why the descheduler does not evict a pod."""
 
     profile: str
     plugin: str
@@ -138,19 +140,23 @@ class Round(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod that two rounds in a row evict."""
+    """A pod that one round evicts and a later round evicts again."""
 
     pod: str
     round: int
-    """The first of the two, counted from 1."""
+    """Of the first eviction, counted from 1."""
+    then_round: int
     plugins: tuple[str, str]
     """The plugins that fight over it, or one that is never content."""
+    profiles: tuple[str, str]
+    because: tuple[str, str]
+    """Why each of them evicts it."""
     node: str
     """Where kube-scheduler had put it in between; empty where it was pending."""
 
 
 class NodeShares(Struct, frozen=True, kw_only=True):
-    """What requests take of a node, in percent of allocatable."""
+    """The requests on a node, in percent of its allocatable resources."""
 
     before: dict[str, int]
     after: dict[str, int]
@@ -163,6 +169,8 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, rename="camel", omi
     kind: str
     error: str = ""
     """Why the descheduler refuses the policy; then nothing runs."""
+    error_field: str = ""
+    """The field of the policy that the error is about, or the first of several."""
     ignored: tuple[str, ...] = ()
     """Fields of the policy that the descheduler does not know, and ignores without a word."""
     chance: str = ""
@@ -188,7 +196,9 @@ API_VERSION, KIND = "kschedx/v1", "Descheduling"
 def document_of(found: Result) -> dict[str, object]:
     """The document as plain dicts."""
     if found.policy is None:
-        return _plain(DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error))
+        return _plain(
+            DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error, error_field=found.error_field)
+        )
     grace = found.policy.grace_period_seconds
     first, *others = (round_of(loop, grace) for loop in found.loops)
     for number, landed in enumerate(found.landings):
@@ -228,12 +238,14 @@ def _again(found: Result) -> tuple[RepeatedEviction, ...]:
     return tuple(
         RepeatedEviction(
             pod=one.first.pod.key,
-            round=number + 1,
+            round=one.round,
+            then_round=one.then_round,
             plugins=(one.first.plugin, one.then.plugin),
+            profiles=(one.first.profile, one.then.profile),
+            because=(one.first.because, one.then.because),
             node=one.landing.node,
         )
-        for number in range(len(found.landings))
-        for one in repeats(found.loops[number : number + 2], found.landings[number : number + 1])
+        for one in repeats(found.loops, found.landings)
     )
 
 

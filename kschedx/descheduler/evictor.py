@@ -15,13 +15,9 @@ from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protec
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, nodes_for
 from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, query_fault, quoted
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
-
-EVICT = "descheduler.alpha.kubernetes.io/evict"
-"""The annotation that makes a pod evictable whatever else is true of it."""
-PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
-CONFIG_SOURCE = "kubernetes.io/config.source"
 
 FITS_NOWHERE = (
     "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
@@ -50,7 +46,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     @property
     def reasons(self) -> tuple[str, ...]:
         """Why the pod may not be evicted, each by itself."""
-        own = () if self.filter or self.failed else ("it asks not to be evicted, and noEvictionPolicy is Mandatory",)
+        own = () if self.filter or self.failed else ("it prefers no eviction, and noEvictionPolicy is Mandatory",)
         return (*own, *self.failed, *((self.message,) if not self.pre_eviction else ()))
 
 
@@ -72,6 +68,8 @@ class DefaultEvictor:
         """Pod to the checks that it fails and that no eviction changes."""
         self._known: dict[str, tuple[bool, tuple[str, ...]]] = {}
         """What no eviction changes at all."""
+        self._fits: set[str] = set()
+        """Pods that passed the second look: evictions only free room, so they pass it again."""
         query = self.args.node_selector
         nodes = None if query_fault(query) else nodes_for(cluster, parse_label_query(query))
         self._fit = None if nodes is None else Fit(cluster, nodes)
@@ -82,10 +80,14 @@ class DefaultEvictor:
 
     def pre_eviction(self, pod: PodFacts) -> bool:
         """The second look: whether the pod fits another node, and its namespace is a chosen one."""
+        if pod.key in self._fits:
+            return True
         fault = self._second_fault(pod)
         if fault:
             self._say(pod, fault)
-        return not fault
+            return False
+        self._fits.add(pod.key)
+        return True
 
     def both(self, pod: PodFacts) -> bool:
         return self.filter(pod) and self.pre_eviction(pod)
@@ -97,6 +99,8 @@ class DefaultEvictor:
         fault = self._second_fault(pod)
         if fault:
             said.append(fault)
+        else:
+            self._fits.add(pod.key)
         message = said[-1] if said else ""
         return Verdict(filter=is_evictable, failed=failed, pre_eviction=not fault, message=message)
 
@@ -286,7 +290,7 @@ class Evictions:
 
 
 class Said(Struct, frozen=True, kw_only=True):
-    """What the descheduler says of a pod that it passes over."""
+    """Why the descheduler does not evict a pod."""
 
     profile: str
     plugin: str

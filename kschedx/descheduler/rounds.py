@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.workloads import is_controlled
-from kschedx.descheduler.cluster import Cluster, ConditionFacts, PodFacts, PodStatusFacts
+from kschedx.descheduler.cluster import Cluster, PodFacts
 from kschedx.descheduler.evictor import Eviction
 from kschedx.descheduler.run import Loop
 from kschedx.explain.setup import Setup
+from kschedx.kube.descheduling import ConditionFacts, PodStatusFacts
 from kschedx.kube.types import PodDisruptionBudget
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
@@ -54,10 +55,13 @@ class Landing(Struct, frozen=True, kw_only=True):
 
 
 class Repeat(Struct, frozen=True, kw_only=True):
-    """A pod that two loops in a row evict."""
+    """A pod that a loop evicts, and a later one evicts again."""
 
+    round: int
+    """Of the first eviction, counted from 1."""
     first: Eviction
     landing: Landing
+    then_round: int
     then: Eviction
 
 
@@ -202,16 +206,16 @@ def _ready(pod: PodFacts) -> PodStatusFacts:
 
 
 def repeats(loops: Sequence[Loop], landings: Sequence[Sequence[Landing]]) -> tuple[Repeat, ...]:
-    """The pods that a loop evicts and the next one evicts again."""
+    """The pods that a loop evicts and a later one evicts again, each pair of evictions once."""
+    last: dict[str, tuple[int, Landing]] = {}
     found = []
-    for before, landed, after in zip(loops, landings, loops[1:], strict=False):
-        first = {one.pod.key: one for one in before.evicted}
-        where = {one.eviction.pod.key: one for one in landed}
-        found += [
-            Repeat(first=first[one.pod.key], landing=where[one.pod.key], then=one)
-            for one in after.evicted
-            if one.pod.key in first
-        ]
+    for number, loop in enumerate(loops, start=1):
+        for one in loop.evicted:
+            if one.pod.key in last:
+                before, landing = last[one.pod.key]
+                found.append(Repeat(round=before, first=landing.eviction, landing=landing, then_round=number, then=one))
+        if number <= len(landings):
+            last.update((one.eviction.pod.key, (number, one)) for one in landings[number - 1])
     return tuple(found)
 
 

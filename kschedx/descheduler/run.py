@@ -169,6 +169,6 @@ class _Run:
             case HighNodeUtilizationArgs():
                 self.classifications.append(high_node_utilization(handle, args))
             case DefaultEvictorArgs():
-                raise AssertionError("the DefaultEvictor is no plugin that evicts")
+                raise AssertionError("the DefaultEvictor is not a plugin that evicts")
             case _:
                 assert_never(args)

@@ -35,7 +35,7 @@ from kschedx.kube.scalars import nanoseconds
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is in a dump."""
+    """The contents of a dump."""
 
     source: str
     files: int
@@ -66,7 +66,7 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Way(StrEnum):
-    """To get what is missing."""
+    """A command that gets what is missing."""
 
     ADD = "add"
     """Beside what is there."""

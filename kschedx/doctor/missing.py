@@ -270,7 +270,7 @@ def _orphans(contents: Contents) -> Iterator[Orphans]:
         UnknownNode(name=name, pods=len(pods), example=pods[0].key, place=pods[0].place, nearest=_nearest(name, there))
         for name, pods in most[:3]
     )
-    effect = "what these pods hold counts on no node"
+    effect = "the requests of these pods count on no node"
     yield Orphans(
         certainty=Certainty.CERTAIN,
         reaction=Reaction.REFUSES,

@@ -40,7 +40,7 @@ _ALIASES = {"eks-hybrid": "aws"}
 """What one cloud runs together with another."""
 
 _EVERYTHING = (Weakness(plugins=(), effect="every verdict: nodes and pods are not of one cluster"),)
-_MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="what came or went in between is counted wrong"),)
+_MOMENTS = (Weakness(plugins=("NodeResourcesFit",), effect="pods created or deleted in between are counted wrong"),)
 
 
 def mixture_findings(contents: Contents) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ _WEAKENED = {
     Difference.NONE: (),
     Difference.UNKNOWN: (Weakness(plugins=(), effect="which of the two counts is not known"),),
     Difference.STATE: _MOMENTS,
-    Difference.OBJECT: (Weakness(plugins=(), effect="every verdict, unless the objects were made again in between"),),
+    Difference.OBJECT: (Weakness(plugins=(), effect="every verdict, unless the objects were recreated in between"),),
 }
 
 

@@ -21,6 +21,7 @@ from kschedx.apiserver.admission import (
     PodSecurity,
     admit,
     check_plugins,
+    terminating_refusal,
 )
 from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
 from kschedx.apiserver.limit_range import limit_range_refusal_of_claim
@@ -49,7 +50,7 @@ from kschedx.kube.resource_quota import (
     with_status,
 )
 from kschedx.kube.storage import PersistentVolumeClaim
-from kschedx.kube.types import ObjectMeta, OwnerReference, Pod
+from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod
 from kschedx.kube.workloads import ALWAYS_STORED
 from kschedx.releases.release import Release
 from kschedx.snapshot.events import FailedCreate
@@ -68,17 +69,22 @@ def enforced(
     standards, wanted = standards_of(release), _policy(snapshot, namespace).enforce
     if standards is None or wanted.level is Level.PRIVILEGED:
         return None
-    is_cut = maker is not None and _is_cut(maker)
+    is_cut = snapshot.source.is_slim and maker is not None and _is_cut(maker)
     if is_cut or _OPENSHIFT in snapshot.cluster.label_keys:
         return PodSecurityUnread(namespace=namespace, level=str(wanted.level), is_cut=is_cut)
     return PodSecurity(wanted=wanted, standards=standards)
 
 
 def enforcing(snapshot: Snapshot, release: Release) -> frozenset[str]:
-    """The namespaces that do not let every pod in."""
+    """The namespaces that do not let every pod in: Pod Security, or they are being deleted."""
+    ending = frozenset(
+        one.metadata.name
+        for one in snapshot.of(Namespace)
+        if one.metadata.deletion_timestamp or one.status.phase == "Terminating"
+    )
     if standards_of(release) is None:
-        return frozenset()
-    return frozenset(name for name in snapshot.namespaces if _policy(snapshot, name).enforce.level)
+        return ending
+    return ending | frozenset(name for name in snapshot.namespaces if _policy(snapshot, name).enforce.level)
 
 
 def refused_by_template(snapshot: Snapshot, pod: Pod, release: Release) -> str | None:
@@ -179,10 +185,12 @@ class Ledger:
 
         Of a pod whose controller is there, Pod Security is asked before the quotas.
         """
-        violation = refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
-        refusal = (
-            refused_by_quota(self._snapshot, new, self._release) if violation is None else forbidden(new, violation)
-        )
+        refusal = refused_by_namespace(self._snapshot, new.metadata) if isinstance(new, Pod) else None
+        if refusal is None:
+            violation = refused_by_template(self._snapshot, new, self._release) if isinstance(new, Pod) else None
+            refusal = (
+                refused_by_quota(self._snapshot, new, self._release) if violation is None else forbidden(new, violation)
+            )
         if refusal is None:
             self._change(new, charged)
         return refusal
@@ -333,7 +341,7 @@ def admitted_pod(
         spec = resolve_priority(pod.spec, snapshot.priority_classes)
         return Admitted(pod=msgspec.structs.replace(pod, spec=spec))
     require_for_admission(snapshot, pod, plugins)
-    _require_namespace(snapshot, pod.metadata.namespace)
+    _require_namespace(snapshot, pod)
     kubelet = decode(written, KubeletFields).spec
     standard = enforced(snapshot, pod.metadata.namespace or DEFAULT_NAMESPACE, release, maker)
     is_there = maker is not None and is_stored(maker) and has_siblings(snapshot, pod.metadata)
@@ -344,9 +352,20 @@ def admitted_pod(
         raise NotAdmittedError(not_created(pod, error.message), place=error.place, hint=error.hint) from None
 
 
-def _require_namespace(snapshot: Snapshot, namespace: str) -> None:
-    """Raise `NotAdmittedError` for one that is known not to be there (NamespaceLifecycle)."""
-    source = snapshot.source
+def refused_by_namespace(snapshot: Snapshot, pod: ObjectMeta) -> str | None:
+    """Why a namespace that is being deleted takes no new pod (NamespaceLifecycle)."""
+    for one in snapshot.of(Namespace):
+        is_terminating = one.metadata.deletion_timestamp or one.status.phase == "Terminating"
+        if one.metadata.name == (pod.namespace or DEFAULT_NAMESPACE) and is_terminating:
+            return terminating_refusal(pod, one.metadata.name)
+    return None
+
+
+def _require_namespace(snapshot: Snapshot, pod: Pod) -> None:
+    """Raise `NotAdmittedError` for one that is known not to be there, or that is being deleted."""
+    if (refusal := refused_by_namespace(snapshot, pod.metadata)) is not None:
+        raise NotAdmittedError(not_created(pod, refusal))
+    namespace, source = pod.metadata.namespace, snapshot.source
     lived_in = {*snapshot.pods.namespaces.values, *(space for _, space, _ in snapshot.workloads)}
     if namespace in ("", "default") or namespace in snapshot.namespaces or namespace in lived_in:
         return

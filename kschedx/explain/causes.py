@@ -38,29 +38,33 @@ class Taken(Struct, frozen=True, kw_only=True):
 
 
 class PodAnswer(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod, in short."""
+    """The answer about one pod, in short."""
 
     pod: str
     """`namespace/name`."""
     owner: str = ""
-    """What makes the pod: `Deployment web`; empty where nothing does."""
+    """The controller of the pod: `Deployment web`; empty without one."""
     priority: int
     outcome: Outcome | None
     """None where kschedx cannot decide."""
     nodes: tuple[str, ...] = ()
-    """Those among which kube-scheduler picks."""
+    """The nodes among which kube-scheduler selects."""
     message: str = ""
     """kube-scheduler's text, or what kschedx would need to decide."""
     cause: Hashable = ()
-    """What pods must have in common to be told of together."""
+    """What pods of one group have in common."""
     headlines: tuple[str, ...] = ()
-    """What is wrong in words, one for each kind of rejection, that of most nodes first."""
+    """A headline for each kind of rejection, that of most nodes first."""
+    reasons: tuple[str, ...] = ()
+    """The IDs of these rejections, without duplicates."""
     wants: str = ""
-    """Of labels that no node has as the pod wants them: which, and what the nearest node has."""
+    """Labels that no node has as the pod requires them, and the nearest ones."""
     command: str = ""
-    """What tells the whole story."""
+    """The command that explains this pod in full."""
     taken: Taken | None = None
-    """The place that the pod would have had alone."""
+    """The place that the pod would get alone."""
+    state: str = ""
+    """The row of the table of states, where no decision of kube-scheduler is the answer."""
 
 
 class CauseGroup(Struct, frozen=True, kw_only=True):
@@ -84,14 +88,15 @@ def rows_in_queue_order(
     namespace: str | None = None,
     labels: Selector | None = None,
     pending: bool = True,
+    also: Sequence[int] = (),
 ) -> list[int]:
-    """Rows of the pods to look at: those that wait for a node, or all that have not finished.
+    """Rows of the pods to look at: those that wait for a node and `also` others, or all that have not finished.
 
     The order is that of the QueueSort plugin, with a pod's creation for its time in the queue, then of names.
     """
     pods = snapshot.pods
     rows = (
-        list(pods.pending)
+        [*pods.pending, *also]
         if pending
         else np.flatnonzero(~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))).tolist()
     )
@@ -118,17 +123,23 @@ def groups(answers: Iterable[PodAnswer]) -> tuple[CauseGroup, ...]:
     """Pods with the same cause together, the largest group first; those that fit somewhere are one, at the end."""
     found: dict[tuple[object, object], list[PodAnswer]] = {}
     for answer in answers:
-        cause = () if answer.outcome is Outcome.SCHEDULED else (answer.cause, answer.cause == () and answer.message)
+        fits = answer.outcome is Outcome.SCHEDULED and not answer.state
+        cause = () if fits else (answer.cause, answer.cause == () and answer.message)
         found.setdefault((answer.outcome, cause), []).append(answer)
     made = [CauseGroup(answers=tuple(group)) for group in found.values()]
-    return tuple(sorted(made, key=lambda group: (group.first.outcome is Outcome.SCHEDULED, -len(group.answers))))
+    return tuple(sorted(made, key=lambda group: (_fits(group.first), -len(group.answers))))
 
 
-def counts(answers: Iterable[PodAnswer]) -> Mapping[Outcome | None, int]:
-    """How many pods have each outcome."""
-    found: dict[Outcome | None, int] = {}
+def _fits(answer: PodAnswer) -> bool:
+    return answer.outcome is Outcome.SCHEDULED and not answer.state
+
+
+def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], int]:
+    """How many pods have each outcome and state."""
+    found: dict[tuple[Outcome | None, str], int] = {}
     for answer in answers:
-        found[answer.outcome] = found.get(answer.outcome, 0) + 1
+        key = answer.outcome, answer.state
+        found[key] = found.get(key, 0) + 1
     return found
 
 

@@ -339,11 +339,13 @@ def _of_scheduler(cycle: Cycle) -> Iterator[CycleNote]:
 def _of_recorded_event(cycle: Cycle) -> Iterator[RecordedEvent]:
     theirs = recorded(cycle.snapshot, cycle.pod)
     if theirs is not None:
+        held = (status.message for status in cycle.pre_enqueue if not status.is_success)
+        ours = theirs.message if cycle.outcome is Outcome.GATED and theirs.message in held else cycle.message
         yield RecordedEvent(
             message=theirs.message,
             count=theirs.count,
             last_seen=theirs.last_seen,
-            contrasts=contrasts(theirs, cycle.message, nominated=bool(cycle.pod.status.nominated_node_name)),
+            contrasts=contrasts(theirs, ours, nominated=bool(cycle.pod.status.nominated_node_name)),
         )
 
 

@@ -236,7 +236,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
         try:
             return _story(document)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"no {KIND} that kschedx wrote: {error!r}", place=Place(source=source)) from None
+            raise InputError(f"not a {KIND} that kschedx wrote: {error!r}", place=Place(source=source)) from None
 
     def on(self, nodes: tuple[str, ...]) -> Story:
         """The same story with the rows of other nodes; one that is new was not seen."""

@@ -272,6 +272,11 @@ def _pattern(text: str) -> re.Pattern[str]:
 # What the cluster's own kube-scheduler said of the pod, held against what kschedx says.
 
 
+_REFUSALS = ("Unschedulable", "NotReadyForScheduling")
+"""Reasons of the condition PodScheduled. The second is published, not measured: a PreEnqueue plugin holds the pod back
+(KEP-5501)."""
+
+
 def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     """The last refusal: the pod's PodScheduled condition, else its newest event.
 
@@ -282,7 +287,7 @@ def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     if event is not None and event.uid and pod.metadata.uid and event.uid != pod.metadata.uid:
         event = None
     for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable":
+        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason in _REFUSALS:
             if event is not None and _is_same(event, condition.message):
                 return FailedScheduling(message=condition.message, count=event.count, last_seen=event.last_seen)
             return FailedScheduling(message=condition.message) if condition.message else event

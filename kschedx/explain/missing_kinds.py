@@ -26,6 +26,7 @@ from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinityTerm, Volume
 from kschedx.plugins.node_volume_limits.attached import is_counted
+from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
 
 ADDED = "missing.yaml"
@@ -51,14 +52,14 @@ def require_for_admission(snapshot: Snapshot, pod: Pod, plugins: Sequence[str] =
     spec = pod.spec
     for plugin in PLUGIN_OF_ANNOTATION.values():
         if "Namespace" in forbidden and plugin in plugins:
-            refuse(snapshot, "Namespace", f"what {plugin} reads in the namespace's annotations", pod)
+            refuse(snapshot, "Namespace", f"which annotations for {plugin} the namespace has", pod)
     named = spec.priority_class_name if spec.priority is None else ""
     if named and named not in BUILT_IN_CLASSES and _is_not_dumped(snapshot, "PriorityClass"):
         _refuse_dump("PriorityClass", f"the priority of {named}", pod)
     if spec.runtime_class_name and _is_not_dumped(snapshot, "RuntimeClass"):
-        _refuse_dump("RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
+        _refuse_dump("RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
     if "RuntimeClass" in forbidden and spec.runtime_class_name:
-        refuse(snapshot, "RuntimeClass", f"what {spec.runtime_class_name} adds to its pods", pod)
+        refuse(snapshot, "RuntimeClass", f"what RuntimeClass {spec.runtime_class_name} adds to its pods", pod)
     if "PriorityClass" in forbidden and spec.priority is None and not spec.priority_class_name.startswith("system-"):
         refuse(snapshot, "PriorityClass", f"the priority of {named}" if named else "the default priority", pod)
     if "LimitRange" in forbidden and any(
@@ -97,7 +98,7 @@ def refuse(snapshot: Snapshot, kind: str, leaves: str, pod: Pod | None = None) -
         raise UndecidableError(f"{about}{leaves} is not known: the API server serves no {name}")
     others = [KINDS[other].resource for other in _forbidden(snapshot) if other != kind]
     role = "kschedx" if others else f"kschedx-{kind.lower()}"
-    besides = f", as it is for {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
+    besides = f", and so is listing {len(others)} more kind{'s' if len(others) > 1 else ''}" if others else ""
     raise UndecidableError(
         f"{about}{leaves} is not known: listing {name} is forbidden{besides} (kubectl create clusterrole {role} "
         f"--verb=get,list --resource={','.join((name, *others))}, bound to you, allows it)"
@@ -150,7 +151,11 @@ def _matters(kind: str, cycle: Cycle) -> bool:
 
 
 def _forbidden(snapshot: Snapshot) -> list[str]:
-    return [kind for kind, cause in snapshot.source.missing.items() if cause is Missing.FORBIDDEN]
+    return [
+        kind
+        for kind, cause in snapshot.source.missing.items()
+        if cause is Missing.FORBIDDEN and not (kind in KINDS and KINDS[kind].is_on_demand)
+    ]
 
 
 # --- when a kind matters
@@ -245,6 +250,10 @@ def _is_in_group(cycle: Cycle) -> bool:
     return cycle.pod.spec.scheduling_group is not None
 
 
+def _names_workload(cycle: Cycle) -> bool:
+    return cycle.pod.spec.workload_ref is not None and cycle.release.behaviour.gangs_are_of_workloads
+
+
 def _is_in_gang(cycle: Cycle) -> bool:
     return POD_GROUP_LABEL in cycle.pod.metadata.labels and _runs(cycle, "Coscheduling")
 
@@ -322,6 +331,7 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
     "StatefulSet": _owned_by("StatefulSet"),
     "PodDisruptionBudget": _has_victims,
     "PodGroup": _is_in_group,
+    "Workload": _names_workload,
     "PodGroup.scheduling.x-k8s.io": _is_in_gang,
     "ElasticQuota.scheduling.x-k8s.io": _has_elastic_quotas,
     "NodeResourceTopology": _looks_at_numa_nodes,
@@ -377,6 +387,11 @@ def decide(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
     )
     outcome = Outcome.UNDECIDED if cycle.outcome is Outcome.SCHEDULED else cycle.outcome
     return replace(cycle, outcome=outcome, unheard=(*cycle.unheard, *unheard))
+
+
+def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the pod names what a dump lacks, so that no decision about it is known."""
+    return bool(_known_part(snapshot, pod).unread)
 
 
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
@@ -604,12 +619,17 @@ def _unread_of_devices(snapshot: Snapshot, pod: Pod, name: str) -> Iterator[tupl
 
 
 def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
-    group = pod.spec.scheduling_group
-    name = group.pod_group_name if group else None
-    namespace = pod.metadata.namespace
-    if not name or f"{namespace}/{name}" in snapshot.pod_groups or not _is_unread(snapshot, "PodGroup", namespace):
+    namespace, spec = pod.metadata.namespace, pod.spec
+    unread: dict[str, tuple[str, ...]] = {}
+    for kind, name in (
+        ("PodGroup", group_name(spec, of_workloads=False)),
+        ("Workload", group_name(spec, of_workloads=True)),
+    ):
+        if name and find_group(snapshot, namespace, name) is None and _is_unread(snapshot, kind, namespace):
+            unread[kind] = (name,)
+    if not unread:
         return _Part(pod=pod, unread={})
-    return _Part(pod=replace(pod, spec=replace(pod.spec, scheduling_group=None)), unread={"PodGroup": (name,)})
+    return _Part(pod=replace(pod, spec=replace(spec, scheduling_group=None, workload_ref=None)), unread=unread)
 
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:

@@ -270,7 +270,7 @@ class Pair:
         stories = self._stories_in_run(pod) or self.stories(pod)
         for setup, story in zip((self.before, self.after), stories, strict=True):
             if story.outcome is Outcome.UNDECIDED:
-                raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not every extender was asked")
+                raise UndecidableError(f"pod {pod.key} is undecided under {setup.name}: not every extender was called")
         return compare(*stories)
 
     # --- many pods
@@ -330,7 +330,7 @@ class Pair:
         """The profiles of both sides for pods of a `spec.schedulerName`, on one cluster."""
         found = self._profiles.get(scheduler_name)
         if found is None:
-            assert self._runs is not None, "pods are only put together in runs"
+            assert self._runs is not None, "only runs of pods are combined"
             frameworks = [
                 framework
                 for setup, run in zip((self.before, self.after), self._runs, strict=True)

@@ -127,7 +127,7 @@ def _node(written: Mapping[str, object]) -> AnsweredNode:
         for amount in (*node.status.capacity.values(), *node.status.allocatable.values()):
             parse_quantity(amount)
     except msgspec.ValidationError as error:
-        raise ExtenderError(f"json: a node of the answer is no v1.Node: {error}") from None
+        raise ExtenderError(f"json: a node of the answer is not a v1.Node: {error}") from None
     except InputError as error:
         raise ExtenderError(error.message) from None
     return AnsweredNode(manifest=manifest, node=node)

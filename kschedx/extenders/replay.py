@@ -102,8 +102,8 @@ class Replay:
         if reply is None:
             what = "candidates" if question.verb == "preempt" else "nodes"
             raise UndecidableError(
-                f"{self._name} does not hold what {url} says of {question.pod} on these {len(question.about):,} {what} "
-                "(--extenders call asks it, --extenders record=FILE keeps its answer)"
+                f"{self._name} has no answer of {url} about {question.pod} on these {len(question.about):,} {what} "
+                "(--extenders call calls it, --extenders record=FILE keeps its answer)"
             )
         return reply
 

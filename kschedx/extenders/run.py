@@ -213,8 +213,8 @@ class Extenders:
                 empty = next((candidate for candidate in found if not candidate.victims), None)
             except CrashError:
                 raise UndecidableError(
-                    f"the extender {extender.url} answers null where the victims of a node should be: "
-                    "kube-scheduler crashes there, and decides nothing"
+                    f"the extender {extender.url} returns null instead of the victims of a node: "
+                    "kube-scheduler crashes and makes no decision"
                 ) from None
             except ExtenderError as failed:
                 ignored = extender.ignorable
@@ -326,8 +326,8 @@ def _kept_by_extenders(
         row = index.get(node.name)
         if row is None:
             raise UndecidableError(
-                f'the extender {extender.url} answers with node "{node.name}", which the cluster does not have: '
-                "kube-scheduler takes it as it is, and what becomes of a pod there is not known"
+                f'the extender {extender.url} returns node "{node.name}", which the cluster does not have: '
+                "what kube-scheduler then does with the pod is not known"
             )
         found.append(Feasible(row=row, name=node.name, answered=answered))
     return tuple(found)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import UndecidableError
-from kschedx.explain.node_groups import account_of
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import taken_away_by
 from kschedx.fixes.owners import Owner, template_owner, workload_above
@@ -183,10 +182,7 @@ MOST_NODES = 3
 def moves(situation: Situation) -> Iterator[s.MovePods]:
     """On the nearest nodes that lack nothing but room."""
     places = (
-        Place(
-            node=situation.nodes.cluster_row(row),
-            findings=account_of(situation.nodes, situation.outcome, row).findings,
-        )
+        Place(node=situation.nodes.cluster_row(row), findings=tuple(group.exemplar.findings))
         for group in situation.groups
         if lacks_only_room(group.exemplar.findings)
         for row in group.rows

@@ -258,4 +258,4 @@ def _index(containers: object, name: str) -> int:
     for index, one in enumerate(containers if isinstance(containers, list) else ()):
         if isinstance(one, Mapping) and one.get("name") == name:
             return index
-    raise PatchError(f"the template has nothing that is called {name}")
+    raise PatchError(f"the template has no entry named {name}")

@@ -19,6 +19,8 @@ class FixCertainty(StrEnum):
     """With all changes applied the pod passes every filter on the nodes named."""
     PARTIAL = "partial"
     """This blocker goes; the title names those that remain."""
+    UNTRIED = "untried"
+    """Nothing in a snapshot tells whether it helps: a webhook's service, a registry, a finalizer's controller."""
 
 
 class Fix(Struct, frozen=True, kw_only=True):

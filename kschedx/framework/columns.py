@@ -129,8 +129,17 @@ class ScoreColumn:
 class Filtering:
     """Which nodes the pods of a class fit on."""
 
-    def __init__(self, framework: Framework, touch: Callable[[Plugin], Touch], *, explains: bool) -> None:
+    def __init__(
+        self,
+        framework: Framework,
+        touch: Callable[[Plugin], Touch],
+        *,
+        explains: bool,
+        placement: ClusterRows | None = None,
+    ) -> None:
+        """`placement`: the only nodes that are looked at, ascending; None for all."""
         self._framework = framework
+        self._placement = placement
         self._pre_filters = {p.name: touch(p) for p in framework.plugins("preFilter", PreFilterPlugin)}
         self._columns = [
             FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)
@@ -221,7 +230,10 @@ class Filtering:
         """Everything, for the first time."""
         framework = self._framework
         self.pre_filter = framework.run_pre_filter(state, pod)
-        self._left = None if self.pre_filter.nodes is None else framework.nodes.only(self.pre_filter.nodes).rows
+        self._left = self._placement
+        if self.pre_filter.nodes is not None:
+            named = framework.nodes.only(self.pre_filter.nodes).rows
+            self._left = named if self._placement is None else ClusterRows(np.intersect1d(named, self._placement))
         self._refused, self._outcome, self._may_fail = {}, None, False
         if not self.pre_filter.status.is_success:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
@@ -298,6 +298,14 @@ class ScorePlugin(Plugin):
     def normalize_score(self, state: CycleState, pod: Pod, nodes: NodeTable, scores: IntArray) -> IntArray:
         """(node,) int64 scores in 0..100. Plugins without NormalizeScore return them as they are."""
         return scores
+
+
+class PlacementScorePlugin(Plugin):
+    """Scores sets of nodes on which a whole pod group fits."""
+
+    @abstractmethod
+    def score_placement(self, pods: Sequence[Pod], nodes: NodeTable) -> int:
+        """0..100 for a placement, with the pods of the group that fit there; none of them is on its node yet."""
 
 
 class BindingEffect(Struct, frozen=True, kw_only=True):

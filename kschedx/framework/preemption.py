@@ -21,8 +21,7 @@ from kschedx.framework.status import SUCCESS, Candidate, Code, FilterOutcome, St
 from kschedx.kube.go_sort import LONGEST_INSERTION, sort_slice
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kube.types import Pod, PodDisruptionBudget, PodGroup
-from kschedx.releases.release import Release
+from kschedx.kube.types import Pod, PodDisruptionBudget
 from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRow,
@@ -39,29 +38,6 @@ from kschedx.snapshot.columns import (
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
-
-# Preemption for a pod group as a whole, behind the gate WorkloadAwarePreemption. Its victims are not worked out.
-#
-# Upstream: runWorkloadAwarePreemption in pkg/scheduler/schedule_one_podgroup.go, PodGroupEvaluator in
-# pkg/scheduler/framework/preemption/podgrouppreemption.go.
-
-
-def may_evict_for(group: PodGroup, waiting: Sequence[int], pods: PodTable, release: Release) -> bool:
-    """Whether kube-scheduler looks for pods to evict for a group as a whole, once its pods find no room.
-
-    `waiting`: rows of its pods without a node. A group without a priority is taken for one that the API server has
-    not seen, which would give it its class's.
-    """
-    constraints = group.spec.scheduling_constraints
-    if not release.enabled("WorkloadAwarePreemption") or (constraints is not None and constraints.topology):
-        return False
-    if any(pods.specs[row].preemption_policy == "Never" for row in waiting):
-        return False
-    priority = group.spec.priority
-    if priority is None:
-        priority = max((int(pods.priorities[row]) for row in waiting), default=0)
-    return bool(np.any((pods.node >= 0) & (pods.priorities < priority)))
-
 
 # The pods that each node could give up, in the order in which they are asked whether they may stay.
 #
@@ -206,7 +182,14 @@ def _leave_equals_as_sorted(order: IntArray, index: IntArray, priorities: IntArr
         order[inside] = loaded[list(_as_sorted(pods))]
 
 
-def exceeding(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntArray, index: IntArray) -> BoolArray:
+def exceeding(
+    budgets: Sequence[PodDisruptionBudget],
+    pods: PodTable,
+    rows: IntArray,
+    index: IntArray,
+    *,
+    empty_counts: bool = False,
+) -> BoolArray:
     """`Violating`: whether a budget is exhausted when its pods on one node are evicted in this order.
 
     Every node counts for itself, since the pod needs only one.
@@ -217,7 +200,7 @@ def exceeding(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: IntA
     order, start = rows_by_group(namespaces.codes, len(code_of))
     for budget in budgets:
         namespace = code_of.get(budget.metadata.namespace)
-        selector = None if namespace is None else budget_selector(budget)
+        selector = None if namespace is None else budget_selector(budget, empty_counts=empty_counts)
         if selector is None or namespace is None:
             continue
         inside = order[start[namespace] : start[namespace + 1]]
@@ -238,13 +221,14 @@ def covers(selector: Selector, labels: dict[str, str]) -> bool:
     return bool(labels) and selector.matches(labels)
 
 
-def budget_selector(budget: PodDisruptionBudget) -> Selector | None:
-    """Whom a budget covers; None where that is nobody: its selector is missing, empty or broken."""
+def budget_selector(budget: PodDisruptionBudget, *, empty_counts: bool = False) -> Selector | None:
+    """Whom a budget covers; None where that is nobody: its selector is missing, empty or broken. `empty_counts`: an
+    empty one covers every pod."""
     try:
         selector = compile_selector(budget.spec.selector)
     except InputError:
         return None
-    return selector if selector.requirements else None
+    return selector if selector.requirements or (empty_counts and budget.spec.selector is not None) else None
 
 
 # The node on which preemption hurts least.
@@ -440,7 +424,9 @@ def dry_run(
 
     def run(nodes: NodeTable, potential: PotentialVictims | None) -> _Tried:
         if potential is None:
-            potential = potential_victims(nodes, pod.priority, partial(exceeding, budgets), exempt=exempt)
+            empty_counts = handle.release.behaviour.empty_budget_selector_covers_every_pod
+            violating = partial(exceeding, budgets, empty_counts=empty_counts)
+            potential = potential_victims(nodes, pod.priority, violating, exempt=exempt)
         trial = Trial(handle=handle, state=state.clone(), pod=pod, nodes=nodes, potential=potential, bounds=bounds)
         return _tried(trial, nobody)
 

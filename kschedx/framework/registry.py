@@ -62,7 +62,7 @@ def plugin_class(name: str) -> type[Plugin]:
     else:
         raise ConfigError(f'plugin "{name}" is not known', hint=nearest(name, [*IN_TREE, *third_party()]))
     if not (isinstance(found, type) and issubclass(found, Plugin)):
-        raise ConfigError(f'plugin "{name}" is registered as {found!r}, which is no kschedx Plugin')
+        raise ConfigError(f'plugin "{name}" is registered as {found!r}, which is not a kschedx Plugin')
     return found
 
 

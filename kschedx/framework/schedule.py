@@ -108,17 +108,21 @@ class _NotSharedError(Exception):
 class EquivalenceClass:
     """One class of pods under one profile."""
 
-    def __init__(self, framework: Framework, pod: Pod, steps: Steps | None = None) -> None:
-        """`steps` are those of the cluster that moves; without them the class is the pod's own, and explains."""
+    def __init__(
+        self, framework: Framework, pod: Pod, steps: Steps | None = None, placement: ClusterRows | None = None
+    ) -> None:
+        """`steps` are those of the cluster that moves; without them the class is the pod's own, and explains.
+        `placement`: the only nodes on which a pod group is tried, ascending; None for all."""
         self._framework = framework
         self._steps = steps
+        self._placement = placement
         self._seen = -1
         self._gates = framework.plugins("preEnqueue", PreEnqueuePlugin)
         """The PreEnqueue plugins that are asked again about every pod, once all have been asked about one."""
         self._entered: tuple[Status, ...] = ()
         self._state = CycleState()
         touch = self._touch(pod)
-        self._filtering = Filtering(framework, touch, explains=steps is None)
+        self._filtering = Filtering(framework, touch, explains=steps is None, placement=placement)
         self._scoring = Scoring(framework, touch)
         self._counted: _Counted = ((), ())
         self._decision: Decision | None = None
@@ -162,7 +166,7 @@ class EquivalenceClass:
         try:
             return self._shared_decision(pod)
         except _NotSharedError:
-            return EquivalenceClass(self._framework, pod).decide(pod)
+            return EquivalenceClass(self._framework, pod, placement=self._placement).decide(pod)
 
     def cycle(self, pod: Pod) -> Cycle:
         """The decision about a pod of this class with verdicts and scores. Findings, what has not been asked, and the
@@ -170,7 +174,7 @@ class EquivalenceClass:
         try:
             decision = self._shared_decision(pod)
         except _NotSharedError:
-            return EquivalenceClass(self._framework, pod).cycle(pod)
+            return EquivalenceClass(self._framework, pod, placement=self._placement).cycle(pod)
         framework, found = self._framework, self._filtering.pre_filter
         cycle = Cycle(
             pod=pod,
@@ -290,6 +294,8 @@ class EquivalenceClass:
             return None
         if self._filtering.is_left(row):
             return row if self._filtering.passes(row) else None
+        if self._placement is not None and row not in self._placement:
+            return None
         self._require_own()
         left = self._filtering.nodes
         more = self._framework.nodes.at(ClusterRows(np.sort(np.append(left.rows, row))))
@@ -322,6 +328,11 @@ class EquivalenceClass:
         best = ClusterRows(feasible[np.flatnonzero(totals == totals.max())])
         return Decision(outcome=Outcome.SCHEDULED, best=best, nominated=nominated)
 
+    @property
+    def _node_count(self) -> int:
+        """How many nodes there are to look at."""
+        return len(self._framework.nodes) if self._placement is None else len(self._placement)
+
     def _table(self, rows: ClusterRows) -> NodeTable:
         nodes = self._framework.nodes
         return nodes if len(rows) == len(nodes) else nodes.at(rows)
@@ -343,7 +354,7 @@ class EquivalenceClass:
         left_out = framework.release.messages.node_left_out.format(plugins=" ".join(named))
         if extended is not None:
             outcome, reasons, explicit = extended.diagnosed(nodes, outcome)
-        absent = len(framework.nodes) - explicit
+        absent = self._node_count - explicit
         if filtering.pre_filter.naming and absent > 0 and left_out:
             reasons[left_out] += absent
         told = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
@@ -353,7 +364,7 @@ class EquivalenceClass:
         """PostFilter, and the event's text: what rejected the nodes, then what PostFilter says."""
         result = self._framework.run_post_filter(self._state, pod, nodes, outcome)
         behaviour = self._framework.release.behaviour
-        message = f"0/{len(self._framework.nodes)} nodes are available:{told}"
+        message = f"0/{self._node_count} nodes are available:{told}"
         status = None if result is None else result.status
         if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_told):
             message += f" {status.message}"

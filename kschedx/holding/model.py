@@ -163,8 +163,14 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     requeue_at: str = ""
     """It is put back into the queue then."""
 
+    decide: Callable[[], Verdict | None] | None = None
+    """Asks Kueue's own rules what the Workload waits for."""
     judge: Callable[[], Verdict | None] | None = None
     """Asks Kueue's own rules for the decision, and tries fixes, which takes longer than the rest."""
+
+    @cached_property
+    def decision(self) -> Verdict | None:
+        return None if self.decide is None else self.decide()
 
     @cached_property
     def verdict(self) -> Verdict | None:
@@ -282,9 +288,22 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     """How many of those that wait find a node together; None where that is not known."""
     has_ties: bool = False
     """Nodes shared the highest total on the way. Where room is lacking, the first and the last were each tried."""
-    may_evict_as_a_whole: bool = False
-    """They find no room together, and kube-scheduler tries what evicting pods gives the group as a whole, which is
-    not done here."""
+    topology_key: str = ""
+    """All pods of the group go to nodes that share a value of this label; empty where that is not asked for."""
+    domain: str = ""
+    """The value that kube-scheduler takes; where the group fits in none, the one in which most members find a node."""
+    domains: int = 0
+    """How many values are tried."""
+    fitting_domains: int = 0
+    """In how many of them the group fits."""
+    preempted: tuple[str, ...] = ()
+    """Pods that are preempted for the group as a whole, `namespace/name on node`; the members' nodes are those after
+    that."""
+    preemption: str = ""
+    """Why no pods are preempted for the group as a whole, in kube-scheduler's words; empty where it does not look for
+    any."""
+    undecided: str = ""
+    """Why it is not known what becomes of the group."""
     message: str = ""
     """What kube-scheduler says of the pod that is asked about: it finds a node, and the group lacks room."""
     is_by_draw: bool = False
@@ -297,12 +316,12 @@ class GangStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def lacks_room(self) -> bool:
-        """All that are needed are there, and so many do not find a node together."""
-        return (
+        """All that are needed are there, and so many do not find a node together before pods are preempted."""
+        return bool(self.preempted) or (
             self.together is not None
             and self.pods >= self.min_count
             and not any(member.gates for member in self.waiting)
-            and self.placed + self.together < self.min_count
+            and self.placed + self.together < max(self.min_count, 1)
         )
 
 

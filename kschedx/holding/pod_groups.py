@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.framework.preemption import may_evict_for
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.model import Attempt, GangMember, GangStatus
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL, Gang
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows
 from kschedx.snapshot.edits import with_only_pods, with_pods
+from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -38,6 +39,7 @@ class _GangKey(Struct, frozen=True, kw_only=True):
     namespace: str
     name: str
     min_count: int
+    """0 for a group whose pods need not start together."""
     group: PodGroup | None = None
     """Kubernetes' own; None for one of Coscheduling, whose members name it in a label."""
 
@@ -51,19 +53,20 @@ class _GangKey(Struct, frozen=True, kw_only=True):
             return False
         if self.group is None:
             return pods.labels[row].get(POD_GROUP_LABEL) == self.name
-        named = pods.specs[row].scheduling_group
-        return named is not None and named.pod_group_name == self.name
+        return group_name(pods.specs[row], of_workloads="/" in self.name) == self.name
 
 
 def _gang_of(cycle: Cycle) -> _GangKey | None:
-    """None for a pod without a group, or whose group is not in the snapshot or no gang."""
-    pod, namespace = cycle.pod, cycle.pod.metadata.namespace
-    if (named := pod.spec.scheduling_group) is not None:
-        group = cycle.snapshot.pod_groups.get(f"{namespace}/{named.pod_group_name}")
-        gang = group.spec.scheduling_policy.gang if group is not None else None
-        if named.pod_group_name is None or gang is None:
+    """None for a pod without a group, or whose group is not in the snapshot, or nothing to this version."""
+    pod, namespace, release = cycle.pod, cycle.pod.metadata.namespace, cycle.release
+    if (name := group_name(pod.spec, of_workloads=release.behaviour.gangs_are_of_workloads)) is not None:
+        group = find_group(cycle.snapshot, namespace, name)
+        if group is None:
             return None
-        return _GangKey(namespace=namespace, name=named.pod_group_name, min_count=gang.min_count, group=group)
+        gang = group.spec.scheduling_policy.gang
+        if gang is None and not release.enabled("TopologyAwareWorkloadScheduling"):
+            return None
+        return _GangKey(namespace=namespace, name=name, min_count=0 if gang is None else gang.min_count, group=group)
     label = pod.metadata.labels.get(POD_GROUP_LABEL)
     if label and "Coscheduling" in cycle.profile.points.get("permit", ()):
         for one in cycle.snapshot.of(Gang):
@@ -73,7 +76,7 @@ def _gang_of(cycle: Cycle) -> _GangKey | None:
 
 
 def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangStatus | None:
-    """The pod's group as a whole; None for a pod without one, or whose group is not in the snapshot or no gang."""
+    """The pod's group as a whole; None for a pod without one, or whose group is not in the snapshot."""
     pod, gang = cycle.pod, _gang_of(cycle)
     if gang is None or pod.spec.node_name:
         return None
@@ -81,7 +84,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
     pods = snapshot.pods
     mine = [row for row in range(len(pods)) if gang.has(pods, row)]
     rows = sorted((row for row in mine if not pods.node_names[row]), key=lambda row: _turn(pods[row]))
-    is_heeded = gang.plugin in cycle.profile.points["permit"]
+    is_heeded = not gang.min_count or gang.plugin in cycle.profile.points["permit"]
     members = tuple(_alone(pods[row], attempt) for row in rows[:MOST_MEMBERS])
     found = GangStatus(
         name=f"{gang.namespace}/{gang.name}",
@@ -92,24 +95,63 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
         waiting=members,
         more=len(rows) - len(members),
     )
-    if not is_heeded or found.more or _is_for_others(scheduler, cycle, gang.group):
+    if not is_heeded or found.more or scheduler.config.extenders or cycle.profile.unknown:
         return found
-    from kschedx.framework.moving import Run  # few pods are members of a gang
-
+    if found.pods < found.min_count and gang.group is not None and gang.group.spec.scheduling_constraints is not None:
+        return found
     try:
-        first = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=0)
-        if first.lacks_room and first.has_ties:
-            last = _together(found, Run(scheduler.on(snapshot), cycle.profile), rows, draw=-1)
-            first = first if last.lacks_room else replace(last, is_by_draw=True)
-    except UndecidableError:
-        return found
+        return _decided(scheduler.on(snapshot), cycle, gang, found, rows)
+    except UndecidableError as error:
+        return replace(found, undecided=str(error))
+
+
+def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStatus, rows: list[int]) -> GangStatus:
+    """What kube-scheduler decides about the group. Raises `UndecidableError`."""
+    from kschedx.framework.moving import Run  # few pods are members of a gang
+    from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, choose_placement, preempt_for_group
+
+    def begin() -> Run:
+        return Run(scheduler, cycle.profile)
+
+    queued = [row for row, member in zip(rows, found.waiting, strict=True) if not member.gates]
+    missing, nodes = found.min_count - found.placed, None
+    if gang.group is not None and queued:
+        chosen = choose_placement(begin(), gang.group, queued, missing, cycle.profile, _first)
+        found = replace(
+            found,
+            topology_key=chosen.placements.key,
+            domains=len(chosen.placements.each),
+            fitting_domains=sum(trial.is_feasible for trial in chosen.trials),
+        )
+        if chosen.placements.problem is not None:
+            return replace(found, together=0, message=chosen.message)
+        if chosen.placements.key and chosen.shown is not None:
+            nodes = chosen.shown.placement.nodes
+            found = replace(found, domain=chosen.shown.placement.domain)
+    first = _together(found, begin(), rows, nodes, draw=0)
+    if first.lacks_room and first.has_ties:
+        last = _together(found, begin(), rows, nodes, draw=-1)
+        first = first if last.lacks_room else replace(last, is_by_draw=True)
     if not first.lacks_room:
         return first
-    if gang.group is not None and may_evict_for(gang.group, rows, pods, scheduler.release):
-        return replace(found, may_evict_as_a_whole=True)
-    mine_placed = any(one.pod == pod.key and one.node for one in first.waiting)
+    mine_placed = any(one.pod == cycle.pod.key and one.node for one in first.waiting)
+    if gang.group is not None and queued:
+        run = begin()
+        preempted = preempt_for_group(run, gang.group, queued, missing, cycle.profile, _first)
+        if preempted.victims:
+            pods = run.cluster.pods
+            told = tuple(f"{pods.key(row)} on {pods.node_names[row]}" for row in preempted.victims)
+            for victim in preempted.victims:
+                run.evict(victim, waits=False)
+            message = GROUP_UNSCHEDULABLE if mine_placed else ""
+            return replace(_together(found, run, rows, nodes, draw=0), preempted=told, message=message)
+        first = replace(first, preemption=preempted.reason)
     text = SENT_AWAY if gang.group is None else scheduler.release.messages.gang_lacks_members
     return replace(first, message=text if mine_placed else "")
+
+
+def _first(nodes: ClusterRows) -> ClusterRow:
+    return ClusterRow(int(nodes[0]))
 
 
 def _with(snapshot: Snapshot, pod: Pod) -> Snapshot:
@@ -135,34 +177,28 @@ def _alone(pod: Pod, attempt: Attempt) -> GangMember:
     return GangMember(pod=pod.key, gates=gates, feasible=len(feasible), reasons=reasons)
 
 
-def _is_for_others(scheduler: Scheduler, cycle: Cycle, group: PodGroup | None) -> bool:
-    """Somebody who is not asked here decides too: extenders, unknown plugins, placements by topology."""
-    return bool(
-        scheduler.config.extenders or cycle.profile.unknown or (group is not None and group.spec.scheduling_constraints)
-    )
-
-
-def _together(group: GangStatus, run: Run, rows: list[int], draw: int) -> GangStatus:
+def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows | None, draw: int) -> GangStatus:
     """Those that wait placed one after another, each with those before it on their nodes, as in a cycle of the group.
 
-    `draw`: which of the nodes that tie is taken, where kube-scheduler takes any.
+    `nodes`: the only ones that are tried; None for all. `draw`: which of the nodes that tie is taken, where
+    kube-scheduler takes any. Raises `UndecidableError`.
     """
     members: dict[int, GangMember] = dict(zip(rows, group.waiting, strict=True))
     has_ties = False
     for row, member in members.items():
         if member.gates:
             continue  # it is not in the queue
-        decision = run.decide(row)
+        decision = run.decide(row, nodes)
         if decision.outcome is Outcome.UNDECIDED:
-            return group
+            raise UndecidableError(f"whether pod {member.pod} fits is undecided")
         choice = tuple(decision.choice)
         evicted: Mapping[int, tuple[int, ...]] = {}
         if not choice and decision.post_filter is not None and decision.post_filter.status.is_success:
             evicted = {one.node: one.victims for one in decision.post_filter.candidates}
             choice = decision.post_filter.best
         if not choice:
-            filtered = run.cycle(row).filter
-            lacks = {} if filtered is None else filtered.count_reasons()
+            cycle = run.cycle(row)
+            lacks = {} if cycle.filter is None else cycle.filter.count_reasons(_among(cycle, nodes))
             told = tuple(sorted(f"{count} {reason}" for reason, count in lacks.items())) or member.reasons
             members[row] = replace(member, reasons=told)
             continue
@@ -175,3 +211,8 @@ def _together(group: GangStatus, run: Run, rows: list[int], draw: int) -> GangSt
         members[row] = replace(member, node=run.cluster.node_names[node], evicts=len(victims))
     waiting = tuple(members.values())
     return replace(group, waiting=waiting, together=sum(bool(one.node) for one in waiting), has_ties=has_ties)
+
+
+def _among(cycle: Cycle, nodes: ClusterRows | None) -> BoolArray | None:
+    """(node,) which of the cycle's nodes are tried; None for all."""
+    return None if nodes is None or cycle.nodes is None else np.isin(cycle.nodes.rows, nodes)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import NotAdmittedError, UndecidableError
-from kschedx.explain.admission import has_siblings
+from kschedx.errors import KschedxError, NotAdmittedError, UndecidableError
+from kschedx.explain.admission import has_siblings, without_pods
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import refused, waiting_member, workload_lifecycle
-from kschedx.inquiry.manifests import Written
+from kschedx.inquiry.manifests import Written, written_from
 from kschedx.inquiry.pod import explain, unscheduled
 from kschedx.kube.decoding import decode, encoded
-from kschedx.kube.types import Pod
-from kschedx.render.states import Lifecycle
+from kschedx.kube.types import ObjectMeta, Pod
+from kschedx.render.states import Lifecycle, NamespaceTerminating, Refused, Suspended
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -67,11 +69,20 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         try:
             if isinstance(found, Written) and (stopped := self._stopped(found, admit)) is not None:
                 return stopped
-            return self.explain(found, admit, queue)
+            made = self.explain(found, admit, queue)
+            return self._with_refusal_fixes(found, made) if isinstance(found, Written) else made
         except NotAdmittedError as error:
             if isinstance(found, Pod):
                 raise
             return self.refused(found, error)
+
+    def _with_refusal_fixes(self, found: Written, made: Explanation) -> Explanation:
+        """Of replicas that the API server refuses after it took others."""
+        replicas = made.replicas
+        if replicas is None or not replicas.refused or made.becomes is not Outcome.SCHEDULED:
+            return made
+        lifecycle = refused(replicas.workload, replicas.refusal, is_workload=True, has_pods=True)
+        return replace(made, remedies=self._fixes(found, lifecycle, count=len(replicas.refused)))
 
     def is_stopped(self, found: Written) -> bool:
         """The workload creates no pods, for a reason of its own."""
@@ -112,7 +123,9 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         pod = default_pod(decode(encoded(found.manifest, "pod"), Pod))
         return Subject(snapshot=self.clusters.applied, pod=pod, is_new=True)
 
-    def _fixes(self, found: Written, lifecycle: Lifecycle) -> Callable[[], tuple[Fix, ...]]:
+    def _fixes(
+        self, found: Written, lifecycle: Lifecycle, *, count: int | None = None
+    ) -> Callable[[], tuple[Fix, ...]]:
         def fixes() -> tuple[Fix, ...]:
             from kschedx.inquiry.lifecycle_remedies import Stopped
 
@@ -124,7 +137,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
                 manifest=found.manifest,
                 maker=found.workload,
                 made=found.made,
-                count=self._missing(found),
+                count=self._missing(found) if count is None else count,
             )
             return stopped.fixes(lifecycle)
 
@@ -166,6 +179,38 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
             return made
         return replace(made, replicas=state.as_replicas(own.workload))
+
+
+def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:
+    """Workloads of the cluster, in one namespace or all, whose pods the API server refuses or a queue holds back."""
+    snapshot = inquiry.clusters.applied
+    asked: set[tuple[str, str, str]] = set()
+    events = {(one.kind, one.namespace, one.name) for one in without_pods(snapshot, within)}
+    for key, raw in snapshot.workloads.items():
+        if within not in (None, key[1]) or not (key in events or any(mark in raw for mark in _STUCK)):
+            continue
+        manifest: dict[str, object] = msgspec.json.decode(raw)
+        owner = decode(raw, _Owned).metadata.controller
+        if owner is not None and (above := (owner.kind, key[1], owner.name)) in snapshot.workloads:
+            key, manifest = above, msgspec.json.decode(snapshot.workloads[above])
+        if key in asked or key[0] == "CronJob":
+            continue
+        asked.add(key)
+        try:
+            found = written_from(snapshot, manifest)
+            made = inquiry.answer(found, partial(found.admitted, setup=inquiry.setup), [found])
+        except KschedxError:
+            continue
+        state = made.lifecycle
+        if isinstance(state, Refused | NamespaceTerminating) or (isinstance(state, Suspended) and state.queue):
+            yield found, made
+
+
+_STUCK = (b'"ReplicaFailure"', b'"suspend":true')
+
+
+class _Owned(Struct):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
@@ -215,5 +260,5 @@ def gather_queue(
             own = gather(gathering, admit(gathering.snapshot), one, is_tried=is_tried)
         else:
             gather_beside(gathering, setup, one)
-    assert own is not None, "what is asked about is in the queue"
+    assert own is not None, "the subject is in the queue"
     return own

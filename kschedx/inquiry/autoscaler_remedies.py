@@ -114,7 +114,7 @@ def _of_rejection(autoscaler: Autoscaler, group: GroupVerdict, pod: Pod) -> Iter
     """By the only plugin that rejects the pod on the group's template."""
     (status,) = group.rejections
     template = group.template
-    assert template is not None, "who rejects the pod has looked at a template"
+    assert template is not None, "a plugin that rejects the pod has evaluated a template"
     match status.plugin:
         case "TaintToleration":
             taints = tuple(_untolerated(template.node.spec.taints, pod))

@@ -146,7 +146,7 @@ class Explanation(Struct, frozen=True, dict=True):
     """Why no decision of kube-scheduler answers the question; the cycle then tells what it would decide, if it was
     run."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
-    """The fixes of a `lifecycle`."""
+    """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
 
     @property
     def is_run(self) -> bool:
@@ -190,7 +190,8 @@ class Explanation(Struct, frozen=True, dict=True):
     def gang(self) -> GangStatus | None:
         """The pod's group, where the profile lets all of its pods start or none."""
         pod = self.cycle.pod
-        if pod.spec.scheduling_group is None and POD_GROUP_LABEL not in pod.metadata.labels:
+        spec = pod.spec
+        if not (spec.scheduling_group or spec.workload_ref or POD_GROUP_LABEL in pod.metadata.labels):
             return None
         group = self.holding.group
         return group if group is not None and group.is_heeded else None
@@ -270,7 +271,7 @@ class Explanation(Struct, frozen=True, dict=True):
         if self.outcome is Outcome.SCHEDULED and self.overall is Outcome.UNSCHEDULABLE and self.gang is not None:
             return self._gang_fixes(self.gang)
         if self.becomes is Outcome.SCHEDULED:
-            return ()
+            return () if self.remedies is None else self.remedies()
         from kschedx.fixes import find_fixes
         from kschedx.fixes.owners import template_owner
         from kschedx.inquiry.fix import Fix

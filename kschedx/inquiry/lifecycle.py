@@ -3,6 +3,7 @@ to zero, waiting for an earlier ordinal, refused, or scheduled and waiting for i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -32,6 +33,7 @@ from kschedx.kube.workloads import current_replica_set
 from kschedx.render.states import (
     BeingDeleted,
     Contradicted,
+    Failed,
     Finished,
     Lifecycle,
     NamespaceTerminating,
@@ -43,13 +45,14 @@ from kschedx.render.states import (
     WaitingForKubelet,
     WaitingForOrdinal,
     Waits,
+    kueue_wait,
 )
+from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest = Mapping[str, object]
 R = TypeVar("R", bound=Struct)
 
-_FINISHED = ("Succeeded", "Failed")
 _IMAGE_REASONS = frozenset(
     {
         "ErrImagePull",
@@ -72,7 +75,7 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-_READINESS = ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
+_READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
 class _Labeled(Struct, frozen=True):
@@ -86,22 +89,32 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
     """The state of a pod of the cluster that no decision of kube-scheduler explains; None where one does."""
     subject, node = pod.key, pod.spec.node_name
     if pod.metadata.deletion_timestamp:
-        owner = pod.metadata.controller
         return BeingDeleted(
             subject=subject,
             since=pod.metadata.deletion_timestamp,
             node=node,
+            finalizers=snapshot.pods.finalizers.get(pod.key, ()),
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
-            owner="" if owner is None else f"{owner.kind} {owner.name}",
+            owner=_owner(pod),
         )
-    if pod.status.phase in _FINISHED:
+    if pod.status.phase == "Failed":
+        status = pod.status
+        return Failed(subject=subject, reason=status.reason, message=status.message, node=node, owner=_owner(pod))
+    if pod.status.phase == "Succeeded":
         return Finished(subject=subject, phase=pod.status.phase)
     if node:
         return _by_kubelet(snapshot, pod)
-    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject)
+    return namespace_lifecycle(snapshot, pod.metadata.namespace, subject, is_pod=True)
 
 
-def namespace_lifecycle(snapshot: Snapshot, namespace: str, subject: str) -> NamespaceTerminating | None:
+def _owner(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    return "" if owner is None else f"{owner.kind} {owner.name}"
+
+
+def namespace_lifecycle(
+    snapshot: Snapshot, namespace: str, subject: str, *, is_pod: bool = False
+) -> NamespaceTerminating | None:
     for one in snapshot.of(Namespace):
         if one.metadata.name == namespace:
             since = one.metadata.deletion_timestamp or ""
@@ -112,7 +125,9 @@ def namespace_lifecycle(snapshot: Snapshot, namespace: str, subject: str) -> Nam
                 for condition in one.status.conditions
                 if condition.status == "True" and condition.message
             )
-            return NamespaceTerminating(subject=subject, namespace=namespace, since=since, remaining=remaining)
+            return NamespaceTerminating(
+                subject=subject, namespace=namespace, since=since, remaining=remaining, is_pod=is_pod
+            )
     return None
 
 
@@ -138,21 +153,43 @@ def is_ready(pod: Pod) -> bool:
 
 def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
     """None for a pod that runs, and for one that was bound by hand and that no kubelet has seen."""
-    found = _waiting_container(pod)
+    node, found, warning = pod.spec.node_name, _waiting_container(pod), snapshot.pod_warnings.get(pod.key)
+    is_lost = is_node_lost(snapshot, node)
+    event = "" if warning is None else warning.message
     if found is None:
-        return None
+        if pod.status.phase != "Pending" or not (pod.status.conditions or event or is_lost):
+            return None
+        found = Waits.KUBELET, "", "", ""
     waits, container, reason, message = found
-    event = snapshot.pod_warnings.get(pod.key)
+    if waits in (Waits.KUBELET, Waits.SANDBOX) and is_lost:
+        waits, reason = Waits.KUBELET, ""
+    elif waits in (Waits.KUBELET, Waits.SANDBOX):
+        told, _, said = event.partition(": ")
+        if told in OF_VOLUMES or told in OF_SANDBOX:
+            waits, reason = Waits.VOLUMES if told in OF_VOLUMES else Waits.NETWORK, told
+            message, event = message or said, event if message else ""
+        elif any((one.type, one.status) == ("PodReadyToStartContainers", "False") for one in pod.status.conditions):
+            waits = Waits.SANDBOX
     return WaitingForKubelet(
         subject=pod.key,
-        node=pod.spec.node_name,
+        node=node,
         waits=waits,
         container=container,
         reason=reason,
         message=message,
         conditions=_false_conditions(pod),
-        event="" if event is None else event.message,
+        event=event,
+        last=_last_end(pod, container),
+        is_node_lost=is_lost,
     )
+
+
+def _last_end(pod: Pod, container: str) -> str:
+    for one in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        ended = None if one.last_state is None else one.last_state.terminated
+        if one.name == container and ended is not None:
+            return ", ".join(filter(None, (ended.reason, f"exit code {ended.exit_code}", ended.message.strip())))
+    return ""
 
 
 def _waiting_container(pod: Pod) -> tuple[Waits, str, str, str] | None:
@@ -206,7 +243,7 @@ def _false_conditions(pod: Pod) -> tuple[str, ...]:
         f"{one.type}=False" + (f" ({one.reason})" if one.reason else "") + (f": {one.message}" if one.message else "")
         for kind in _READINESS
         for one in pod.status.conditions
-        if one.type == kind and one.status == "False" and (one.reason or one.message)
+        if one.type == kind and one.status == "False"
     )
 
 
@@ -256,7 +293,9 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
     workload, metadata = workload_of(manifest), _map(manifest, "metadata")
     subject = workload.reference
     if deleted := metadata.get("deletionTimestamp"):
-        return BeingDeleted(subject=subject, since=str(deleted))
+        held = metadata.get("finalizers")
+        finalizers = tuple(map(str, held)) if isinstance(held, Sequence) and not isinstance(held, str) else ()
+        return BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
     match workload.kind:
@@ -289,7 +328,7 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
     return _replica_failure(snapshot, workload, controller)
 
 
-def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Refused | None:
+def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
     """What the ReplicaFailure condition says of a workload that lacks pods: it outlives the events."""
     made = _failure(controller.status.conditions)
     source = f"condition ReplicaFailure of {workload.title}"
@@ -320,7 +359,9 @@ def _failure(conditions: Sequence[ControllerCondition]) -> ControllerCondition |
 
 def refused(
     subject: str, message: str, *, source: str = "", hint: str = "", is_workload: bool, has_pods: bool = False
-) -> Refused:
+) -> Refused | NamespaceTerminating:
+    if (terminating := _IN_TERMINATING.search(message)) is not None:
+        return NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
     return Refused(
         subject=subject,
         message=message,
@@ -332,6 +373,7 @@ def refused(
     )
 
 
+_IN_TERMINATING = re.compile(r"unable to create new content in namespace (\S+) because it is being terminated")
 _REFUSERS = (
     ("exceeded quota", "ResourceQuota"),
     ("failed quota", "ResourceQuota"),
@@ -339,6 +381,9 @@ _REFUSERS = (
     ("maximum ", "LimitRange"),
     ("minimum ", "LimitRange"),
     ("max limit to request ratio", "LimitRange"),
+    ("insufficient quota to match these scopes", "ResourceQuota admission"),
+    ("security context constraint", "SecurityContextConstraints"),
+    ("failed calling webhook", "an admission webhook that does not answer"),
     ("admission webhook", "an admission webhook"),
     ("ValidatingAdmissionPolicy", "a ValidatingAdmissionPolicy"),
 )
@@ -388,27 +433,41 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
         if condition.type in ("Complete", "Failed") and condition.status == "True":
+            if condition.type == "Failed":
+                return Failed(subject=subject, reason=condition.reason, message=condition.message)
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
         queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
-        message = _quota_message(snapshot, workload) if queue else ""
-        return Suspended(subject=subject, kind="Job", queue=queue, message=message)
+        if queue:
+            return _held_by_kueue(snapshot, subject, workload, queue)
+        return Suspended(subject=subject, kind="Job")
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
     return None
 
 
-def _quota_message(snapshot: Snapshot, workload: Workload) -> str:
-    """What Kueue says of the quota of a Job's Workload."""
-    for one in snapshot.of(kueue.Workload):
-        owners = one.metadata.owner_references
-        if one.metadata.namespace == workload.namespace and any(
-            (owner.kind, owner.name) == (workload.kind, workload.name) for owner in owners
-        ):
-            for condition in one.status.conditions:
-                if condition.type == "QuotaReserved" and condition.status != "True":
-                    return condition.message
-    return ""
+def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
+    """A Job that Kueue keeps suspended, with what it waits for."""
+    owner = (workload.kind, workload.name)
+    found = [
+        one
+        for one in snapshot.of(kueue.Workload)
+        if one.metadata.namespace == workload.namespace
+        and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
+    ]
+    if not found:
+        return Suspended(subject=subject, kind="Job", queue=queue)
+    from kschedx.kueue.verdict import decision_of
+
+    verdict = decision_of(snapshot, found[0].key)
+    condition = found[0].condition("QuotaReserved")
+    return Suspended(
+        subject=subject,
+        kind="Job",
+        queue=queue,
+        message=condition.message if condition is not None and condition.status != "True" else "",
+        waits="" if verdict is None else kueue_wait(verdict),
+    )
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

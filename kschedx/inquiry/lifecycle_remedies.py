@@ -13,6 +13,7 @@ from shlex import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.pod_security import PREFIX
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
@@ -22,7 +23,7 @@ from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.kube.quantity import parse_quantity
+from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resource_quota import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.render.states import (
@@ -56,6 +57,14 @@ _BOUND = re.compile(
 _NO_CLASS = re.compile(r"no PriorityClass with name (?P<name>\S+) was found")
 _NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
 _NO_NAMESPACE = re.compile(r'namespaces "(?P<name>[^"]+)" not found')
+_RATIO = re.compile(r"(?P<resource>\S+) max limit to request ratio per \S+ is (?P<ratio>[^\s,]+),")
+_ABOVE_LIMIT = re.compile(r"must be less than or equal to (?P<resource>\S+) limit of (?P<limit>[^\s,\]]+)")
+_NO_SCOPED_QUOTA = re.compile(r"insufficient quota to match these scopes: \[\{PriorityClass In \[(?P<classes>[^\]]*)\]")
+_DEAD_WEBHOOK = re.compile(
+    r'failed calling webhook "(?P<name>[^"]+)"(?:.*?https://(?P<service>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]+)\.svc)?'
+)
+_DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
+_POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 
 
@@ -74,7 +83,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
 
     def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
         found = (one for one in self._each(lifecycle) if one is not None)
-        return tuple(sorted(found, key=lambda fix: fix.certainty is not FixCertainty.VERIFIED))[:MOST_FIXES]
+        return tuple(sorted(found, key=lambda fix: fix.certainty is FixCertainty.PARTIAL))[:MOST_FIXES]
 
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
@@ -88,6 +97,8 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from self._lost(node)
+            case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
+                yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
                 yield self._patched(f"set schedulerName to {known}", [_set("/spec/schedulerName", known)])
@@ -155,6 +166,18 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             f"kubectl taint node {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute",
         )
 
+    def _unheld(self, finalizers: Sequence[str]) -> Fix:
+        """The last resort: what the finalizer's controller wanted to do first is not done then."""
+        which = "finalizers" if len(finalizers) > 1 else "finalizer"
+        metadata = self.pod.metadata
+        target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
+        merge = json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":"))
+        return _advice(
+            f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
+            (Change(target=target, patch=({"op": "remove", "path": "/metadata/finalizers"},)),),
+            commands=(f"kubectl patch pod {quote(metadata.name)} {self._in_namespace} --type merge -p {quote(merge)}",),
+        )
+
     def _moved(self, title: str, change: Change, command: str) -> Fix:
         """For a pod that its controller creates again."""
         alone = replace(self.pod, metadata=replace(self.pod.metadata, deletion_timestamp=None))
@@ -181,8 +204,101 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             yield self._created(f"create service account {name}", "v1", "ServiceAccount", name, {}, command)
         elif found := _NO_NAMESPACE.search(message):
             yield self._namespace(found["name"])
-        elif (found := _NO_RUNTIME_CLASS.search(message)) and (close := self._near(self.snapshot.runtime_classes)):
+        elif found := _NO_RUNTIME_CLASS.search(message):
+            yield from self._without_runtime_class(found["name"])
+        elif found := _RATIO.search(message):
+            yield from self._within_ratio(found["resource"], found["ratio"])
+        elif found := _ABOVE_LIMIT.search(message):
+            yield self._at_limit(found["resource"], found["limit"])
+        elif found := _NO_SCOPED_QUOTA.search(message):
+            yield from self._scoped_quota(found["classes"].split())
+        elif "violates PodSecurity" in message:
+            yield from self._secured(message)
+        else:
+            yield from _policies(message)
+
+    def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
+        if close := self._near(self.snapshot.runtime_classes):
             yield self._patched(f"set runtimeClassName to {close}", [_set("/spec/runtimeClassName", close)])
+        yield _advice(f"create RuntimeClass {name} where its runtime is installed")
+        yield self._patched(f"remove runtimeClassName {name}", [{"op": "remove", "path": "/spec/runtimeClassName"}])
+
+    def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
+        """LimitRange's maxLimitRequestRatio: a lower limit, or a higher request."""
+        lower: dict[str, dict[str, dict[str, str]]] = {}
+        higher: dict[str, dict[str, dict[str, str]]] = {}
+        most = parse_quantity(ratio).scaled_value(-9)
+        for _, container in self._containers():
+            sides = container.get("resources")
+            amounts = [
+                side.get(resource) if isinstance(side := sides.get(name), Mapping) else None
+                for name in ("requests", "limits")
+            ] if isinstance(sides, Mapping) else []  # fmt: skip
+            if len(amounts) < 2 or None in amounts:
+                continue
+            request, limit = (parse_quantity(str(one)) for one in amounts)
+            if limit.scaled_value(_MILLI) * 10**9 <= most * request.scaled_value(_MILLI):
+                continue
+            name = str(container.get("name"))
+            allowed = request.scaled_value(_MILLI) * most // 10**9
+            needed = -(-limit.scaled_value(_MILLI) * 10**9 // most)
+            lower[name] = {"limits": {resource: _like(request, allowed)}}
+            higher[name] = {"requests": {resource: _like(request, needed)}}
+        for verb, wanted in (("lower", lower), ("raise", higher)):
+            patch, told = self._resources(wanted)
+            if patch:
+                yield self._patched(f"{verb} {', '.join(told)}", patch)
+
+    def _at_limit(self, resource: str, limit: str) -> Fix | None:
+        """A request above its limit, often one that a LimitRange sets."""
+        bound = parse_quantity(limit).scaled_value(_MILLI)
+        wanted: dict[str, dict[str, dict[str, str]]] = {}
+        for _, container in self._containers():
+            sides = container.get("resources")
+            requests = sides.get("requests") if isinstance(sides, Mapping) else None
+            value = requests.get(resource) if isinstance(requests, Mapping) else None
+            if value is not None and parse_quantity(str(value)).scaled_value(_MILLI) > bound:
+                wanted[str(container.get("name"))] = {"requests": {resource: limit}}
+        patch, told = self._resources(wanted)
+        return self._patched(f"lower {', '.join(told)}", patch) if patch else None
+
+    def _scoped_quota(self, classes: Sequence[str]) -> Iterator[Fix | None]:
+        """An API server may let pods of a class only into namespaces with a quota for it (limitedResources)."""
+        name = self.pod.spec.priority_class_name
+        if name in classes:
+            match = {"scopeName": "PriorityClass", "operator": "In", "values": [name]}
+            spec = {
+                "spec": {"hard": {"pods": str(max(self.count, 10))}, "scopeSelector": {"matchExpressions": [match]}}
+            }
+            title = f"create a ResourceQuota with scope PriorityClass {name}"
+            yield self._created(title, "v1", "ResourceQuota", f"{name}-pods", spec)
+            yield self._patched(
+                f"remove priorityClassName {name}", [{"op": "remove", "path": "/spec/priorityClassName"}]
+            )
+
+    def _secured(self, message: str) -> Iterator[Fix]:
+        from kschedx.inquiry.pod_security import pod_security_answer
+
+        answer = pod_security_answer(
+            self.snapshot,
+            self.manifest,
+            self.setup,
+            message,
+            explain=self.explain,
+            maker=self.maker,
+            made=self.made,
+        )
+        if answer is None:
+            namespace = quote(self.pod.metadata.namespace)
+            yield _advice("meet the Pod Security Standard of the namespace in the pod template")
+            yield _advice(
+                f"enforce a lower Pod Security level in namespace {namespace}, for all its pods",
+                commands=(f"kubectl label namespace {namespace} {PREFIX}enforce=privileged --overwrite",),
+            )
+            return
+        for one in answer.fixes:
+            made = _fix(one.title, one.changes, one.then, commands=one.commands)
+            yield made if one.then is not None else _advice(one.title, one.changes, commands=one.commands)
 
     def _near(self, known: Mapping[str, object]) -> str:
         name = self.pod.spec.runtime_class_name or ""
@@ -254,29 +370,31 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             ),
             None,
         )
+        told = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
+        merge = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
+        command = f"kubectl patch resourcequota {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
+        target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
+        changes = (Change(target=target, patch=tuple(_set(f"/spec/hard/{pointer(key)}", hard[key]) for key in hard)),)
+        snapshot = self.snapshot
         if own is not None:
-            told = ", ".join(f"{resource} from {limited[resource]} to {amount}" for resource, amount in hard.items())
-            merge = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
-            command = f"kubectl patch resourcequota {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
-            target = Target(api_version="v1", kind="ResourceQuota", namespace=self.pod.metadata.namespace, name=name)
-            patch = tuple(_set(f"/spec/hard/{pointer(key)}", value) for key, value in hard.items())
             larger = replace(
                 own,
                 spec=replace(own.spec, hard={**own.spec.hard, **hard}),
                 status=replace(own.status, hard={**own.status.hard, **hard}) if own.status.hard else own.status,
             )
-            snapshot = self.snapshot.with_records(ResourceQuota, (larger if one is own else one for one in quotas))
-            changes = (Change(target=target, patch=patch),)
-            yield self._tried(f"raise {told} in ResourceQuota {name}", changes, snapshot=snapshot, commands=(command,))
+            snapshot = snapshot.with_records(ResourceQuota, (larger if one is own else one for one in quotas))
+        title = f"raise {told} in ResourceQuota {name}"
+        yield self._tried(title, changes, snapshot=snapshot, commands=(command,))
 
     def _bounded(self, found: re.Match[str]) -> Iterator[Fix | None]:
         """A LimitRange's maximum or minimum."""
         resource, bound = found["resource"], found["bound"]
         is_most = found["rule"] == "maximum"
-        if found["type"] == "Container":
+        containers = [*self._containers()]
+        if found["type"] == "Container" or len(containers) == 1:
             wanted: dict[str, dict[str, dict[str, str]]] = {}
-            limit = parse_quantity(bound).scaled_value(-9)
-            for _, container in self._containers():
+            limit = parse_quantity(bound).scaled_value(_MILLI)
+            for _, container in containers:
                 resources = container.get("resources")
                 for side in ("requests", "limits"):
                     amounts = resources.get(side) if isinstance(resources, Mapping) else None
@@ -285,7 +403,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                         if found["absent"] and side.startswith(found["absent"]):
                             wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
                         continue
-                    amount = parse_quantity(str(value)).scaled_value(-9)
+                    amount = parse_quantity(str(value)).scaled_value(_MILLI)
                     if (amount > limit) if is_most else (amount < limit):
                         wanted.setdefault(str(container.get("name")), {})[side] = {resource: bound}
             patch, told = self._resources(wanted)
@@ -405,6 +523,43 @@ def _fix(
     )
 
 
+def _policies(message: str) -> Iterator[Fix]:
+    """Who refuses pods by rules that no snapshot has."""
+    if found := _DEAD_WEBHOOK.search(message):
+        service = f": service {found['namespace']}/{found['service']}" if found["service"] else ""
+        yield _advice(f"repair what answers for webhook {found['name']}{service}")
+        yield _advice(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
+    elif found := _DENIED.search(message):
+        yield _advice(f"change the pod template as webhook {found['name']} requires")
+    elif found := _POLICY.search(message):
+        yield _advice(f"change the pod template as ValidatingAdmissionPolicy {found['name']} requires")
+    elif "security context constraint" in message:
+        yield _advice(
+            "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
+        )
+
+
+_MILLI = -3
+"""Thousandths: petabytes of them are an int64."""
+
+
+def _like(sample: Quantity, thousandths: int) -> str:
+    return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
+
+
+def _advice(title: str, changes: tuple[Change, ...] = (), *, commands: tuple[str, ...] = ()) -> Fix:
+    """What an operator would do that no trial can show."""
+    return Fix(
+        title=title,
+        certainty=FixCertainty.UNTRIED,
+        changes=changes,
+        feasible_nodes=(),
+        steps=(),
+        commands=commands,
+        apply=changes,
+    )
+
+
 def _set(path: str, value: object) -> dict[str, object]:
     return {"op": "add", "path": path, "value": value}
 
@@ -417,5 +572,4 @@ def _amounts(text: str) -> dict[str, str]:
 def _sum(used: str, each: str, count: int) -> str:
     """In the unit that the larger of both is written in."""
     one, other = parse_quantity(used), parse_quantity(each)
-    total = parse_quantity(f"{one.scaled_value(-9) + count * other.scaled_value(-9)}n")
-    return str(dataclasses.replace(total, format=(one if one.mantissa else other).format, canonical=""))
+    return _like(one if one.mantissa else other, one.scaled_value(_MILLI) + count * other.scaled_value(_MILLI))

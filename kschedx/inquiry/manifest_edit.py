@@ -71,14 +71,14 @@ def _parts(path: str, change: str) -> list[str | int]:
     while position < len(path):
         found = _PART.match(path, position)
         if found is None:
-            raise InputError(f'--try: "{change}" is no path at "{path[position:]}"')
+            raise InputError(f'--try: "{change}" is not a path at "{path[position:]}"')
         name, index, *quoted = found.groups()
         parts.append(int(index) if index is not None else name or next(text for text in quoted if text is not None))
         position = found.end()
     if tuple(parts[:2]) == _TEMPLATE:
         parts = parts[2:]
     if not parts or parts[0] not in ("metadata", "spec"):
-        raise InputError(f'--try: "{change}" begins with neither spec nor metadata')
+        raise InputError(f'--try: "{change}" starts with neither spec nor metadata')
     return parts
 
 

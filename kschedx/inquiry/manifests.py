@@ -98,7 +98,7 @@ def workload_as_applied(snapshot: Snapshot, workload: PlainManifest) -> Made:
     if kind != "Deployment":
         return made_of(workload)
     if snapshot.source.missing.get("ReplicaSet") is Missing.FORBIDDEN:
-        refuse(snapshot, "ReplicaSet", f"which ReplicaSet makes the pods of {title(workload)}")
+        refuse(snapshot, "ReplicaSet", f"which ReplicaSet creates the pods of {title(workload)}")
     _, namespace, _ = key_of(workload)
     replica_sets: list[PlainManifest] = [
         msgspec.json.decode(raw)
@@ -190,6 +190,8 @@ class Written(Struct, frozen=True, kw_only=True):
             if manifest is None and self.document is None:
                 _refuse_as_recorded(snapshot, found)
         except InputError as error:
+            if self.document is None and self.workload is not None and not isinstance(error, NotAdmittedError):
+                raise _as_refused(self.manifest, error) from None
             raise (error if self.document is None else self.document.fault(error, below=self.template)) from None
         return msgspec.structs.replace(found, notes=(*self.notes, *found.notes))
 
@@ -203,6 +205,13 @@ class Written(Struct, frozen=True, kw_only=True):
             yield counted("Job", namespace, f"{name}-new")
 
 
+def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
+    """Of a workload that is stored, whose controller is told what is wrong with its pods."""
+    _, _, name = key_of(pod)
+    where = f"{error.place.field}: " if error.place.field else ""
+    return NotAdmittedError(f'Pod "{name}" is invalid: {where}{error.message}', place=error.place, hint=error.hint)
+
+
 def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
     """Raise `NotAdmittedError` where the controller of a pod says that it cannot make one: of webhooks, policies and
     ServiceAccounts nothing else is known."""
@@ -210,7 +219,7 @@ def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
     if event is not None and (owner := subject.pod.metadata.controller) is not None:
         seen = [f"{event.count:,} times"] if event.count > 1 else []
         seen += [f"last at {event.last_seen}"] if event.last_seen else []
-        hint = ", ".join(["the cluster's own event", *seen, "and no such pod is there"])
+        hint = ", ".join(["the cluster's own event", *seen, "and that pod does not exist"])
         raise NotAdmittedError(event.message, place=Place(object=f"{owner.kind} {owner.name}"), hint=hint)
 
 
@@ -370,12 +379,15 @@ def _patch_hint(source: str) -> str:
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _RENDERED = {
-    ("Template", "template.openshift.io"): "make its objects first: oc process --local -f FILE -o yaml | kschedx why -",
+    (
+        "Template",
+        "template.openshift.io",
+    ): "render its objects first: oc process --local -f FILE -o yaml | kschedx why -",
     ("Kustomization", "kustomize.toolkit.fluxcd.io"): (
-        "make its manifests first: flux build kustomization NAME --path FOLDER | kschedx why -"
+        "render its manifests first: flux build kustomization NAME --path FOLDER | kschedx why -"
     ),
     ("HelmRelease", "helm.toolkit.fluxcd.io"): "render its chart with its values first: helm template | kschedx why -",
-    ("Application", "argoproj.io"): "make its manifests first: argocd app manifests NAME | kschedx why -",
+    ("Application", "argoproj.io"): "render its manifests first: argocd app manifests NAME | kschedx why -",
 }
 """What turns others' objects into manifests."""
 
@@ -424,7 +436,7 @@ def _once(documents: Sequence[ManifestDocument]) -> list[ManifestDocument]:
         if other is document or (other.value != document.value and is_foreign(document.value)):
             found.append(document)
         elif other.value != document.value:
-            message = f"there is already one of this name in {other.place}"
+            message = f"an object of this name already exists in {other.place}"
             raise document.fault(InputError(message, place=Place(object=title(document.value))))
     return found
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -12,23 +14,24 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.apiserver.pod_security import Level, LevelVersion, Violation
+from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion, Violation
 from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.admission import enforced, has_siblings, warned
 from kschedx.explain.setup import Setup
-from kschedx.explain.subject import admitted
+from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes.changes import Change, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.fixes.pod_security import ENFORCE, Secured, Setting, relabelled, secured
 from kschedx.fixes.ranking import FixCertainty
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.pod import explain
 from kschedx.kube.decoding import decode, encoded
+from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest: TypeAlias = Mapping[str, object]
+_VIOLATED = re.compile(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
 
 
 class SaidByPod(Struct, frozen=True, kw_only=True):
@@ -61,6 +64,25 @@ class SecurityFix(Struct, frozen=True, kw_only=True):
         changes = [change.to_dict() for change in self.changes]
         return {"certainty": FixCertainty.VERIFIED.value, "changes": changes, "feasibleNodes": nodes}
 
+    @property
+    def title(self) -> str:
+        if isinstance(self.step, TakenByNamespace):
+            return f"enforce {self.step.level} in namespace {self.step.namespace}, for all its pods"
+        told = (f"{one.field} {json.dumps(one.value)}{_of(one)}" for one in self.step.settings)
+        return f"set {', '.join(told).replace(chr(34), '')} in securityContext"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        if isinstance(self.step, SaidByPod):
+            return ()
+        return (
+            shell_command(f"kubectl label namespace {{}} {ENFORCE}={self.step.level} --overwrite", self.step.namespace),
+        )
+
+
+def _of(setting: Setting) -> str:
+    return f" of container {setting.container}" if setting.container else ""
+
 
 class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
     """A pod that is not made."""
@@ -74,6 +96,7 @@ class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
     standard: PodSecurity
     snapshot: Snapshot
     setup: Setup
+    explain: Callable[[Subject, Setup], Explanation]
     message: str
     """In the words of the API server, or of the pod's controller."""
 
@@ -142,7 +165,7 @@ class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
     def _tried(self, fix: SecurityFix, manifest: Manifest, snapshot: Snapshot) -> SecurityFix:
         try:
             subject = admitted(snapshot, manifest, self.setup, made=self.made, maker=self.maker)
-            return replace(fix, then=explain(subject, self.setup))
+            return replace(fix, then=self.explain(subject, self.setup))
         except (InputError, UndecidableError) as error:
             return replace(fix, obstacle=str(error))
 
@@ -153,14 +176,22 @@ def pod_security_answer(
     setup: Setup,
     message: str,
     *,
+    explain: Callable[[Subject, Setup], Explanation],
     maker: Manifest | None,
     made: Sequence[Manifest],
 ) -> PodSecurityAnswer | None:
     """None where `message` says that something else refuses the pod."""
+    level = _VIOLATED.search(message)
+    if level is None:
+        return None
     pod = default_pod(decode(encoded(manifest, "pod"), Pod))
-    standard = enforced(snapshot, pod.metadata.namespace, setup.release, maker)
-    refusal = standard.refusal(pod, _kubelet(manifest)) if isinstance(standard, PodSecurity) else None
-    if refusal is None or refusal not in message or not isinstance(standard, PodSecurity):
+    namespace = pod.metadata.namespace
+    if not any(label.startswith(PREFIX) for label in snapshot.namespaces.get(namespace, {})):
+        # the event outlives what a dump has: what was enforced then
+        labels = {ENFORCE: level["level"], f"{ENFORCE}-version": level["version"]}
+        snapshot = replace(snapshot, namespaces={**snapshot.namespaces, namespace: labels})
+    standard = enforced(snapshot, namespace, setup.release, maker)
+    if not isinstance(standard, PodSecurity) or standard.refusal(pod, _kubelet(manifest)) is None:
         return None
     return PodSecurityAnswer(
         pod=pod,
@@ -170,6 +201,7 @@ def pod_security_answer(
         standard=standard,
         snapshot=snapshot,
         setup=setup,
+        explain=explain,
         message=message,
     )
 

@@ -190,7 +190,7 @@ class Part(Struct, frozen=True, kw_only=True):
             return msgspec.convert(self.document[KEY], Shard)
         except (KeyError, msgspec.ValidationError):
             place = Place(source=self.source)
-            raise InputError("no part of an answer, as --shard makes it", place=place) from None
+            raise InputError("not a part of an answer as --shard writes it", place=place) from None
 
 
 def merged(parts: Sequence[Part]) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def merged(parts: Sequence[Part]) -> dict[str, Any]:
     try:
         return _together(ordered)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError("not the whole of what --shard makes", place=Place(source=ordered[0].source)) from None
+        raise InputError("not a complete part as --shard writes it", place=Place(source=ordered[0].source)) from None
 
 
 def _together(ordered: Sequence[Part]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
     if len(rows) < 2 or len(waiting) == 1:
         return next(iter(waiting or rows), None)
     listed = ", ".join(pods.names[row] for row in rows[:3]) + (", …" if len(rows) > 3 else "")
-    raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that begin so', hint=listed)
+    raise InputError(f'no pod "{name}" in namespace "{namespace}", but {len(rows)} that start with it', hint=listed)
 
 
 def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
@@ -130,7 +130,7 @@ def _its_pods(snapshot: Snapshot, name: str, namespace: str) -> str:
     pods = snapshot.pods
     named = [other for row, other in enumerate(pods.names) if pods.namespaces[row] == namespace]
     found = [f"pod/{other}" for other in named if other.startswith(f"{name}-")]
-    return f"pods that begin so: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}" if found else ""
+    return f"pods that start with it: {', '.join(found[:3])}{', …' if len(found) > 3 else ''}" if found else ""
 
 
 def _nearest_pod(snapshot: Snapshot, name: str, namespace: str) -> str:

@@ -40,7 +40,7 @@ class _Written(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class WrittenOffering(_Written, frozen=True, kw_only=True):
-    """Where a type can be had, and for how much an hour."""
+    """Where an instance type is available, and its price per hour."""
 
     zone: str
     capacity_type: str = "on-demand"
@@ -49,7 +49,7 @@ class WrittenOffering(_Written, frozen=True, kw_only=True):
 
 
 class WrittenType(_Written, frozen=True, kw_only=True):
-    """An instance type: what a node of it has, of which `overhead` is not for pods."""
+    """An instance type: the resources of its nodes, of which `overhead` is not for pods."""
 
     name: str
     capacity: ResourceList
@@ -232,7 +232,7 @@ def any_catalogue(document: object) -> InstanceTypes:
     if isinstance(first, Mapping) and "operatingSystems" in first:
         return _of_kwok(document)
     raise InputError(
-        "these are no instance types",
+        "these are not instance types",
         hint="a catalog (kschedx schema InstanceTypes), or the output of aws ec2 describe-instance-types",
     )
 

@@ -11,21 +11,27 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.karpenter.cluster import Karpenter
-from kschedx.karpenter.disruption import NodeDisruption, disruptions, goes_elsewhere
+from kschedx.karpenter.disruption import (
+    BALANCED,
+    BALANCED_THRESHOLD,
+    NodeDisruption,
+    disruptions,
+    eviction_cost,
+    goes_elsewhere,
+)
 from kschedx.karpenter.instance_types import InstanceType, Offering
 from kschedx.karpenter.node_claims import NewNodeClaim
 from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, Requirements
 from kschedx.karpenter.scheduler import RoundResult
-from kschedx.kube.autoscalers import CAPACITY_TYPE, DELETION_COST, NodeClaim, NodePool, condition
+from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeClaim, NodePool, condition
 from kschedx.kube.scalars import scaled
 from kschedx.kube.types import Pod
 
@@ -35,9 +41,6 @@ MOST_NODES = 100
 MOST_ALONE = 50
 MOST_LOOKS = 50_000
 """Nodes that are tried alone, and nodes of the cluster that are looked at for all of them: each is a round over it."""
-BALANCED = "Balanced"
-BALANCED_K = 2
-"""A move of a Balanced pool needs a score of 1/k."""
 NODE_COST = 1.0
 """What it costs to drain a node, beside its pods."""
 
@@ -77,7 +80,7 @@ class Score(Struct, frozen=True, kw_only=True):
 
     @property
     def is_approved(self) -> bool:
-        return self.value >= 1 / BALANCED_K
+        return self.value >= BALANCED_THRESHOLD
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -171,17 +174,6 @@ class _Candidate(Struct, frozen=True, kw_only=True):
         return NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in self.pods)
 
 
-def eviction_cost(pod: Pod) -> float:
-    """EvictionCost in utils/disruption: 1 by default, moved by the pod's deletion cost and priority."""
-    cost = 1.0
-    written = pod.metadata.annotations.get(DELETION_COST)
-    if written is not None:
-        with suppress(ValueError):
-            cost += float(written) / 2**27
-    cost += pod.priority / 2**25
-    return min(max(cost, -10.0), 10.0)
-
-
 class Consolidator:
     """Karpenter's disruption controller on one cluster."""
 
@@ -195,8 +187,7 @@ class Consolidator:
         self._prices = {name: self._price(one) for name, one in self._states.items()}
         self._kept: dict[str, str] = {}
         self._by_chance = False
-        policies = {pool.spec.disruption.consolidation_policy for pool in karpenter.pools}
-        self._is_newer = BALANCED in policies
+        self._is_newer = karpenter.settings.behaviour.moves_are_balanced
         self._candidates = [
             one for found in disruptions(self._snapshot, self._states) if (one := self._candidate(found)) is not None
         ]
@@ -207,7 +198,7 @@ class Consolidator:
         taken = {name for command in commands for name in command.nodes}
         budgets = [one for pool in self._pools.values() for one in pool.spec.disruption.budgets]
         return Consolidation(
-            follows="1.14" if self._is_newer else "1.13",
+            follows=self._karpenter.settings.followed,
             commands=tuple(commands),
             kept={name: why for name, why in self._kept.items() if name not in taken},
             prices=self._prices,
@@ -336,7 +327,7 @@ class Consolidator:
                 self._kept[one.name] = command
             elif not self._is_approved(command):
                 score = min(command.scores, key=lambda score: score.value)
-                self._kept[one.name] = f"score {score.value:.2f} is below {1 / BALANCED_K:.2f} (Balanced)"
+                self._kept[one.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
             elif self._allowed(Method.SINGLE_NODE)[one.pool.name]:
                 found.append(command)
         return found

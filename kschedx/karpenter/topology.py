@@ -481,7 +481,7 @@ def _filter_of(pod: Pod, constraint: TopologySpreadConstraint) -> NodeFilter:
 
 
 def _filter_key(node_filter: NodeFilter | None) -> Fork:
-    """What upstream's hash sees of it: of requirements the keys alone, and of what is there twice nothing."""
+    """What upstream's hash sees of it: of requirements the keys alone, and of what is defined twice nothing."""
     if node_filter is None:
         return ()
     terms = _odd(frozenset(term) for term in node_filter.terms)

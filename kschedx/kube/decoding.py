@@ -82,21 +82,21 @@ def encoded(given: object, what: str) -> bytes:
 
     def plain(value: object) -> object:
         if isinstance(value, dict | list | tuple):  # which need no help, unless as a key
-            raise InputError("a key is no string", place=place)
+            raise InputError("a key is not a string", place=place)
         if isinstance(value, Mapping):
             return dict(value)
         if isinstance(value, Sequence):
             return list(value)
-        raise InputError(f"{_a(value)} is no part of a manifest", place=place)
+        raise InputError(f"{_a(value)} cannot be part of a manifest", place=place)
 
     try:
         return msgspec.json.encode(given, enc_hook=plain)
     except RecursionError:
         raise InputError("nested too deeply", place=place) from None
     except UnicodeEncodeError:
-        raise InputError("holds text that is no Unicode", place=place) from None
+        raise InputError("holds text that is not valid Unicode", place=place) from None
     except TypeError:
-        raise InputError("a key is no string", place=place) from None
+        raise InputError("a key is not a string", place=place) from None
     except (ValueError, OverflowError):
         raise InputError("holds a number that is too long", place=place) from None
 
@@ -105,7 +105,7 @@ def mapping(given: object, what: str) -> dict[str, Any]:
     """A plain dict, all the way down."""
     if not isinstance(given, Mapping):
         is_file = isinstance(given, str | bytes | os.PathLike)
-        hint = "parse YAML first: yaml.safe_load makes mappings" if is_file else ""
+        hint = "parse YAML first: yaml.safe_load returns mappings" if is_file else ""
         raise InputError(f"expected a mapping, found {_a(given)}", place=Place(object=what), hint=hint)
     try:
         found: dict[str, Any] = msgspec.json.decode(encoded(given, what))
@@ -117,7 +117,7 @@ def mapping(given: object, what: str) -> dict[str, Any]:
 def mappings(given: object, what: str) -> list[Mapping[str, object]]:
     """The manifests of a list."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        hint = "put it into a list" if isinstance(given, Mapping) else ""
+        hint = "pass it in a list" if isinstance(given, Mapping) else ""
         raise InputError(f"expected a list of mappings, found {_a(given)}", place=Place(object=what), hint=hint)
     found = list(given)
     for index, one in enumerate(found):
@@ -132,7 +132,7 @@ def text(given: object, what: str) -> str:
     try:
         given.encode()
     except UnicodeEncodeError:
-        raise InputError("is no Unicode", place=Place(object=what)) from None
+        raise InputError("is not valid Unicode", place=Place(object=what)) from None
     return given
 
 
@@ -147,7 +147,7 @@ def whole_number(given: object, what: str) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise InputError(f"expected a whole number, found {_a(given)}", place=Place(object=what))
     if not 0 <= given < 2**63:
-        raise InputError("expected a number from 0 on that fits into 64 bits", place=Place(object=what))
+        raise InputError("expected a number of at least 0 that fits into 64 bits", place=Place(object=what))
     return given
 
 
@@ -174,10 +174,10 @@ def path(given: object, what: str) -> str:
         raise InputError(f"expected a path, found {_a(given)}", place=Place(object=what), hint=hint)
     found = text(os.fspath(given) if isinstance(given, os.PathLike) else given, what)
     if "\n" in found:
-        hint = "kschedx.Snapshot.from_objects takes what yaml.safe_load_all makes of YAML"
+        hint = "kschedx.Snapshot.from_objects accepts the output of yaml.safe_load_all"
         raise InputError("expected a path, found several lines", place=Place(object=what), hint=hint)
     if not found or "\0" in found:
-        raise InputError("is no path of a file" if found else "is empty", place=Place(object=what))
+        raise InputError("is not the path of a file" if found else "is empty", place=Place(object=what))
     return found
 
 
@@ -228,11 +228,11 @@ def no_pod(manifest: Mapping[str, object], templates: Sequence[str]) -> InputErr
     kind, place = str(manifest.get("kind")), Place(object="pod")
     if templates:
         text = f"{_article(kind)} has several pod templates: {', '.join(templates)}"
-        return InputError(text, place=place, hint="give one of them as a Pod")
+        return InputError(text, place=place, hint="pass one of them as a Pod")
     text = f"expected a pod or a workload, found {_article(kind)}"
     if kind.endswith("List") and "items" in manifest:
-        return InputError(text, place=place, hint="give one of its items")
-    return InputError(f"{text}, which makes no pods", place=place)
+        return InputError(text, place=place, hint="pass one of its items")
+    return InputError(f"{text}, which creates no pods", place=place)
 
 
 # Whether an object is one that an API server has, as what it gives to each says.

@@ -81,7 +81,7 @@ def shell_command(template: str, *data: str | Path | Mapping[str, object] | Sequ
     """
     unusable = next((one for one in data if isinstance(one, str) and not _WORD.fullmatch(one)), None)
     if unusable is not None:
-        return shell_comment(f'no command: "{unusable}" is no name that Kubernetes accepts')
+        return shell_comment(f'no command: "{unusable}" is not a name that Kubernetes accepts')
     return template.format(*(quote(_written(one)) for one in data))
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import devices, kueue, other_schedulers, resource_quota, storage, types
+from kschedx.kube import descheduling, devices, kueue, other_schedulers, resource_quota, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as controllers
 from kschedx.kube import types as policy
@@ -53,6 +53,8 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
     also: tuple[str, ...] = ()
     """Names, in any namespace, that are read beside `only` where files have them, and are never asked for."""
+    is_on_demand: bool = False
+    """Listed only for commands that need it, since nothing about scheduling does."""
 
     @property
     def key(self) -> str:
@@ -99,7 +101,7 @@ def _scalable(name: str, group: str, versions: tuple[str, ...], record: type[Str
     """Makes machines that cluster-autoscaler adds and removes."""
     return ResourceKind(
         name=name, plural=f"{name.lower()}s", group=group, versions=versions, is_optional=True, record=record,
-        addon="Cluster API", leaves="what a new node of a group without nodes looks like",
+        addon="Cluster API", leaves="the shape of a new node in a node group without nodes",
     )  # fmt: skip
 
 
@@ -108,7 +110,7 @@ _OF_CLUSTER_API = ("v1beta2", "v1beta1")
 _ROWS = (
     ResourceKind(
         name="Pod", plural="pods", short_names=("po",), is_numerous=True,
-        record=types.Pod, leaves="what the nodes have left",
+        record=types.Pod, kept=descheduling.PodDetails, leaves="what is free on the nodes",
     ),
     ResourceKind(
         name="Node", plural="nodes", short_names=("no",), is_namespaced=False, is_numerous=True,
@@ -116,7 +118,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="Namespace", plural="namespaces", short_names=("ns",), is_namespaced=False,
-        record=types.Namespace, read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector means",
+        record=types.Namespace, read_by=("InterPodAffinity",), leaves="which namespaces a namespaceSelector selects",
     ),
     ResourceKind(
         name="Service", plural="services", short_names=("svc",),
@@ -155,7 +157,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="PersistentVolume", plural="persistentvolumes", short_names=("pv",), is_namespaced=False, is_numerous=True,
-        record=storage.PersistentVolume, read_by=_VOLUMES[:3], leaves="which volumes there are for claims",
+        record=storage.PersistentVolume, read_by=_VOLUMES[:3], leaves="which volumes are available for claims",
     ),
     ResourceKind(
         name="PersistentVolumeClaim", plural="persistentvolumeclaims", short_names=("pvc",), is_numerous=True,
@@ -172,12 +174,12 @@ _ROWS = (
     ),
     ResourceKind(
         name="CSIStorageCapacity", plural="csistoragecapacities", group=_STORAGE, versions=_SINCE_BETA,
-        record=storage.CSIStorageCapacity, read_by=("VolumeBinding",), leaves="where there is room for new volumes",
+        record=storage.CSIStorageCapacity, read_by=("VolumeBinding",), leaves="the storage capacity for new volumes",
     ),
     ResourceKind(
         name="CSINode", plural="csinodes", group=_STORAGE, versions=_SINCE_BETA, is_namespaced=False,
         is_numerous=True, record=storage.CSINode, read_by=("NodeVolumeLimits",),
-        leaves="how many volumes a node takes",
+        leaves="the volume limit of a node",
     ),
     ResourceKind(
         name="VolumeAttachment", plural="volumeattachments", group=_STORAGE, versions=_SINCE_BETA,
@@ -187,7 +189,7 @@ _ROWS = (
     ResourceKind(
         name="PodDisruptionBudget", plural="poddisruptionbudgets", short_names=("pdb",), group="policy",
         versions=_SINCE_BETA, record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
-        leaves="which pods preemption would rather spare",
+        leaves="which pods PodDisruptionBudgets protect",
     ),
     ResourceKind(
         name="PriorityClass", plural="priorityclasses", short_names=("pc",), group=_SCHEDULING, versions=_SINCE_BETA,
@@ -204,15 +206,15 @@ _ROWS = (
     ),
     ResourceKind(
         name="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=_SINCE_BETA,
-        is_namespaced=False, record=types.RuntimeClass, leaves="what a manifest's runtime class adds to its pods",
+        is_namespaced=False, record=types.RuntimeClass, leaves="what a RuntimeClass adds to its pods",
     ),
     ResourceKind(
         name="ResourceSlice", plural="resourceslices", group=_DEVICES, versions=_OF_DEVICES, is_namespaced=False,
-        is_optional=True, record=devices.ResourceSlice, read_by=_CLAIMED, leaves="which devices there are",
+        is_optional=True, record=devices.ResourceSlice, read_by=_CLAIMED, leaves="which devices exist",
     ),
     ResourceKind(
         name="ResourceClaim", plural="resourceclaims", group=_DEVICES, versions=_OF_DEVICES,
-        is_optional=True, record=devices.ResourceClaim, read_by=_CLAIMED, leaves="which devices are claimed",
+        is_optional=True, record=devices.ResourceClaim, read_by=_CLAIMED, leaves="which devices are allocated",
     ),
     ResourceKind(
         name="ResourceClaimTemplate", plural="resourceclaimtemplates", group=_DEVICES, versions=_OF_DEVICES,
@@ -234,6 +236,10 @@ _ROWS = (
         leaves="the pod's group",
     ),
     ResourceKind(
+        name="Workload", plural="workloads", group=_SCHEDULING, versions=("v1alpha1",), is_optional=True,
+        record=scheduling.GroupedWorkload, read_by=("GangScheduling",), leaves="the pod's group",
+    ),
+    ResourceKind(
         name="ConfigMap", plural="configmaps", short_names=("cm",),
         record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
         also=(other_schedulers.QUEUES_OF_YUNIKORN,),
@@ -246,12 +252,12 @@ _ROWS = (
     ResourceKind(
         name="ElasticQuota", plural="elasticquotas", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
         is_optional=True, record=scheduler_plugins.ElasticQuota, read_by=("CapacityScheduling",),
-        leaves="what namespaces are promised and may use at most",
+        leaves="which resources each namespace is guaranteed",
     ),
     ResourceKind(
         name="NodeResourceTopology", plural="noderesourcetopologies", group=scheduler_plugins.TOPOLOGY_GROUP,
         versions=("v1alpha2",), is_namespaced=False, is_optional=True, record=scheduler_plugins.NodeResourceTopology,
-        read_by=("NodeResourceTopologyMatch",), leaves="what the NUMA nodes of a node have left",
+        read_by=("NodeResourceTopologyMatch",), leaves="what is free on each NUMA node",
     ),
     ResourceKind(
         name="Workload", plural="workloads", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
@@ -259,7 +265,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="LocalQueue", plural="localqueues", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_optional=True,
-        record=kueue.LocalQueue, addon="Kueue", leaves="which of Kueue's queues a namespace's queue leads to",
+        record=kueue.LocalQueue, addon="Kueue", leaves="the ClusterQueue of a LocalQueue",
     ),
     ResourceKind(
         name="ClusterQueue", plural="clusterqueues", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE, is_namespaced=False,
@@ -268,12 +274,12 @@ _ROWS = (
     ResourceKind(
         name="Cohort", plural="cohorts", group=kueue.KUEUE_GROUP, versions=(*_OF_KUEUE, "v1alpha1"),
         is_namespaced=False,
-        is_optional=True, record=kueue.Cohort, addon="Kueue", leaves="what Kueue's queues may borrow",
+        is_optional=True, record=kueue.Cohort, addon="Kueue", leaves="how much Kueue's queues may borrow",
     ),
     ResourceKind(
         name="ResourceFlavor", plural="resourceflavors", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
         is_namespaced=False,
-        is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="on which nodes Kueue's quota is",
+        is_optional=True, record=kueue.ResourceFlavor, addon="Kueue", leaves="which nodes Kueue's flavors select",
     ),
     ResourceKind(
         name="AdmissionCheck", plural="admissionchecks", group=kueue.KUEUE_GROUP, versions=_OF_KUEUE,
@@ -287,35 +293,35 @@ _ROWS = (
     ),
     ResourceKind(
         name="PodGroup", plural="podgroups", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_optional=True,
-        record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="how Volcano's group of a pod stands",
+        record=other_schedulers.VolcanoPodGroup, addon="Volcano", leaves="the state of the pod's Volcano PodGroup",
     ),
     ResourceKind(
         name="Queue", plural="queues", group=other_schedulers.VOLCANO, versions=("v1beta1",), is_namespaced=False,
         is_optional=True, record=other_schedulers.VolcanoQueue, addon="Volcano",
-        leaves="how Volcano's queue of a pod stands",
+        leaves="the state of the pod's Volcano queue",
     ),
     ResourceKind(
         name="PodGroup", plural="podgroups", group=other_schedulers.KAI, versions=("v2alpha2",), is_optional=True,
-        record=other_schedulers.KaiPodGroup, addon="KAI", leaves="how KAI's group of a pod stands",
+        record=other_schedulers.KaiPodGroup, addon="KAI", leaves="the state of the pod's KAI PodGroup",
     ),
     ResourceKind(
         name="Queue", plural="queues", group=other_schedulers.KAI, versions=("v2",), is_namespaced=False,
-        is_optional=True, record=other_schedulers.KaiQueue, addon="KAI", leaves="how KAI's queue of a pod stands",
+        is_optional=True, record=other_schedulers.KaiQueue, addon="KAI", leaves="the state of the pod's KAI queue",
     ),
     ResourceKind(
         name="PodGroup", plural="podgroups", group=other_schedulers.OF_SIGS, versions=("v1alpha1",), is_optional=True,
         record=other_schedulers.KoordinatorPodGroup, addon="Koordinator",
-        leaves="how Koordinator's group of a pod stands",
+        leaves="the state of the pod's Koordinator PodGroup",
     ),
     ResourceKind(
         name="ElasticQuota", plural="elasticquotas", group=other_schedulers.OF_SIGS, versions=("v1alpha1",),
         is_optional=True, record=other_schedulers.KoordinatorQuota, addon="Koordinator",
-        leaves="how Koordinator's quota of a pod stands",
+        leaves="the state of the pod's Koordinator quota",
     ),
     ResourceKind(
         name="Reservation", plural="reservations", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
         is_namespaced=False, is_optional=True, record=other_schedulers.Reservation, addon="Koordinator",
-        leaves="which room Koordinator keeps for a pod",
+        leaves="what Koordinator reserves for a pod",
     ),
     ResourceKind(
         name="PodMigrationJob", plural="podmigrationjobs", group=other_schedulers.KOORDINATOR, versions=("v1alpha1",),
@@ -334,17 +340,17 @@ _ROWS = (
         name="NodeClaim", plural="nodeclaims", group=karpenter.KARPENTER_GROUP, versions=_SINCE_BETA,
         is_namespaced=False,
         is_optional=True, is_numerous=True, record=karpenter.NodeClaim, addon="Karpenter",
-        leaves="which nodes Karpenter has under way",
+        leaves="which nodes Karpenter is launching",
     ),
     ResourceKind(
         name="NodeOverlay", plural="nodeoverlays", group=karpenter.KARPENTER_GROUP, versions=("v1alpha1",),
         is_namespaced=False,
         is_optional=True, record=karpenter.NodeOverlay, addon="Karpenter",
-        leaves="what its instance types have and cost beyond the cloud's word",
+        leaves="how NodeOverlays change instance types",
     ),
     ResourceKind(
         name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
-        is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="in which zones its subnets are",
+        is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
     ),
     ResourceKind(
         name="AKSNodeClass", plural="aksnodeclasses", group=karpenter.AZURE, versions=("v1beta1", "v1alpha2"),
@@ -355,6 +361,14 @@ _ROWS = (
         name="GCENodeClass", plural="gcenodeclasses", group=karpenter.GCP, versions=("v1alpha1",),
         is_namespaced=False, is_optional=True, record=karpenter.GCENodeClass, addon="Karpenter",
         leaves="whether it can be used",
+    ),
+    ResourceKind(
+        name="NodeMetrics", plural="nodes", group=descheduling.METRICS_GROUP, versions=("v1beta1",),
+        is_namespaced=False, is_optional=True, is_on_demand=True, record=descheduling.NodeMetrics,
+    ),
+    ResourceKind(
+        name="PodMetrics", plural="pods", group=descheduling.METRICS_GROUP, versions=("v1beta1",),
+        is_optional=True, is_on_demand=True, record=descheduling.PodMetrics,
     ),
 )  # fmt: skip
 
@@ -398,7 +412,7 @@ def refuse_unknown(name: str, group: str) -> None:
     if known is not None:
         hint = f"{name} is of the group {known.group}" if known.group else f"{name} is of apiVersion v1"
     elif (group, name) == ("", "Status"):
-        hint = "this is an API server's refusal; its message names the reason"
+        hint = "this is an error of the API server; its message names the reason"
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)

@@ -424,7 +424,7 @@ def _requirement(part: str) -> Requirement:
             else ((named["value"],) if "value" in named else ())
         )
         for error in label_key_errors(named["key"]):
-            raise InputError(f'label selector: "{named["key"]}" is no label key: {error}')
+            raise InputError(f'label selector: "{named["key"]}" is not a label key: {error}')
         if operator in (Operator.GT, Operator.LT) and parse_int64(values[0]) is None:
             raise InputError(f'label selector: "{part.strip()}": expected a whole number, found "{values[0]}"')
         return Requirement(key=named["key"], operator=operator, values=values)

@@ -75,7 +75,7 @@ def of_annotations(annotations: Mapping[str, str]) -> SnapshotHeader | None:
         raise InputError(
             f'a snapshot of the format "{version}", this kschedx reads "{FORMAT}"',
             place=Place(field=f"metadata.annotations[{_SNAPSHOT}]"),
-            hint="a newer kschedx has written it",
+            hint="a newer kschedx wrote it",
         )
     counts = _from_pairs(annotations.get(_KINDS, ""))
     return SnapshotHeader(

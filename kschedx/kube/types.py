@@ -157,6 +157,7 @@ class WorkloadReference(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str = ""
     pod_group: str = ""
+    pod_group_replica_key: str = ""
 
 
 # Typed slim records of core/v1, and of neighbours with few fields.
@@ -365,6 +366,7 @@ class ContainerStatus(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str = ""
     state: ContainerState | None = None
+    last_state: ContainerState | None = None
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
 
@@ -385,6 +387,9 @@ class NodeAllocatableResourceClaimStatus(Struct, frozen=True, kw_only=True, rena
 
 class PodStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     phase: str = ""
+    reason: str = ""
+    """Of a pod that has failed: `Evicted`, `OutOfcpu`, `UnexpectedAdmissionError`."""
+    message: str = ""
     start_time: str | None = None
     nominated_node_name: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -699,9 +704,19 @@ class PodGroupResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_template_name: str | None = None
 
 
+class DisruptionMode(Struct, frozen=True, kw_only=True):
+    """How the pods of a group are preempted, as 1.37 writes it."""
+
+    all: dict[str, object] | None = None
+    """All pods of the group or none; otherwise each pod by itself."""
+
+
 class PodGroupSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
+    disruption_mode: str | DisruptionMode | None = None
+    """`Pod` or `PodGroup` in 1.36."""
+    priority_class_name: str = ""
     priority: Int32 | None = None
     resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
@@ -716,3 +731,25 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def is_preempted_whole(self) -> bool:
+        """Preempting one of its pods means preempting all of them."""
+        mode = self.spec.disruption_mode
+        return mode.all is not None if isinstance(mode, DisruptionMode) else mode == "PodGroup"
+
+
+class WorkloadPodGroup(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
+
+
+class GroupedWorkloadSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_groups: tuple[WorkloadPodGroup, ...] = ()
+
+
+class GroupedWorkload(Struct, frozen=True, kw_only=True):
+    """Workload of scheduling.k8s.io/v1alpha1, the API of 1.35; later kube-scheduler reads none."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: GroupedWorkloadSpec = GroupedWorkloadSpec()

@@ -86,7 +86,7 @@ def made_of(workload: Mapping[str, object], *, replica_set: Mapping[str, object]
     template: Mapping[str, object] = workload
     path = KINDS[kind].template if kind in MAKING_PODS else ()
     if not path:
-        raise InputError(f'"{kind}" makes no pods', hint=f"those that do: {', '.join(MAKING_PODS)}")
+        raise InputError(f'"{kind}" creates no pods', hint=f"kinds that do: {', '.join(MAKING_PODS)}")
     for part in path:
         template = _map(template, part)
     if not template:
@@ -400,7 +400,7 @@ def _templates_and_counts(
     known = custom_kind(kind, group)
     if known is not None and known.build is not None:
         built = list(known.build(manifest))
-        more = f"the operator of {kind} adds to its pods, which may need more than the manifest says"
+        more = f"the operator of {kind} adds to its pods, which may need more than the manifest requests"
         found: list[tuple[Mapping[str, object], str, str]] = [
             ({"metadata": {"labels": dict(one.labels)}, "spec": one.spec}, one.path, one.part) for one in built
         ]

@@ -48,7 +48,7 @@ class Victim(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Head(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A Workload that a cycle looked at, and what became of it."""
+    """A Workload that a cycle considered, and its decision."""
 
     cluster_queue: str
     outcome: str

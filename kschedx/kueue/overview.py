@@ -81,7 +81,7 @@ def overview(snapshot: Snapshot, settings: Settings, *, now: int, written_now: s
     )
     pending = [job for job in run.jobs.values() if job.state == "Pending"]
     queued = {job.key for jobs in order.values() for job in jobs}
-    cycles, is_settled = settle(run)
+    cycles = settle(run)
     heads = _first_heads(cycles)
     queues = tuple(
         QueueOverview(
@@ -98,7 +98,7 @@ def overview(snapshot: Snapshot, settings: Settings, *, now: int, written_now: s
         queues=queues,
         cohorts=cohorts,
         unqueued=tuple(_waiting(run, job, heads, ()) for job in pending if job.key not in queued),
-        admissions=admissions(run, cycles, is_settled=is_settled, version=VERSION, now=written_now),
+        admissions=admissions(run, cycles, version=VERSION, now=written_now),
     )
 
 

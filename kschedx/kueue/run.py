@@ -70,6 +70,8 @@ class Run:
     def __init__(self, snapshot: Snapshot, settings: Settings, now: int) -> None:
         self.settings = settings
         self.now = now
+        self.is_settled = False
+        """No queue has a head, or the cycles repeat."""
         self._snapshot = snapshot
         queues = {one.metadata.name: one for one in snapshot.of(ClusterQueue)}
         self._local_queues = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.of(LocalQueue)}
@@ -534,28 +536,36 @@ def _document_of(one: PodSetAssignment, count: int) -> PodSetDocument:
 # --- the whole
 
 
-def settle(run: Run, most_cycles: int = MOST_CYCLES) -> tuple[list[Cycle], bool]:
-    """Cycles until no queue has a head or a state comes again; repetitions are left out."""
+def cycles_of(run: Run, most_cycles: int = MOST_CYCLES) -> Iterator[Cycle]:
+    """Cycles until no queue has a head or a state comes again; a repetition of the last one is left out."""
     seen = {run.state()}
-    cycles: list[Cycle] = []
+    last: Cycle | None = None
     for number in range(most_cycles):
         say(Phase.ADMITTING, number, noun="cycles")
         cycle = run.cycle()
         if cycle is None:
-            return cycles, True
+            run.is_settled = True
+            return
         state = run.state()
+        if state not in seen or cycle != last:
+            yield cycle
         if state in seen:
-            return (cycles if cycles[-1:] == [cycle] else [*cycles, cycle]), True
+            run.is_settled = True
+            return
         seen.add(state)
-        cycles.append(cycle)
-    return cycles, False
+        last = cycle
+
+
+def settle(run: Run) -> list[Cycle]:
+    """All cycles until Kueue is settled."""
+    return list(cycles_of(run))
 
 
 def start_of(snapshot: Snapshot, now: str | None) -> str:
     """When the run starts: as it is given (RFC 3339), the time of the snapshot, or the clock."""
     started = now or snapshot.source.taken or datetime.now(UTC).isoformat(timespec="seconds")
     if not timestamp(started):
-        raise InputError(f"now: {started!r} is no time such as 2026-06-01T12:00:00Z")
+        raise InputError(f"now: {started!r} is not a time such as 2026-06-01T12:00:00Z")
     return started
 
 
@@ -563,11 +573,10 @@ def admit(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now
     """Run Kueue on a snapshot."""
     started = start_of(snapshot, now)
     run = Run(snapshot, settings, timestamp(started))
-    cycles, is_settled = settle(run)
-    return admissions(run, cycles, is_settled=is_settled, version=version, now=started)
+    return admissions(run, settle(run), version=version, now=started)
 
 
-def admissions(run: Run, cycles: Sequence[Cycle], *, is_settled: bool, version: str, now: str) -> Admissions:
+def admissions(run: Run, cycles: Sequence[Cycle], *, version: str, now: str) -> Admissions:
     """The document of a run."""
     return Admissions(
         kueue_version=version,
@@ -576,5 +585,5 @@ def admissions(run: Run, cycles: Sequence[Cycle], *, is_settled: bool, version: 
         cycles=tuple(cycles),
         cluster_queues={name: run.cluster_queue_document(name) for name in sorted(run.queues)},
         workloads={key: run.workload_document(job) for key, job in sorted(run.jobs.items())},
-        is_settled=is_settled,
+        is_settled=run.is_settled,
     )

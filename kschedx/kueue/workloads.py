@@ -215,6 +215,28 @@ class Job:
             return "Finished"
         return "Admitted" if self.is_admitted else "QuotaReserved" if self.has_quota else "Pending"
 
+    @property
+    def pending_message(self) -> str:
+        """Kueue's words for why it has no quota; empty where it writes none."""
+        found = self.conditions.get("QuotaReserved")
+        return found.message if found is not None and found.status == "False" else ""
+
+    def record(self, workload: Workload) -> Workload:
+        """The Workload with the state that it has now."""
+        conditions = tuple(
+            Condition(
+                type=kind,
+                status=one.status,
+                reason=one.reason,
+                message=one.message,
+                last_transition_time=datetime.fromtimestamp(one.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            )
+            for kind, one in self.conditions.items()
+        )
+        status = replace(workload.status, conditions=conditions, admission=self.admission, admission_checks=self.checks)
+        spec = replace(workload.spec, active=None if self.is_active else False)
+        return replace(workload, spec=spec, status=status)
+
     def backoff_is_over(self, now: int) -> bool:
         requeued = self.conditions.get("Requeued")
         if requeued is not None and requeued.status == "False":

@@ -233,7 +233,7 @@ def _refuse_to_guess_victims(runner: PredicateRunner, pod: Pod) -> None:
     for extender in runner.policy.extenders:
         if extender.preempt_verb and extender.is_interested(pod):
             raise UndecidableError(
-                f"the extender at {Url(extender.url_prefix)} chooses victims too: kschedx cannot ask it"
+                f"the extender at {Url(extender.url_prefix)} chooses victims too: kschedx cannot call it"
             )
 
 
@@ -318,7 +318,9 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
         told = " and ".join(verb for verb in verbs if verb)
         if told and (extender.is_interested(pod) or not runner.era.reads_policy_settings):
             url = Url(extender.url_prefix)
-            raise UndecidableError(f"the extender at {url} decides about {pod.key} too ({told}): kschedx cannot ask it")
+            raise UndecidableError(
+                f"the extender at {url} also decides about {pod.key} ({told}): kschedx cannot call it"
+            )
 
 
 # --- what is told

@@ -22,8 +22,10 @@ from kschedx.framework.interface import (
 from kschedx.framework.preemption import NO_VICTIMS, NOT_HELPFUL, DryRun, best_candidates, dry_run
 from kschedx.framework.status import SUCCESS, Code, FilterOutcome, Status, error
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import ClusterRow, IntArray, rows_where
+from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pod_groups import group_of_pod, group_priority, members_of, whole_group_of
+from kschedx.snapshot.pods import PodTable
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -174,7 +176,32 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         return result
 
     def _dry_run(self, state: CycleState, pod: Pod, nodes: NodeTable) -> DryRun:
-        return dry_run(self.handle, state, pod, nodes, self.handle.snapshot.disruption_budgets)
+        snapshot, behaviour = self.handle.snapshot, self.handle.release.behaviour
+        budgets = snapshot.disruption_budgets
+        is_whole = any(one.is_preempted_whole for one in snapshot.pod_groups.values())
+        if not is_whole or not behaviour.group_members_are_preempted_together:
+            return dry_run(self.handle, state, pod, nodes, budgets)
+
+        def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
+            groups = [whole_group_of(snapshot, pods, int(row)) for row in rows]
+            classes = snapshot.priority_classes
+            priorities = [None if one is None else group_priority(one, classes) for one in groups]
+            return np.array([own is not None and own >= pod.priority for own in priorities], dtype=np.bool_)
+
+        found = dry_run(self.handle, state, pod, nodes, budgets, exempt=exempt)
+        candidates = tuple(replace(one, victims=self._with_groups(one.victims)) for one in found.candidates)
+        return replace(found, candidates=candidates, ranks=None)
+
+    def _with_groups(self, victims: tuple[int, ...]) -> tuple[int, ...]:
+        """The victims, and all other pods of the groups that are preempted together with one of them."""
+        snapshot, pods = self.handle.snapshot, self.handle.nodes.pods
+        found = dict.fromkeys(victims)
+        for row in victims:
+            group = whole_group_of(snapshot, pods, row)
+            if group is not None:
+                members = members_of(pods, group.metadata.namespace, group.metadata.name) & (pods.node >= 0)
+                found |= dict.fromkeys(np.flatnonzero(members).tolist())
+        return tuple(found)
 
     def _candidate_limit(self, nodes: int) -> int:
         share = nodes * self._args.min_candidate_nodes_percentage // 100
@@ -206,8 +233,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             return ""
         release = self.handle.release
         if release.enabled("TopologyAwareWorkloadScheduling"):
-            key = f"{pod.metadata.namespace}/{pod.spec.scheduling_group.pod_group_name}"
-            group = self.handle.snapshot.pod_groups.get(key)
+            group = group_of_pod(self.handle.snapshot, pod)
             if group is None:
                 return NO_POD_GROUP
             if group.spec.scheduling_constraints is not None:

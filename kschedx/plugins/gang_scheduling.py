@@ -6,18 +6,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from kschedx.errors import UndecidableError
 from kschedx.findings import PodGroupIncomplete
 from kschedx.framework.interface import CycleState, PermitPlugin, PreEnqueuePlugin, Texts, Touch
 from kschedx.framework.status import SUCCESS, Code, Status, error
-from kschedx.kube.types import Pod, PodGroup
+from kschedx.kube.types import GroupedWorkload, Pod, PodGroup
 from kschedx.releases.messages import in_every_release
 from kschedx.snapshot.columns import ClusterRow
-from kschedx.snapshot.pods import members_of
+from kschedx.snapshot.pod_groups import find_group, group_name, members_of
 
 NOT_ENOUGH = "waiting for minCount pods from a gang to appear in scheduling queue"
 TIMED_OUT = "rejected due to timeout after waiting {time} at plugin GangScheduling"
-WAITING = "waiting for minCount pods from a gang to be scheduled"
+NO_GROUP = 'waiting for pods\'s pod group "{group}" to appear in scheduling queue'
+NO_WORKLOAD = 'waiting for pods\'s workload "{workload}" to appear in scheduling queue'
+NOT_OF_WORKLOAD = 'pod group "{group}" doesn\'t exist for a workload "{workload}"'
 
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
@@ -25,26 +26,33 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
 
     name = "GangScheduling"
     texts: ClassVar[Texts] = {
-        "pod-group-incomplete": (NOT_ENOUGH, WAITING, TIMED_OUT, *in_every_release("gang_lacks_members")),
-        "plugin-message": ('failed to get podGroup {group}: podgroup.scheduling.k8s.io "{subject}" not found',),
+        "pod-group-incomplete": (
+            NOT_ENOUGH,
+            TIMED_OUT,
+            NO_GROUP,
+            NO_WORKLOAD,
+            NOT_OF_WORKLOAD,
+            *in_every_release("gang_waits_on_permit"),
+            *in_every_release("gang_lacks_members"),
+        ),
+        "plugin-message": (
+            'failed to get podGroup {group}: podgroup.scheduling.k8s.io "{subject}" not found',
+            'failed to get workload {group}: workload.scheduling.k8s.io "{subject}" not found',
+        ),
     }
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.CLUSTER if pod.spec.scheduling_group or pod.spec.workload_ref else Touch.NOTHING
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Raises `UndecidableError` for a pod that names a Workload, in a release that looks there."""
-        reference = pod.spec.workload_ref
-        if reference is not None and self.handle.release.behaviour.gangs_are_of_workloads:
-            which = f'pod group "{reference.pod_group}" of Workload "{reference.name}"'
-            raise UndecidableError(f"pod {pod.key} waits for the pods of {which}, which kschedx does not read")
-        name = _group_name(pod)
+        name = self._group_name(pod)
         if name is None:
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            reason = f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
-            return _waiting(reason, PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0))
+            return _waiting(
+                self._missing_group(pod, name), PodGroupIncomplete(group=name, exists=False, pods=0, min_count=0)
+            )
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
@@ -55,24 +63,52 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node: ClusterRow) -> Status:
-        name = _group_name(pod)
+        name = self._group_name(pod)
         if name is None:
             return SUCCESS
         group = self._group(pod, name)
         if group is None:
-            group_key = f"{pod.metadata.namespace}/{name}"
-            return error(f'failed to get podGroup {group_key}: podgroup.scheduling.k8s.io "{name}" not found')
+            return error(self._lost_group(pod, name))
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
         pods = self._members(pod, name, scheduled=True) + 1  # this pod is assumed on its node by now
         if pods < gang.min_count:
             finding = PodGroupIncomplete(group=name, exists=True, pods=pods, min_count=gang.min_count)
-            return Status(code=Code.WAIT, reasons=(WAITING,), findings=(finding,))
+            reasons = (self.handle.release.messages.gang_waits_on_permit,)
+            return Status(code=Code.WAIT, reasons=reasons, findings=(finding,))
         return SUCCESS
 
+    def _group_name(self, pod: Pod) -> str | None:
+        return group_name(pod.spec, of_workloads=self.handle.release.behaviour.gangs_are_of_workloads)
+
     def _group(self, pod: Pod, name: str) -> PodGroup | None:
-        return self.handle.snapshot.pod_groups.get(f"{pod.metadata.namespace}/{name}")
+        return find_group(self.handle.snapshot, pod.metadata.namespace, name)
+
+    def _has_workload(self, pod: Pod, name: str) -> bool:
+        key = pod.metadata.namespace, name
+        return any(
+            key == (one.metadata.namespace, one.metadata.name) for one in self.handle.snapshot.of(GroupedWorkload)
+        )
+
+    def _missing_group(self, pod: Pod, name: str) -> str:
+        """What the pod waits for, whose group is not there."""
+        reference = pod.spec.workload_ref
+        if "/" not in name or reference is None:
+            return NO_GROUP.format(group=name)
+        if self._has_workload(pod, reference.name):
+            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=reference.name)
+        return NO_WORKLOAD.format(workload=reference.name)
+
+    def _lost_group(self, pod: Pod, name: str) -> str:
+        """The error at Permit of a pod whose group is not there."""
+        namespace, reference = pod.metadata.namespace, pod.spec.workload_ref
+        if "/" not in name or reference is None:
+            return f'failed to get podGroup {namespace}/{name}: podgroup.scheduling.k8s.io "{name}" not found'
+        if self._has_workload(pod, reference.name):
+            return NOT_OF_WORKLOAD.format(group=reference.pod_group, workload=reference.name)
+        key = f"{namespace}/{reference.name}"
+        return f'failed to get workload {key}: workload.scheduling.k8s.io "{reference.name}" not found'
 
     def _members(self, pod: Pod, name: str, *, scheduled: bool) -> int:
         """The pods of the group, those with a node only where `scheduled`."""
@@ -83,10 +119,6 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         count = int(np.count_nonzero(members))
         known = pod.key in pods.rows
         return count if known or scheduled else count + 1
-
-
-def _group_name(pod: Pod) -> str | None:
-    return pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
 
 
 def _waiting(reason: str, finding: PodGroupIncomplete) -> Status:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from kschedx.framework.interface import (
     CycleState,
     FilterPlugin,
     Handle,
+    PlacementScorePlugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -72,8 +73,9 @@ class _Check(Struct, frozen=True, kw_only=True):
         return self.short & (self.request > self.allocatable)
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
-    """What the pod asks for against what the nodes have left; scores by how full a node would be."""
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin):
+    """What the pod asks for against what the nodes have left; scores by how full a node would be. Of the placements of
+    a pod group the fullest is best."""
 
     name = "NodeResourcesFit"
     texts: ClassVar[Texts] = {
@@ -194,13 +196,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        strategy = self._strategy
-        options = scored_options(nodes.options, self.handle.release)
-        if not self._behaviour.fit_scores_heed_gates:
-            # unlike the filter, scores do not look at the pod level: the scorers are given none of the feature gates
-            options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
-        request = pod_request(pod.spec, pod.status, options)
-        asked = scored_request(request, strategy.resources, with_defaults=True)
+        strategy, asked = self._strategy, self._scored_request(pod, nodes)
         allocation = Allocation.of(
             nodes, strategy.resources, asked, with_defaults=True, devices=partial(scored_devices, self.handle)
         )
@@ -209,6 +205,28 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return requested_to_capacity_ratio(allocation, strategy.resources, shape)
         mean = {LEAST_ALLOCATED: least_allocated, MOST_ALLOCATED: most_allocated}[strategy.type]
         return mean(allocation, strategy.resources)
+
+    def score_placement(self, pods: Sequence[Pod], nodes: NodeTable) -> int:
+        resources = self._strategy.resources
+        asked = np.array([self._scored_request(pod, nodes) for pod in pods], dtype=np.int64).sum(axis=0)
+        each = Allocation.of(nodes, resources, asked.tolist(), with_defaults=True, devices=lambda nodes, name: None)
+        allocatable, allocated = each.allocatable.sum(axis=0), each.allocated.sum(axis=0)
+        whole = Allocation(
+            counts=allocatable[np.newaxis] != 0,
+            allocatable=allocatable[np.newaxis],
+            allocated=allocated[np.newaxis],
+            requested=(allocated + asked)[np.newaxis],
+        )
+        return int(most_allocated(whole, resources)[0])
+
+    def _scored_request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
+        """What the incoming pod asks of each scored resource."""
+        options = scored_options(nodes.options, self.handle.release)
+        if not self._behaviour.fit_scores_heed_gates:
+            # unlike the filter, scores do not look at the pod level: the scorers are given none of the feature gates
+            options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
+        request = pod_request(pod.spec, pod.status, options)
+        return scored_request(request, self._strategy.resources, with_defaults=True)
 
 
 def _sidecar_refused(count: int) -> Verdicts:

@@ -38,9 +38,9 @@ __all__ = [
 VERSIONS = ("1.36", "1.35", "1.34", "1.33", "1.32", "1.31", "1.30", "1.29", "1.28", "1.27", "1.26")
 """The minor releases that kschedx emulates and was measured against, newest first."""
 
-PUBLISHED = ("1.37",)
-"""Releases of which no more is known than what was published: the gates, and what the notes say. All else is taken to
-be as in the newest measured one."""
+PUBLISHED = ("1.38", "1.37")
+"""Releases of which no more is known than what was published: the gates, and what the notes say; of one that is still
+to come, the gates that enhancement documents plan to be stable. All else is taken to be as in the release before."""
 
 EMULATED = (*PUBLISHED, *VERSIONS)
 """Every release with the framework, newest first."""
@@ -92,5 +92,5 @@ def _known(version: str) -> str:
     if match and match[1] in every:
         return match[1]
     hint = nearest(version, every)
-    known = f"known releases: {', '.join((*VERSIONS, *legacy.VERSIONS))}, and as published {', '.join(PUBLISHED)}"
+    known = f"known versions: {', '.join((*VERSIONS, *legacy.VERSIONS))}, and as published {', '.join(PUBLISHED)}"
     raise ConfigError(f"unknown Kubernetes version {json.dumps(version)}", hint=f"{hint} {known}" if hint else known)

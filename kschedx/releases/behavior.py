@@ -6,7 +6,7 @@ with a claim's group, at the release of its date.
 
 from __future__ import annotations
 
-from kschedx.releases.dates import DatedFacts, between, only_in, since, up_to
+from kschedx.releases.dates import DatedFacts, between, dated, only_in, since, up_to
 
 
 class Behaviour(DatedFacts):
@@ -50,6 +50,12 @@ class Behaviour(DatedFacts):
     """Only an UnschedulableAndUnresolvable node is passed over; later a node has to be Unschedulable to be tried."""
     preemption_awaits_only_its_victims: bool = since("1.27")
     """With the gate PodDisruptionConditions, a terminating pod counts only if a scheduler preempted it."""
+    empty_budget_selector_covers_every_pod: bool = since("1.38")
+    """A disruption budget with `selector: {}` counts; before, preemption ignores it."""
+    groups_are_queued: bool = since("1.37")
+    """A pod group is in the queue as one, by its own priority; before, its first pod brings the others along."""
+    group_members_are_preempted_together: bool = since("1.37")
+    """A victim's PodGroup decides whether preemption for a single pod takes all pods of the group."""
     victims_are_ordered_by_importance: bool = since("1.32")
     """Those that violate a disruption budget no longer come first, so that the first is the most important."""
 
@@ -93,8 +99,8 @@ class Behaviour(DatedFacts):
     """ImageLocality counts the images that volumes mount."""
     contradictory_term_rejects: bool = up_to("1.26")
     """NodeAffinity: a term that names no node ends PreFilter, although another term may name some."""
-    empty_selector_counts_every_pod: bool = up_to("1.26")
-    """PodTopologySpread: later such a constraint counts none."""
+    empty_selector_counts_every_pod: bool = dated({"1.0": True, "1.27": False, "1.38": True})
+    """PodTopologySpread: in between such a constraint counts none."""
     sidecar_ports_are_occupied: bool = since("1.34")
     """NodePorts counts the host ports of restartable init containers."""
     user_namespace_on_host_network_is_inferred: bool = since("1.36")

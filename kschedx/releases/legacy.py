@@ -31,7 +31,7 @@ def resolve(version: str, feature_gates: Mapping[str, bool]) -> Release:
         if gate not in known:
             told = ", ".join(known) or "none"
             raise ConfigError(
-                f"feature gate {json.dumps(gate)} decides nothing in the scheduler of Kubernetes {version}",
+                f"feature gate {json.dumps(gate)} has no effect in the scheduler of Kubernetes {version}",
                 hint=nearest(gate, known) or f"gates that do: {told}",
             )
     return Release(

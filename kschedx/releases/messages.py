@@ -45,6 +45,12 @@ class Messages(DatedFacts):
             "1.30": "get constraints from pod: obtaining pod's hard topology spread constraints: {error}",
         }
     )
+    gang_waits_on_permit: str = dated(
+        {
+            "1.26": "waiting for minCount pods from a gang to be waiting on permit",
+            "1.36": "waiting for minCount pods from a gang to be scheduled",
+        }
+    )
     gang_lacks_members: str = dated(
         {
             "1.26": "0/1 nodes are available: 1 rejected due to timeout after waiting 5m0s at plugin GangScheduling.",

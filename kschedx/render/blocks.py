@@ -17,6 +17,7 @@ from kschedx.framework.status import Candidate, Status
 from kschedx.render.terminal import BOLD, DIM, INDENT, LABEL, cut, fact_lines, fits, line, paragraph, text
 from kschedx.render.wording import Fact, balance, brief_text, count, listed
 from kschedx.render.words import describe
+from kschedx.render.words.guides import reason_page
 
 
 def rule_text(rule: Rule) -> str:
@@ -153,12 +154,17 @@ def detail_block(
         else:
             lines += _also(headline, width)
         if level is not Level.LINE and not only_repeats_cordon(finding):
-            for fact in words.facts:
+            for fact in (*words.facts, *_docs(finding, level)):
                 lines += fact_lines(fact, width, limit)
     if eviction and level is not Level.LINE:
         for fact in eviction_facts(detail, helped) if level is Level.ALL else _worth_saying(detail, helped):
             lines += fact_lines(fact, width, limit)
     return lines
+
+
+def _docs(finding: Finding, level: Level) -> tuple[Fact, ...]:
+    """The page about the reason, where everything is shown."""
+    return (Fact(label="docs", items=(reason_page(finding.reason),), whole=True),) if level is Level.ALL else ()
 
 
 def _helped(diagnosis: Diagnosis, group: NodeGroup) -> int:
@@ -304,7 +310,7 @@ def pods_text(pods: tuple[Holder, ...], limit: int) -> str:
 
 
 def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
-    """What stops the pod before any node is looked at."""
+    """What rejects the pod before any node is evaluated."""
     lines: list[Text] = []
     aside = "PreFilter: no node is evaluated" if stop.point == "PreFilter" else "PreEnqueue: not in the queue"
     for number, finding in enumerate(_status_findings(stop.status)):
@@ -312,7 +318,7 @@ def stop_block(stop: Stop, where: str, width: int, level: Level) -> list[Text]:
         plugin = f"{stop.status.plugin}: " if stop.status.plugin else ""
         headline = f"✗ {plugin}{words.headline}"
         lines += _heading(where, headline, aside, width) if number == 0 else _also(headline, width)
-        for fact in words.facts if level is not Level.LINE else ():
+        for fact in (*words.facts, *_docs(finding, level)) if level is not Level.LINE else ():
             lines += fact_lines(fact, width, _MOST_LINES[level])
     return lines
 

@@ -24,7 +24,7 @@ LONGEST_VALUE = 40
 
 
 def print_profiles(profiles: Iterable[tuple[str, str]]) -> None:
-    """Names with what each is for."""
+    """Names with their purpose."""
     out = terminal.console()
     rows = list(profiles)
     size = max((len(name) for name, _ in rows), default=0) + 2
@@ -38,7 +38,7 @@ def print_profile(name: str, version: str, scheduler: SchedulerConfig, expanded:
 
 
 def print_policy(name: str, version: str, profile: Profile) -> None:
-    """Predicates and priorities in order, with weights: what a Policy comes to."""
+    """The predicates and priorities of a Policy in order, with weights."""
     out = terminal.console()
     rows = [("point", "name", "weight")]
     for point, plugins in profile.points.items():
@@ -79,7 +79,7 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
 
 
 def _short(source: str, profile: str) -> str:
-    """Without what every line has in common: `multiPoint.enabled[0]`, `pluginConfig[0]`."""
+    """A path without the prefix that every line shares: `multiPoint.enabled[0]`, `pluginConfig[0]`."""
     return source.replace(f"{profile}.", "").replace("plugins.", "").partition(".args.")[0]
 
 
@@ -88,7 +88,7 @@ def _value(value: object) -> str:
 
 
 def _sources(origins: Mapping[str, str], where: str) -> str:
-    """Where the plugin comes from, and its weight if that is elsewhere."""
+    """The origin of the plugin, and that of its weight if it differs."""
     plugin, weight = origins[f"{where}.name"], origins.get(f"{where}.weight")
     if weight is None or weight in (plugin, f"{plugin}.weight"):
         return plugin
@@ -96,7 +96,7 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
 
 
 def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
-    """What a check found; the configuration itself is valid."""
+    """The warnings about a valid configuration."""
     out = terminal.console()
     told = count(len(found), "warning") if found else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
@@ -117,7 +117,7 @@ def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
 
 
 def print_plugins(plugins: Sequence[Known]) -> None:
-    """A block for each origin; who is not in the default profile is marked."""
+    """A block for each origin; plugins outside the default profile are marked."""
     out = terminal.console()
     size = max(len(plugin.name) for plugin in plugins) + 4
     lines: list[Text] = []
@@ -149,7 +149,7 @@ def reason_lines(what: str, width: int) -> list[Text]:
     """An id, a plugin, or any text of an event. Raises `InputError` where nothing of it is known."""
     what = what.strip()
     if what in REASONS:
-        return [*id_lines(what, width), *_guide_lines(what, width)]
+        return id_lines(what, width, everything=True)
     if what in IN_TREE or any(what in reason.plugins for reason in REASONS.values()):
         return _plugin_lines(what, width)
     if theirs := _their_lines(what, width):
@@ -170,46 +170,45 @@ def all_lines(width: int) -> list[Text]:
 
 
 def _their_lines(what: str, width: int) -> list[Text]:
-    """What the plugins of packages say of themselves: of one by name, or of the id of a reason."""
+    """The reasons of plugins of other packages, by the plugin's name or the reason's ID."""
     lines: list[Text] = []
     for plugin, found in of_packages():
         reasons = {} if isinstance(found, ConfigError) else found.reasons
         for name, explained in reasons.items():
             if what in (plugin, name):
                 reason = Reason(
-                    plugins=(plugin,), means=explained.means, arises=explained.arises, fixes=explained.fixes
+                    plugins=(plugin,), means=explained.means, causes=(explained.arises,), fixes=explained.fixes
                 )
                 lines += [*([BLANK] if lines else []), *_explained(name, reason, width)]
     return lines
 
 
-def id_lines(name: str, width: int) -> list[Text]:
-    """What an id means, when it arises, what usually fixes it."""
-    return _explained(name, REASONS[name], width)
+def id_lines(name: str, width: int, *, everything: bool = False) -> list[Text]:
+    """What an ID means, its usual causes, what fixes it, and its page.
+
+    With `everything` also how to confirm it, what does not help, and where Kubernetes documents it.
+    """
+    guide, page = GUIDES[name], reason_page(name)
+    lines = _explained(name, REASONS[name], width, guide.confirm if everything else ())
+    if not everything:
+        return [*lines, *_list_lines("docs", (page,), width)]
+    links = (page, *(f"{KUBERNETES_DOCS}{link}" for link in guide.links))
+    return [*lines, *_list_lines("no help", guide.useless, width), *_list_lines("docs", links, width)]
 
 
-def _explained(name: str, reason: Reason, width: int) -> list[Text]:
+def _explained(name: str, reason: Reason, width: int, confirm: Sequence[str] = ()) -> list[Text]:
     by = f"   {', '.join(reason.plugins)}" if reason.plugins else ""
     lines = [line((name, BOLD), (by, DIM))]
     lines += paragraph(reason.means, width, first="  means   ")
-    lines += paragraph(reason.arises, width, first="  arises  ")
-    for number, fix in enumerate(reason.fixes):
-        lines += paragraph(fix, width, first="  fixes   - " if number == 0 else "          - ")
+    for title, entries in (("causes", reason.causes), ("confirm", confirm), ("fixes", reason.fixes)):
+        lines += _list_lines(title, entries, width)
     return lines
 
 
-def _guide_lines(name: str, width: int) -> list[Text]:
-    """How to confirm a reason, what does not help, and where Kubernetes documents it."""
-    guide = GUIDES[name]
-    blocks = {
-        "confirm": guide.confirm,
-        "useless": guide.useless,
-        "docs": (reason_page(name), *(f"{KUBERNETES_DOCS}{link}" for link in guide.links)),
-    }
+def _list_lines(title: str, entries: Sequence[str], width: int) -> list[Text]:
     lines: list[Text] = []
-    for title, entries in blocks.items():
-        for number, entry in enumerate(entries):
-            lines += paragraph(entry, width, first=f"  {title:<8}- " if number == 0 else "          - ")
+    for number, entry in enumerate(entries):
+        lines += paragraph(entry, width, first=f"  {title if number == 0 else '':<8}- ")
     return lines
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kschedx.errors import Place
 from kschedx.render.wording import visible
-from kschedx.render.words.guides import DOCUMENTATION
+from kschedx.render.words.guides import DOCUMENTATION, reason_page
 
 
 class Result(StrEnum):
@@ -33,11 +33,13 @@ class Check(Struct, frozen=True, kw_only=True):
     name: str
     result: Result
     rule: str
-    """What it failed by, as an identifier: `unschedulable`."""
+    """The rule that failed, as an identifier: `unschedulable`."""
     text: str = ""
-    """Why, in words; may have several lines."""
+    """Why it failed; may have several lines."""
     place: Place = Place()
-    """Where in a file it is from, if it is."""
+    """Where it is in a file, if it comes from one."""
+    reasons: tuple[str, ...] = ()
+    """IDs that `kschedx reason` explains."""
     since: Since | None = None
     """Whether a baseline has it; None where there is no baseline."""
 
@@ -48,14 +50,14 @@ class Check(Struct, frozen=True, kw_only=True):
 
 
 RULES = {
-    "unschedulable": "No node would take the pod",
-    "gated": "Something keeps the pod from kube-scheduler",
+    "unschedulable": "No node fits the pod",
+    "gated": "The pod is not in kube-scheduler's queue",
     "error": "kube-scheduler fails with an internal error",
-    "undecided": "kschedx cannot decide without something that is missing",
-    "other-placement": "The change puts the pod elsewhere, or nowhere",
+    "undecided": "kschedx cannot decide, because something is missing",
+    "other-placement": "The change assigns the pod to another node, or to none",
     "input": "The input cannot be used",
     "not-admitted": "The API server would refuse the object",
-    "configuration": "The configuration does what people regret",
+    "configuration": "The configuration has a common mistake",
 }
 """Every rule, and what it means."""
 
@@ -131,6 +133,8 @@ def _result(check: Check) -> dict[str, object]:
         if check.place.line is not None:
             location["region"] = {"startLine": check.place.line}
         found["locations"] = [{"physicalLocation": location}]
+    if check.reasons:
+        found["properties"] = {"reasons": {name: reason_page(name) for name in check.reasons}}
     return found
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
+from msgspec import Struct
 from rich.text import Text
 
 from kschedx.descheduler.descheduling import Descheduling
@@ -14,13 +15,36 @@ from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
 from kschedx.render import terminal
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, labelled, line, paragraph
-from kschedx.render.wording import count, listed, short_names
+from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
+from kschedx.render.page.reports import footer
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, fact_lines, labelled, line, paragraph
+from kschedx.render.view import Item, Tone, View
+from kschedx.render.wording import Fact, count, listed, short_names
+from kschedx.snapshot.snapshot import Snapshot
 
-MOST_PODS = 4
-"""Pods shown of one plugin on the first screen."""
-MOST_NODES = 6
-MOST_REASONS = 5
+MOST_LINES = 30
+"""Of the screen, where not everything is asked for."""
+
+
+class _Most(Struct, frozen=True, kw_only=True):
+    """How many of a kind the screen lists; the rest is counted."""
+
+    pods: int
+    """Of one plugin."""
+    nodes: int
+    reasons: int
+    plugins: int
+
+
+_SIZES = (
+    _Most(pods=4, nodes=6, reasons=5, plugins=5),
+    _Most(pods=2, nodes=4, reasons=3, plugins=4),
+    _Most(pods=1, nodes=3, reasons=2, plugins=3),
+    _Most(pods=1, nodes=2, reasons=1, plugins=2),
+    _Most(pods=1, nodes=1, reasons=0, plugins=1),
+)
+"""The largest first; the first that fits the screen is taken."""
+_EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
 
 
 def print_descheduling(found: Descheduling, *, wide: bool = False) -> None:
@@ -30,47 +54,99 @@ def print_descheduling(found: Descheduling, *, wide: bool = False) -> None:
 
 def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
     """The headline and its causes, the classification of nodes, the evictions by plugin, and the pods left alone."""
-    nodes = list(found.shares[0]) if found.shares is not None else []
-    short = short_names(nodes)
-    lines = _headline(found, width)
+    lines: list[Text] = []
+    for most in (_EVERYTHING,) if wide else _SIZES:
+        lines = _lines(found, width, most)
+        if len(lines) <= MOST_LINES:
+            break
+    return lines
+
+
+def _lines(found: Descheduling, width: int, most: _Most) -> list[Text]:
+    short = short_names(list(found.shares[0]) if found.shares is not None else [])
+    lines = head_lines(descheduling_view(found), width)
     for one in found.loop.classifications:
         if one.nodes:
-            lines += [BLANK, *_classification_lines(one, found, width, short, wide=wide)]
-    lines += _eviction_lines(found, width, short, wide=wide)
-    lines += _refusal_lines(found.loop, width, wide=wide)
-    lines += _left_alone_lines(found.loop, width, wide=wide)
-    return lines
+            lines += [BLANK, *_classification_lines(one, found, width, short, most)]
+    lines += _eviction_lines(found, width, short, most)
+    lines += _refusal_lines(found.loop, width, most)
+    lines += _left_alone_lines(found.loop, width, most)
+    return lines + _passed_over_lines(found.loop, width, most)
 
 
-# --- the headline and its causes
+# --- the view
 
 
-def _headline(found: Descheduling, width: int) -> list[Text]:
+def descheduling_view(found: Descheduling) -> View:
+    """A row for each eviction that was carried out, in order."""
     loop = found.loop
-    landed = found.landings[0] if found.landings else ()
-    fates = Counter(one.fate for one in landed)
+    fates = Counter(one.fate for one in (found.landings[0] if found.landings else ()))
+    because = _because(loop)
     if not loop.evicted:
-        lines = paragraph("the descheduler evicts no pod", width, first="✓ ", style=GOOD)
-        lines += _because_nothing(loop, width)
+        headline, tone = "the descheduler evicts no pod", Tone.GOOD
     else:
         nodes = len({one.pod.node for one in loop.evicted})
-        title = f"the descheduler evicts {count(len(loop.evicted), 'pod')} from {count(nodes, 'node')}"
+        fate = _fates_text(fates)
+        headline = f"the descheduler evicts {count(len(loop.evicted), 'pod')} from {count(nodes, 'node')}"
+        headline += f": {fate}" if fate else ""
         is_bad = bool(fates[Fate.PENDING] or fates[Fate.UNDECIDED] or found.repeats)
-        told = f"{title}: {_fates_text(fates)}"
-        lines = paragraph(told, width, first="✗ " if is_bad else "✓ ", style=BAD if is_bad else GOOD)
-        lines += _because(loop, width)
-    lines += _pending_lines(landed, width)
-    lines += _repeat_lines(found, width)
-    for error in loop.errors:
-        lines += labelled("error", f"{error.plugin}: {error.error}", width)
-    lines += _chance_lines(found, width)
+        tone = Tone.BAD if is_bad else Tone.GOOD
+    return View(
+        command="kschedx deschedule",
+        headline=headline,
+        tone=tone,
+        because=because,
+        facts=tuple(_facts(found)),
+        items=tuple(_items(found)),
+        list_title="Evictions",
+        list_noun="pod",
+        list_columns=(("round", True), ("profile", False), ("plugin", False), ("node", False), ("then", False)),
+        notes=tuple(_notes(found)),
+    )
+
+
+def head_lines(view: View, width: int) -> list[Text]:
+    """Headline, causes, facts and notes of a view."""
+    mark, style = {Tone.GOOD: ("✓ ", GOOD), Tone.BAD: ("✗ ", BAD), Tone.OPEN: ("? ", OPEN)}.get(view.tone, ("", ""))
+    lines = paragraph(view.headline, width, first=mark, style=style)
+    if view.because:
+        lines += fact_lines(Fact(label="because", items=view.because), width)
+    for fact in view.facts:
+        lines += fact_lines(fact, width)
+    for note in view.notes:
+        lines += labelled("note", note, width)
+    return lines
+
+
+def _facts(found: Descheduling) -> Iterator[Fact]:
+    yield from _pending_facts(found.landings[0] if found.landings else ())
+    yield from _repeat_facts(found)
+    for error in found.loop.errors:
+        yield Fact(label="error", items=(f"{error.plugin}: {error.error}",))
+
+
+def _notes(found: Descheduling) -> Iterator[str]:
+    yield from _chance_notes(found)
     if found.newly_placed:
-        told = f"{count(len(found.newly_placed), 'pending pod')} {_finds(len(found.newly_placed))} a node then"
-        lines += labelled("note", f"{told}: {listed(found.newly_placed, 3)}", width)
+        number = len(found.newly_placed)
+        yield f"{count(number, 'pending pod')} {_finds(number)} a node then: {listed(found.newly_placed, 3)}"
     if found.preempted:
         told = f"kube-scheduler preempts {count(len(found.preempted), 'pod')} for them"
-        lines += labelled("note", f"{told}: {listed(found.preempted, 3)}", width)
-    return lines
+        yield f"{told}: {listed(found.preempted, 3)}"
+
+
+def _items(found: Descheduling) -> Iterator[Item]:
+    for number, landed in enumerate(found.landings, start=1):
+        for one in landed:
+            eviction = one.eviction
+            yield Item(
+                title=eviction.pod.key,
+                tone=Tone.BAD if one.is_pending else Tone.PLAIN,
+                kind=eviction.plugin,
+                values=(number, eviction.profile, eviction.plugin, eviction.pod.node, _fate_of(one)),
+                facts=(Fact(label="because", items=(eviction.because,)),),
+                event=one.message,
+            )
 
 
 def _finds(number: int) -> str:
@@ -98,111 +174,132 @@ def _fate_text(fate: Fate, number: int) -> str:
             assert_never(fate)
 
 
-def _because(loop: Loop, width: int) -> list[Text]:
-    plugins = Counter(one.plugin for one in loop.evicted)
-    told = " · ".join(f"{plugin} {count(number, 'pod')}" for plugin, number in plugins.most_common())
-    return labelled("because", told, width)
-
-
-def _because_nothing(loop: Loop, width: int) -> list[Text]:
+def _because(loop: Loop) -> tuple[str, ...]:
+    if loop.evicted:
+        plugins = Counter(one.plugin for one in loop.evicted)
+        return tuple(f"{plugin} {count(number, 'pod')}" for plugin, number in plugins.most_common())
     if loop.skipped:
-        return labelled("because", loop.skipped, width)
+        return (loop.skipped,)
     refused = Counter(
         one.error if one.outcome is not Outcome.REFUSED else "the API server refuses" for one in loop.refused
     )
     reasons = [f"{one.plugin}: {one.verdict}" for one in loop.classifications if one.verdict]
     reasons += [f"{count(number, 'eviction')} refused: {error}" for error, number in refused.items()]
-    return labelled("because", " · ".join(reasons) or "no plugin finds a pod that it may evict", width)
+    return tuple(reasons) or ("no plugin finds a pod that it may evict",)
 
 
-def _pending_lines(landed: Sequence[Landing], width: int) -> list[Text]:
+def _pending_facts(landed: Sequence[Landing]) -> Iterator[Fact]:
     """The pods that stay pending, with the commonest of kube-scheduler's messages."""
     pending: dict[str, list[str]] = {}
     for one in landed:
         if one.is_pending:
             pending.setdefault(one.message, []).append(one.eviction.pod.key)
     if not pending:
-        return []
+        return
     message, pods = max(pending.items(), key=lambda item: len(item[1]))
-    lines = labelled("pending", f"{listed(pods, 2)}: {message}", width)
+    yield Fact(label="pending", items=(f"{listed(pods, 2)}: {message}",))
     others = [pod for other, its in pending.items() if other != message for pod in its]
-    return lines + (labelled("", f"{listed(others, 2)}: for other reasons", width) if others else [])
+    if others:
+        yield Fact(label="", items=(f"{listed(others, 2)}: for other reasons",))
 
 
-def _repeat_lines(found: Descheduling, width: int) -> list[Text]:
-    fights: dict[tuple[str, str, bool], dict[str, None]] = {}
+MOST_FIGHTS = 3
+
+
+def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
+    """Who fights over which pods, and how each side puts it."""
+    fights: dict[tuple[str, str, bool], dict[str, tuple[str, str, int]]] = {}
     for one in found.repeats:
         is_returned = one.landing.fate is Fate.RETURNED
-        fights.setdefault((one.first.plugin, one.then.plugin, is_returned), {})[one.first.pod.key] = None
-    lines: list[Text] = []
-    for (first, then, is_returned), pods in fights.items():
+        pods = fights.setdefault((one.first.plugin, one.then.plugin, is_returned), {})
+        pods.setdefault(one.first.pod.key, (one.first.because, one.then.because, one.then_round))
+    for (first, then, is_returned), pods in list(fights.items())[:MOST_FIGHTS]:
         them = "it" if len(pods) == 1 else "them"
         if first != then:
             why = f"{first} and {then} fight"
         elif is_returned:
-            why = f"{first} and kube-scheduler fight, which returns {them} to the same node"
+            why = f"{first} evicts {them}, and kube-scheduler returns {them} to the same node"
         else:
             why = f"{first} evicts {them} from the next node as well"
-        lines += labelled("again", f"the next round evicts {listed(pods, 2)} again: {why}", width)
+        mine, its, number = next(iter(pods.values()))
+        which = "the next round" if len(found.landings) == 1 else f"round {number}"
+        yield Fact(label="again", items=(f"{which} evicts {listed(pods, 2)} again: {why}",))
+        if first != then:
+            yield Fact(label="", items=(f"{first}: {mine}",))
+            yield Fact(label="", items=(f"{then}: {its}",))
+    if len(fights) > MOST_FIGHTS:
+        yield Fact(label="", items=(f"{len(fights) - MOST_FIGHTS:,} more: -o json has all",))
     rounds = len(found.loops) - 1
     if rounds > 1 or (rounds == 1 and found.landings and found.loops[1].evicted and not fights):
         numbers = ", ".join(f"{len(loop.evicted):,}" for loop in found.loops)
-        end = "nothing is left to evict" if found.is_settled else "it goes on"
-        lines += labelled("rounds", f"{numbers} pods: {end}", width)
-    return lines
+        end = "nothing is left to evict" if found.is_settled else "the last round is not carried out"
+        yield Fact(label="rounds", items=(f"evict {numbers} pods: {end}",))
 
 
-def _chance_lines(found: Descheduling, width: int) -> list[Text]:
+def _chance_notes(found: Descheduling) -> Iterator[str]:
     likelihood = found.likelihood
     if likelihood is None:
-        return []
+        return
     random = "chance, since the descheduler lists nodes and pods in random order"
     certain = len(likelihood.certain)
     match likelihood.chance:
         case Chance.NONE:
-            return []
+            return
         case Chance.WHICH:
-            told = f"which pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
+            yield f"which pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
         case Chance.COUNT:
-            told = f"how many pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
+            yield f"how many pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
         case Chance.UNKNOWN:
-            told = "nodes and pods are listed in random order; other orders were not tried in so large a cluster"
+            yield "nodes and pods are listed in random order; other orders were not tried in so large a cluster"
         case _:
             assert_never(likelihood.chance)
-    return labelled("note", told, width)
 
 
 # --- nodes
 
 
 def _classification_lines(
-    one: Classification, found: Descheduling, width: int, short: Mapping[str, str], *, wide: bool
+    one: Classification, found: Descheduling, width: int, short: Mapping[str, str], most: _Most
 ) -> list[Text]:
     """The nodes by category, with what they use of each compared resource, and after the evictions."""
-    sizes = Counter(node.category for node in one.nodes)
-    told = ", ".join(
-        f"{sizes[category]:,} {_category(category, one.plugin)}" for category in Category if sizes[category]
-    )
-    lines = paragraph(f"{one.plugin} ({one.profile}): {told}", width)
+    lines = paragraph(f"{one.plugin} ({one.profile}): {_sizes(one)}", width)
     if one.thresholds is not None:
         for category, thresholds in one.thresholds.items():
             limits = ", ".join(f"{name} {rounded(percent)}%" for name, percent in thresholds.items())
             lines += labelled(category.value[:5], limits, width)
     if one.verdict:
         lines += labelled("verdict", one.verdict, width)
+    rows = _classified(one, found)
+    heads = ["node", "category", *_resources(one)]
+    lines += columns(
+        [heads, *([short.get(name, name), *cells] for name, *cells in rows[: most.nodes])], indent=2, header=True
+    )
+    return lines + _more(len(rows) - most.nodes, "more node")
+
+
+def _sizes(one: Classification) -> str:
+    sizes = Counter(node.category for node in one.nodes)
+    return ", ".join(
+        f"{sizes[category]:,} {_category(category, one.plugin)}" for category in Category if sizes[category]
+    )
+
+
+def _resources(one: Classification) -> list[str]:
+    return list(dict.fromkeys(name for node in one.nodes for name in sorted(node.percent)))
+
+
+def _classified(one: Classification, found: Descheduling) -> list[list[str]]:
+    """Node, category, and percentages before and after; overutilized nodes first."""
     order = [Category.OVERUTILIZED, Category.UNDERUTILIZED, Category.APPROPRIATE]
     nodes = sorted(one.nodes, key=lambda node: (order.index(node.category), -max(node.percent.values(), default=0.0)))
-    shown = nodes if wide or len(nodes) <= MOST_NODES else nodes[:MOST_NODES]
-    resources = list(dict.fromkeys(name for node in one.nodes for name in sorted(node.percent)))
-    rows = [["node", "category", *resources]]
-    for node in shown:
-        name = node.node.name
-        cells = [_percent(node.percent.get(key), name, key, found.shares) for key in resources]
-        rows.append([short.get(name, name), _category(node.category, one.plugin), *cells])
-    lines += columns(rows, indent=2, header=True)
-    if len(nodes) > len(shown):
-        lines.append(line((f"  {count(len(nodes) - len(shown), 'more node')}: -o wide shows all", DIM)))
-    return lines
+    return [
+        [
+            node.node.name,
+            _category(node.category, one.plugin),
+            *(_percent(node.percent.get(key), node.node.name, key, found.shares) for key in _resources(one)),
+        ]
+        for node in nodes
+    ]
 
 
 def _category(category: Category, plugin: str) -> str:
@@ -223,75 +320,186 @@ def _percent(percent: float | None, node: str, resource: str, shares: tuple[Shar
 # --- pods
 
 
-def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], *, wide: bool) -> list[Text]:
+def _more(number: int, noun: str) -> list[Text]:
+    return [line((f"  {count(number, noun)}: -o wide shows all", DIM))] if number > 0 else []
+
+
+def _eviction_lines(found: Descheduling, width: int, short: Mapping[str, str], most: _Most) -> list[Text]:
     """The evictions of every loop that was carried out, by profile and plugin, in order."""
-    lines: list[Text] = []
-    for number, landed in enumerate(found.landings):
+    groups: list[tuple[str, list[Landing]]] = []
+    for number, landed in enumerate(found.landings, start=1):
         by_plugin: dict[tuple[str, str], list[Landing]] = {}
         for one in landed:
             by_plugin.setdefault((one.eviction.profile, one.eviction.plugin), []).append(one)
+        which = f"round {number}: " if len(found.landings) > 1 else ""
         for (profile, plugin), its in by_plugin.items():
-            which = f"round {number + 1}: " if len(found.landings) > 1 else ""
-            lines += [BLANK, *paragraph(f"{which}{plugin} ({profile}) evicts {count(len(its), 'pod')}", width)]
-            shown = its if wide or len(its) <= MOST_PODS + 1 else its[:MOST_PODS]
-            before = ""
-            for one in shown:
-                if one.eviction.because != before:
-                    before = one.eviction.because
-                    lines += paragraph(before, width, first="  ", style=DIM)
-                lines += paragraph(_landing_text(one, short), width, first="  ", indent=4)
-            if len(its) > len(shown):
-                lines.append(line((f"  {count(len(its) - len(shown), 'more pod')}: -o wide shows all", DIM)))
+            groups.append((f"{which}{plugin} ({profile}) evicts {count(len(its), 'pod')}", its))
+    lines: list[Text] = []
+    for title, its in groups[: most.plugins]:
+        lines += [BLANK, *paragraph(title, width)]
+        before = ""
+        for one in its[: most.pods]:
+            if one.eviction.because != before:
+                before = one.eviction.because
+                lines += paragraph(before, width, first="  ", style=DIM)
+            lines += paragraph(_landing_text(one, short), width, first="  ", indent=4)
+        lines += _more(len(its) - most.pods, "more pod")
+    left = groups[most.plugins :]
+    if left:
+        pods = sum(len(its) for _, its in left)
+        lines += [BLANK, *_more(pods, "more eviction")]
     return lines
 
 
 def _landing_text(one: Landing, short: Mapping[str, str]) -> str:
-    pod, node = one.eviction.pod.key, one.eviction.pod.node
-    start = f"{pod}  {short.get(node, node)}"
+    node = one.eviction.pod.node
+    start = f"{one.eviction.pod.key}  {short.get(node, node)}"
+    return f"{start}, not recreated" if one.fate is Fate.GONE else f"{start} → {_fate_of(one, short)}"
+
+
+def _fate_of(one: Landing, short: Mapping[str, str] = {}) -> str:
     match one.fate:
         case Fate.MOVED:
-            return f"{start} → {short.get(one.node, one.node)}"
+            return short.get(one.node, one.node)
         case Fate.RETURNED:
-            return f"{start} → the same node"
+            return "the same node"
         case Fate.PENDING:
-            return f"{start} → ✗ pending"
+            return "✗ pending"
         case Fate.UNDECIDED:
-            return f"{start} → undecided"
+            return "undecided"
         case Fate.GONE:
-            return f"{start}, not recreated"
+            return "not recreated"
         case _:
             assert_never(one.fate)
 
 
-def _refusal_lines(loop: Loop, width: int, *, wide: bool) -> list[Text]:
+def _refused(loop: Loop) -> dict[str, list[str]]:
+    """Error to the pods and plugins that it refuses."""
+    found: dict[str, list[str]] = {}
+    for one in loop.refused:
+        error = one.error.replace(f' "{one.pod.name}"', "")
+        found.setdefault(error, []).append(f"{one.pod.key} ({one.plugin})")
+    return found
+
+
+def _refusal_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     if not loop.refused:
         return []
     lines = [BLANK, *paragraph(f"{count(len(loop.refused), 'eviction')} refused", width)]
-    by_error: dict[str, list[str]] = {}
-    for one in loop.refused:
-        error = one.error.replace(f' "{one.pod.name}"', "")
-        by_error.setdefault(error, []).append(f"{one.pod.key} ({one.plugin})")
-    for error, pods in by_error.items():
-        lines += paragraph(f"{error}: {listed(pods, len(pods) if wide else 3)}", width, first="  ", indent=4)
+    for error, pods in _refused(loop).items():
+        lines += paragraph(f"{error}: {listed(pods, min(most.pods, 3 * len(pods)))}", width, first="  ", indent=4)
     return lines
 
 
-def _left_alone_lines(loop: Loop, width: int, *, wide: bool) -> list[Text]:
-    """The pods that may not be evicted, by reason, the commonest first."""
-    reasons: dict[tuple[str, ...], list[str]] = {}
+def _left_alone(loop: Loop) -> list[tuple[str, list[str]]]:
+    """Why pods may not be evicted, the commonest reason first, and the pods."""
+    reasons: dict[str, list[str]] = {}
     for pod, verdicts in loop.verdicts.items():
-        own = tuple(dict.fromkeys(reason for verdict in verdicts.values() for reason in verdict.reasons))
+        own = dict.fromkeys(reason for verdict in verdicts.values() for reason in verdict.reasons)
         if own:
-            reasons.setdefault(own, []).append(pod)
-    if not reasons:
+            reasons.setdefault("; ".join(own), []).append(pod)
+    return sorted(reasons.items(), key=lambda item: -len(item[1]))
+
+
+def _left_alone_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
+    found = _left_alone(loop)
+    if not found:
         return []
-    number = sum(map(len, reasons.values()))
-    lines = [BLANK, *paragraph(f"{count(number, 'pod')} may not be evicted", width)]
-    ordered = sorted(reasons.items(), key=lambda item: -len(item[1]))
-    for why, pods in ordered if wide else ordered[:MOST_REASONS]:
-        told = f"{listed(pods, len(pods) if wide else 2)}: {'; '.join(why)}"
+    title = f"{count(sum(len(pods) for _, pods in found), 'pod')} may not be evicted"
+    if not most.reasons:
+        return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
+    lines = [BLANK, *paragraph(title, width)]
+    for why, pods in found[: most.reasons]:
+        told = f"{listed(pods, len(pods) if most is _EVERYTHING else 2)}: {why}"
         lines += paragraph(told, width, first="  ", indent=4)
-    if len(ordered) > MOST_REASONS and not wide:
-        more = sum(len(pods) for _, pods in ordered[MOST_REASONS:])
-        lines.append(line((f"  {count(more, 'more pod')}: -o wide shows all", DIM)))
-    return lines
+    return lines + _more(sum(len(pods) for _, pods in found[most.reasons :]), "more pod")
+
+
+def _passed_over(loop: Loop) -> list[tuple[str, list[str]]]:
+    """What the descheduler says of pods while its plugins run, by plugin, the commonest first, and the pods."""
+    blocked = {pod for _, pods in _left_alone(loop) for pod in pods}
+    reasons: dict[str, dict[str, None]] = {}
+    for one in loop.said:
+        if one.pod not in blocked:
+            reasons.setdefault(f"{one.plugin}: {one.message}", {})[one.pod] = None
+    return sorted(((why, list(pods)) for why, pods in reasons.items()), key=lambda item: -len(item[1]))
+
+
+def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
+    found = _passed_over(loop)
+    if not found:
+        return []
+    pods = len({pod for _, its in found for pod in its})
+    title = f"plugins pass over {count(pods, 'pod')}"
+    if not most.reasons:
+        return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
+    lines = [BLANK, *paragraph(title, width)]
+    for why, its in found[: most.reasons]:
+        told = f"{listed(its, len(its) if most is _EVERYTHING else 2)}: {why}"
+        lines += paragraph(told, width, first="  ", indent=4)
+    return lines + _more(len(found) - most.reasons, "more reason")
+
+
+# --- the page
+
+
+def descheduling_page(found: Descheduling, snapshot: Snapshot) -> Page:
+    """The evictions, the utilization of the nodes before and after, and the pods left alone."""
+    lines = descheduling_lines(found, SCREEN_WIDTH)
+    return page_of(descheduling_view(found), _sections(found), (one.plain for one in lines), footer(snapshot))
+
+
+def _sections(found: Descheduling) -> Iterator[Section]:
+    if found.shares is not None:
+        yield usage_section(*found.shares)
+    for one in found.loop.classifications:
+        if one.nodes:
+            heads = ("node", "category", *_resources(one))
+            yield Table(
+                title=f"{one.plugin} ({one.profile}): {_sizes(one)}",
+                columns=tuple(Column(label=label) for label in heads),
+                rows=tuple(map(tuple, _classified(one, found))),
+            )
+    refused = _refused(found.loop)
+    if refused:
+        yield _reasons_table("Refused evictions", list(refused.items()))
+    alone = _left_alone(found.loop)
+    if alone:
+        yield _reasons_table("Pods that may not be evicted", alone)
+    passed = _passed_over(found.loop)
+    if passed:
+        yield _reasons_table("Pods that plugins pass over", passed)
+
+
+def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> Table:
+    return Table(
+        title=title,
+        columns=(Column(label="reason"), Column(label="number", is_number=True), Column(label="pods")),
+        rows=tuple((why, len(pods), listed(pods, 20)) for why, pods in reasons),
+    )
+
+
+def usage_section(before: Shares, after: Shares) -> Usage:
+    """What requests take of every node, those that change most first."""
+    resources = tuple(dict.fromkeys(name for one in before.values() for name in one))
+    ordered = sorted(before, key=lambda node: -sum(abs(after[node][name] - one) for name, one in before[node].items()))
+
+    def side(shares: Shares) -> tuple[tuple[int | None, ...], ...]:
+        return tuple(
+            tuple(rounded(shares[node][name]) if name in shares[node] else None for name in resources)
+            for node in ordered
+        )
+
+    def told(node: str, name: str) -> str:
+        if name not in before[node]:
+            return ""
+        sides = (f"{rounded(one[node][name])}%" for one in (before, after))
+        return " → ".join(dict.fromkeys(sides))
+
+    return Usage(
+        resources=resources,
+        nodes=tuple(ordered),
+        before=side(before),
+        after=side(after),
+        told=tuple(tuple(told(node, name) for name in resources) for node in ordered),
+    )

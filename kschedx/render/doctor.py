@@ -92,7 +92,7 @@ def certainty_text(certainty: Certainty) -> str:
 
 
 def reaction_fact(how: Reaction) -> Fact:
-    """What `kschedx why` does about it."""
+    """How `kschedx why` treats it."""
     match how:
         case Reaction.REFUSES:
             told = "`kschedx why` refuses the dump"
@@ -192,7 +192,7 @@ def _mixed(found: Mixture) -> tuple[str, tuple[Fact, ...]]:
             pods = count(found.pods, "pod", "pods")
             return f"{pods} started before the {'node' if found.nodes == 1 else 'nodes'} under them", (
                 Fact(label="pod", items=(f"{found.started} {found.pod}",)),
-                Fact(label="node", items=(f"{found.created} {found.node} was made",)),
+                Fact(label="node", items=(f"{found.created} {found.node} was created",)),
             )
         case TakenTwice():
             return "snapshots of two times", (
@@ -495,7 +495,7 @@ def _completion(found: Completion) -> list[Text]:
             again = "kschedx why ..." + " --snapshot {}" * len(found.snapshots)
             commands = [found.command, shell_command(again, *map(Path, found.snapshots))]
         case Way.ANEW:
-            lead = "take it again, all at one time, with one of"
+            lead = "take it again, all at once, with one of"
             commands = [f"kschedx snapshot -o {SNAPSHOT}", found.command]
         case Way.ALLOW:
             lead = "grant yourself this role"

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2
-_PARTIAL = "partial"
-"""A fix's certainty; `kschedx.fixes` is loaded only for a pod that needs it."""
+_PARTIAL, _UNTRIED = "partial", "untried"
+"""A fix's certainties; `kschedx.fixes` is loaded only for a pod that needs it."""
 
 
 def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
@@ -84,6 +84,7 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     nodes = [name for name in known if name not in fix.title]
     told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
     told += ["not enough alone"] if fix.certainty == _PARTIAL else []
+    told += ["not tried"] if fix.certainty == _UNTRIED else []
     told += fix.costs
     return ", ".join([*told, *([for_whom] if for_whom else [])])
 

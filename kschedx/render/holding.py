@@ -20,6 +20,7 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.render.states import kueue_wait
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
@@ -39,11 +40,18 @@ def holder_text(holding: Holding, key: str) -> str:
 
 def gang_text(group: GangStatus) -> str:
     """The outcome's words about a pod that fits alone, in a group that lacks room."""
+    if group.preempted:
+        victims = count(len(group.preempted), "pod")
+        return f"is unschedulable until {victims} preempted for its group {group.name} {_are(group)} gone"
     found = group.placed + (group.together or 0)
-    return (
-        f"is unschedulable: it fits alone, but its group {group.name} has room for {found:,} of {group.min_count:,} "
-        "pods at once"
-    )
+    room = f"room for {found:,} of {max(group.min_count, 1):,} pods at once"
+    if group.topology_key:
+        room = f"room in no domain of {group.topology_key}" if group.domains else "no placement"
+    return f"is unschedulable: it fits alone, but its group {group.name} has {room}"
+
+
+def _are(group: GangStatus) -> str:
+    return "is" if len(group.preempted) == 1 else "are"
 
 
 def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iterator[Fact]:
@@ -71,7 +79,8 @@ def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
         case WorkloadState.STOPPED:
             held = f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case WorkloadState.WAITING:
-            held = f"waits for quota in Kueue ({where}{_place(kueue)})"
+            waits = "waits for quota in Kueue" if kueue.decision is None else kueue_wait(kueue.decision)
+            held = f"{waits} ({where}{_place(kueue)})"
         case WorkloadState.CHECKING:
             held = f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
         case WorkloadState.ADMITTED:
@@ -323,13 +332,36 @@ def _share(share: QueueShare, title: str) -> str:
     return f"{told} ({', '.join(beside)})" if beside else told
 
 
+def _few(names: Sequence[str]) -> tuple[str, ...]:
+    return (*names[:MOST_MEMBERS], *((f"{len(names) - MOST_MEMBERS:,} more",) if len(names) > MOST_MEMBERS else ()))
+
+
+def _placement(group: GangStatus) -> Iterator[Fact]:
+    """Where a group goes all of whose pods are to share a topology domain."""
+    if not group.topology_key:
+        return
+    if not group.domains:
+        yield Fact(label="topology", items=(f"no placement: {group.message}",))
+    elif group.fitting_domains:
+        told = f"all pods go to {group.topology_key}={group.domain}"
+        yield Fact(
+            label="topology", items=(told, f"the group fits {group.fitting_domains:,} of {group.domains:,} domains")
+        )
+    else:
+        told = f"the group fits none of {count(group.domains, 'domain')} of {group.topology_key}"
+        yield Fact(label="topology", items=(told, f"most pods fit {group.domain}"))
+
+
 def _group(group: GangStatus) -> Iterator[Fact]:
-    told = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned, needs {group.min_count:,} at once"
-    room = () if group.together is None else (f"room for {group.together:,} more at once",)
+    needs = f", needs {group.min_count:,} at once" if group.min_count else ""
+    told = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned{needs}"
+    where = f" in {group.domain}" if group.domain else ""
+    room = () if group.together is None else (f"room for {group.together:,} more at once{where}",)
     yield Fact(label="group", items=(told, *room))
     if not group.is_heeded:
         gates = "GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
         yield Fact(label="", items=(f"ignored unless these gates are on: {gates}; each pod is scheduled alone",))
+    yield from _placement(group)
     # who lacks something comes first
     shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
     for member in shown[:MOST_MEMBERS]:
@@ -337,11 +369,17 @@ def _group(group: GangStatus) -> Iterator[Fact]:
     left = len(group.waiting) + group.more - MOST_MEMBERS
     if left > 0:
         yield Fact(label="", items=(f"{left:,} more pending",))
-    if group.has_ties and group.lacks_room:
+    if group.has_ties and group.lacks_room and not group.preempted:
         yield Fact(label="", items=("nodes tied; the gang fits with neither choice tried",))
-    if group.may_evict_as_a_whole:
-        told = "preemption for the group as a whole is not evaluated"
-        yield Fact(label="", items=(told, "the gate WorkloadAwarePreemption is on"))
+    if group.preempted:
+        yield Fact(
+            label="preempts",
+            items=(f"{count(len(group.preempted), 'pod')} for the whole group", *_few(group.preempted)),
+        )
+    elif group.preemption and group.lacks_room:
+        yield Fact(label="preemption", items=(f"not possible for the whole group: {group.preemption}",))
+    if group.undecided:
+        yield Fact(label="undecided", items=(group.undecided,))
     if group.is_by_draw:
         yield Fact(label="", items=("nodes tied; with another random choice the gang does not fit",))
 

@@ -10,10 +10,10 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
-from kschedx.karpenter.growth import FOLLOWS
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
+from kschedx.releases.karpenter import karpenter_title
 from kschedx.render import terminal
 from kschedx.render.terminal import text
 from kschedx.render.view import Decider, Fix, Row
@@ -49,7 +49,7 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
             )
             for remedy in explanation.provisioning_remedies
         ),
-        basis=(karpenter_basis(karpenter), f"rules of Karpenter {FOLLOWS}"),
+        basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )
 
 

@@ -16,6 +16,7 @@ from kschedx.render.states import (
     BeingDeleted,
     Contradicted,
     ExitCode,
+    Failed,
     Finished,
     Lifecycle,
     NamespaceTerminating,
@@ -32,6 +33,7 @@ from kschedx.render.states import (
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
+DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
 _TONES = {
@@ -43,7 +45,7 @@ _TONES = {
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    then, lead = "", "; by what is in the dump " if isinstance(lifecycle, Contradicted) else "; without that "
+    then, lead = "", "; according to the dump " if isinstance(lifecycle, Contradicted) else "; without that "
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
     is_held = isinstance(lifecycle, WaitingForKubelet | ScaledToZero)
@@ -74,21 +76,22 @@ def _event(lifecycle: Lifecycle) -> str:
 def causes(lifecycle: Lifecycle) -> Iterator[str]:
     """One sentence for each cause."""
     match lifecycle:
-        case NamespaceTerminating(remaining=remaining):
-            yield "the API server creates nothing in a namespace that is being deleted"
-            yield from remaining
-        case BeingDeleted(node=node, is_node_lost=is_lost, owner=owner):
-            if node and is_lost:
-                yield f"the kubelet of node {node} does not answer, so the deletion is not confirmed"
-                if owner:
-                    yield f"{owner} creates the pod again once it is gone"
-            elif node:
-                yield f"its containers are stopping on node {node}, or a finalizer holds it"
+        case NamespaceTerminating(remaining=remaining, is_pod=is_pod):
+            if is_pod:
+                yield "the namespace controller deletes every pod of the namespace"
             else:
-                yield "kube-scheduler skips pods that are being deleted; a finalizer holds it"
+                yield "the API server creates nothing in a namespace that is being deleted"
+            yield from remaining
+        case BeingDeleted():
+            yield from _deletion(lifecycle)
         case Finished(message=message):
             if message:
                 yield message
+        case Failed(message=message, owner=owner):
+            if message:
+                yield message
+            if owner:
+                yield f"a failed pod does not start again; {owner} creates another"
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
         case Suspended(kind=kind, queue=queue, message=message):
@@ -109,7 +112,11 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield f"podManagementPolicy OrderedReady: a pod is created after {predecessor}{where} is ready"
             if container:
                 yield f"{predecessor}: container {container}"
-        case WaitingForKubelet(message=message, conditions=conditions):
+        case WaitingForKubelet(message=message, conditions=conditions, last=last, node=node, is_node_lost=is_lost):
+            if is_lost:
+                yield f"node {node} is NotReady, or not in the cluster"
+            if last:
+                yield f"the container ended with {last}"
             if message:
                 yield message
             yield from conditions
@@ -126,12 +133,30 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             assert_never(lifecycle)
 
 
+def _deletion(pod: BeingDeleted) -> Iterator[str]:
+    """What keeps a pod or workload that is being deleted."""
+    if pod.node and pod.is_node_lost:
+        yield f"the kubelet of node {pod.node} does not answer, so the deletion is not confirmed"
+    if DEPENDENTS_FIRST in pod.finalizers:
+        yield f"finalizer {DEPENDENTS_FIRST}: what it owns is deleted first"
+    others = [one for one in pod.finalizers if one != DEPENDENTS_FIRST]
+    if others:
+        which, it = ("finalizers", "them") if len(others) > 1 else ("finalizer", "it")
+        yield f"{which} {listed(others, 4)}: the object stays until the controller behind {it} is done"
+    elif pod.node and not pod.is_node_lost:
+        yield f"its containers are stopping on node {pod.node}"
+    elif not pod.node and not pod.is_workload:
+        yield "kube-scheduler skips pods that are being deleted"
+    if pod.owner and pod.node and pod.is_node_lost:
+        yield f"{pod.owner} creates the pod again once it is gone"
+
+
 def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     """What a reader can do to know more."""
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
     if isinstance(lifecycle, WaitingForKubelet):
-        return ("kube-scheduler has no part in this; -o wide shows where it would put the pod now",)
+        return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, Contradicted):
         return ("`kschedx snapshot -o cluster.json` keeps everything that scheduling reads",)
     return ()

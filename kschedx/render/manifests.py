@@ -107,7 +107,7 @@ END = "EOF"
 
 _MADE_AGAIN: Mapping[str, str] = {
     "Pod": "",
-    "Job": "# the template of a Job cannot be changed: this deletes the Job with its pods, and makes it again\n",
+    "Job": "# the template of a Job cannot be changed: this deletes the Job with its pods and recreates it\n",
 }
 """What cannot be changed where it is, with the comment that says what somebody may not expect."""
 
@@ -172,7 +172,7 @@ def _written(change: Change, manifest: Manifest) -> str:
     metadata = changed.get("metadata")
     is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
     verb = "apply --server-side" if is_named else "create"
-    why = shell_comment(f"{named}: the cluster does not have it as it is written, so that there is nothing to patch")
+    why = shell_comment(f"{named}: the cluster does not have it in this form, so there is nothing to patch")
     return f"{why}\nkubectl {verb} {_here(sendable_manifest(changed))}"
 
 
@@ -193,9 +193,9 @@ def _follows(change: Change) -> str:
             return shell_comment(f"{named} is bound to it then")
         return shell_comment(f"{change.by} {_does(change)} {named} by itself")
     if any(one["path"] == "/spec/taints" for one in change.patch):
-        return shell_comment(f"{change.by} takes the taints off node {target.name} once it is well")
+        return shell_comment(f"{change.by} removes the taints of node {target.name} once it is healthy")
     amounts = ", ".join(f"{str(one['path']).rpartition('/')[2]} {one.get('value')}" for one in change.patch)
-    return shell_comment(f"{target.name} has to offer {amounts}".replace("~1", "/"))
+    return shell_comment(f"{target.name} needs {amounts}".replace("~1", "/"))
 
 
 def _does(change: Change) -> str:
@@ -224,7 +224,7 @@ def _command(change: Change) -> str:
         local = "kubectl patch --local -f - --type=json --patch={} -o json"
         template = f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
         return f"{_MADE_AGAIN[target.kind]}{shell_command(template, *data, patch)}"
-    comment = "# for the Jobs to come: one that is there keeps its template\n" if target.kind == "CronJob" else ""
+    comment = "# for future Jobs: an existing Job keeps its template\n" if target.kind == "CronJob" else ""
     return f"{comment}{shell_command(f'kubectl patch {name} --type=json --patch={{}}', *data, patch)}"
 
 
@@ -234,7 +234,7 @@ def _made_elsewhere(manifest: Manifest) -> str:
     if manifest.get("kind") == "Node":
         return "create a node like this with the tool that creates the cluster's nodes:"
     if manifest.get("kind") == "PersistentVolume" and isinstance(spec, Mapping) and not {*spec} - _OF_ANY_VOLUME:
-        return "a volume like this, with where it is kept (csi, nfs, local, ...):"
+        return "a volume like this, with its source (csi, nfs, local, ...):"
     if str(manifest.get("provisioner")).startswith("<"):
         return "a class like this, with the name of its provisioner:"
     return ""
@@ -266,4 +266,4 @@ def _as_patched(change: Change, find: Find) -> Manifest:
     try:
         return apply_patch(manifest, change.patch)
     except PatchError as error:
-        raise InputError(f"the manifest of {target.kind} {target.name} does not take the patch: {error}") from None
+        raise InputError(f"the manifest of {target.kind} {target.name} does not accept the patch: {error}") from None

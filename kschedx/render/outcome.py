@@ -70,7 +70,7 @@ def replicas_sentence(replicas: Replicas) -> str:
     else:
         told = f"{placed:,} of {which} can be scheduled"
     if replicas.refused:
-        told += f", {len(replicas.refused):,} are refused by the API server"
+        told += f"; the API server refuses {len(replicas.refused):,}"
     if replicas.replaced and replicas.fits:
         told += f", replacing {count(replicas.replaced, 'pod')} of the previous template"
     elif replicas.outdated:

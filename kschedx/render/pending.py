@@ -8,12 +8,10 @@ from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.explain.admission import Unmade
 from kschedx.explain.causes import CauseGroup, PodAnswer, Taken, counts, groups
 from kschedx.findings import Finding
 from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
-from kschedx.kube.escaping import shell_command
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens
@@ -23,6 +21,15 @@ from kschedx.render.words import describe
 MOST_LINES = 30
 SHOWN = 3
 SHOWN_OTHERS = 2
+_STATES = {
+    "BeingDeleted": "being deleted",
+    "NamespaceTerminating": "in a namespace that is being deleted",
+    "WaitingForKubelet": "scheduled and not running",
+    "Refused": "not created",
+    "Suspended": "suspended",
+    "WaitingForGang": "without room for their group",
+}
+"""What a state makes of pods, where no decision about one of them does."""
 
 
 def print_pending(
@@ -97,8 +104,10 @@ def pending_lines(
 def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     """`12 pods: 3 can be scheduled, 9 cannot`."""
     parts: list[tuple[int, str]] = []
-    for outcome, number in counts(answers).items():
+    for (outcome, state), number in counts(answers).items():
         match outcome:
+            case _ if state in _STATES:
+                parts.append((number, _STATES[state]))
             case Outcome.SCHEDULED:
                 parts.append((number, "can be scheduled"))
             case Outcome.UNSCHEDULABLE:
@@ -114,19 +123,9 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     pods = count(len(answers), "pod")
     if len(parts) == 1:
         told = parts[0][1]
-        verb = "" if told.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
+        verb = "" if told.startswith(("can", "fail", "with")) else "is " if len(answers) == 1 else "are "
         return f"{pods} {verb}{told}"
     return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
-
-
-def without_pods_note(unmade: Sequence[Unmade]) -> tuple[str, ...]:
-    """What has no pods since somebody refuses them, with the first of them in its controller's words."""
-    if not unmade:
-        return ()
-    first = unmade[0]
-    others = f", and {len(unmade) - 1:,} more" if len(unmade) > 1 else ""
-    where = shell_command("kschedx why {}/{} -n {}", first.kind.lower(), first.name, first.namespace)
-    return (f"{first.kind} {first.namespace}/{first.name} creates no pods{others}: {first.event.message} ({where})",)
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
@@ -165,14 +164,17 @@ def _block(
     group: CauseGroup, fix_of: Callable[[CauseGroup], str], width: int, *, wide: bool, event: bool
 ) -> list[Text]:
     first = group.first
-    good = first.outcome is Outcome.SCHEDULED
+    held = first.outcome is Outcome.SCHEDULED and bool(first.state)
+    good = first.outcome is Outcome.SCHEDULED and not held
     mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome in (None, Outcome.UNDECIDED) else ("✗ ", BAD)
+    if held:
+        mark, style = "‖ ", OPEN
     lines = paragraph(cause_title(group), width, first=mark, style=style)
     if first.wants:
         lines += paragraph(first.wants, width, first="  selects ")
     lines += _members(group, width, wide=wide)
     if event and first.headlines and first.message:
-        lines += paragraph(first.message, width, first="  event  ", style=DIM)
+        lines += paragraph(first.message, width, first=_label(first), style=DIM)
     if first.taken is not None:
         lines += paragraph(_taken(first.taken), width, first="  alone  ")
     fix = "" if good else fix_of(group)
@@ -183,9 +185,14 @@ def _block(
     return lines
 
 
+def _label(answer: PodAnswer) -> str:
+    """Of its message: kube-scheduler's event, or what is behind a state."""
+    return "  because  " if answer.state not in ("", "WaitingForGang") else "  event  "
+
+
 def _members(group: CauseGroup, width: int, *, wide: bool) -> list[Text]:
     """Whose pods they are, or with `wide`, and where they go, each by its name."""
-    good = group.first.outcome is Outcome.SCHEDULED
+    good = group.first.outcome is Outcome.SCHEDULED and not group.first.state
     owners = Counter(map(_owned, group.answers)).most_common()
     names = [f"{name} × {number:,}" if number > 1 else name for name, number in owners]
     if wide:
@@ -236,6 +243,8 @@ def cause_title(group: CauseGroup) -> str:
 
 def _title(answer: PodAnswer) -> str:
     match answer.outcome:
+        case _ if answer.state and answer.headlines:
+            return answer.headlines[0]
         case Outcome.SCHEDULED:
             return "can be scheduled"
         case Outcome.GATED | Outcome.UNSCHEDULABLE if answer.headlines:

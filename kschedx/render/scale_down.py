@@ -17,7 +17,7 @@ from kschedx.autoscaler.scale_down import (
     Utilization,
 )
 from kschedx.karpenter.consolidation import Command, Consolidation, Method
-from kschedx.karpenter.disruption import NodeDisruption
+from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, shortens, text
@@ -254,12 +254,21 @@ def karpenter_basis(found: Consolidation | None) -> str:
     return " · ".join(parts)
 
 
+def _balanced(balance: Balance) -> tuple[str, ...]:
+    told = f"{balance.disruption:.0%} of the pool's disruption; the node has to save {balance.needed:.0%} of its cost"
+    if balance.savings is None:
+        return (told, "prices are not known")
+    verdict = "not worth it alone" if balance.rejects else "worth it if no new node is needed"
+    return told, f"it is {balance.savings:.0%}: {verdict}"
+
+
 def _of_karpenter(found: NodeDisruption, consolidation: Consolidation | None, width: int) -> list[Text]:
     obstacles = [one.text for one in found.obstacles]
     goes = consolidation is not None and any(found.node in one.nodes for one in consolidation.commands)
     if goes and not obstacles:
         does = "removes" if found.is_empty else "consolidates"
-        return paragraph(f"{found.node}: Karpenter {does} it", width, first="✓ ", style=GOOD)
+        lines = paragraph(f"{found.node}: Karpenter {does} it", width, first="✓ ", style=GOOD)
+        return lines + _balance_lines(found, width)
     why = "" if consolidation is None else consolidation.kept.get(found.node, "")
     if not obstacles and found.may_go and why:
         obstacles.append(why)
@@ -267,11 +276,18 @@ def _of_karpenter(found: NodeDisruption, consolidation: Consolidation | None, wi
         obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
     if not obstacles:
         how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
-        return paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
+        lines = paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
+        return lines + _balance_lines(found, width)
     lines = paragraph(f"{found.node}: Karpenter keeps it, {obstacles[0]}", width, first="✗ ", style=BAD)
     for number, told in enumerate(obstacles[1:]):
         lines += fact_lines(Fact(label="also" if number == 0 else "", items=(told,)), width)
-    return lines
+    return lines + (_balance_lines(found, width) if found.may_go else [])
+
+
+def _balance_lines(found: NodeDisruption, width: int) -> list[Text]:
+    if found.balance is None or found.is_empty:
+        return []
+    return fact_lines(Fact(label="balanced", items=_balanced(found.balance)), width)
 
 
 # --- one

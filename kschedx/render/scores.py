@@ -252,7 +252,7 @@ def _title(
 
 def _not_evaluated(diagnosis: Diagnosis) -> str:
     if diagnosis.excluded is not None:
-        return f"PreFilter left it out: {', '.join(diagnosis.excluded.plugins)} names other nodes"
+        return f"PreFilter excludes it: {', '.join(diagnosis.excluded.plugins)} names other nodes"
     if not diagnosis.cycle.pre_filter:
         return "kube-scheduler never sees this pod: no node was evaluated"
     return "PreFilter rejected the pod: no node was evaluated"

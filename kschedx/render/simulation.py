@@ -28,6 +28,7 @@ from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, 
 from kschedx.render.wording import count, listed
 from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
+from kschedx.simulate.admission import KueueResult
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.fit import Fit
@@ -210,6 +211,8 @@ def simulation_lines(
     first += goal_lines(simulation, width)
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
+    if simulation.kueue is not None:
+        first += _kueue(simulation.kueue, width, most=10_000 if wide else 3)
     for drained in simulation.drained:
         first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
     lines: list[Text] = []
@@ -255,7 +258,8 @@ def simulation_headline(simulation: Simulation) -> str:
     is_open = not placed and 0 < pending == undecided
     parts = []
     if not placed and not pending:
-        parts.append("no pod is scheduled" if simulation.gated or simulation.of_others else "no pod is pending")
+        waits = simulation.gated or simulation.of_others or (simulation.kueue is not None and simulation.kueue.pending)
+        parts.append("no pod is scheduled" if waits else "no pod is pending")
     elif not pending:
         every = "both" if placed == 2 else f"all {placed:,}"
         parts.append("1 pod is scheduled" if placed == 1 else f"{every} pods are scheduled")
@@ -274,6 +278,8 @@ def simulation_headline(simulation: Simulation) -> str:
         parts.append(told + (f", {back:,} of them rescheduled" if back else ""))
     if simulation.gated:
         parts.append(f"{count(len(simulation.gated), 'pod')} gated")
+    if simulation.kueue is not None and simulation.kueue.pending:
+        parts.append(f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue")
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
     if refused := sum(one.number for one in simulation.refused.values()):
@@ -281,6 +287,16 @@ def simulation_headline(simulation: Simulation) -> str:
     if undecided and not is_open:
         parts.append(f"{undecided:,} undecided")
     return "; ".join(parts)
+
+
+def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
+    """Which Workloads Kueue admits, evicts, and leaves pending."""
+    told = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
+    parts = [f"{verb} {listed(names, most, conjunction='and')}" for verb, names in told if names]
+    lines = paragraph(" · ".join(parts), width, first="  kueue   ") if parts else []
+    for name, why in kueue.refused.items():
+        lines += paragraph(f"the API server refuses the pods of {name}: {why}", width, first="  refused ")
+    return lines
 
 
 # --- a line for each workload

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import ClassVar, TypeAlias, assert_never
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
 from msgspec import Struct
+
+from kschedx.render.wording import listed
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 
 class ExitCode(IntEnum):
@@ -40,12 +45,18 @@ class NamespaceTerminating(Facts, frozen=True, kw_only=True):
     since: str = ""
     remaining: tuple[str, ...] = ()
     """What keeps the namespace from going, in the words of its conditions."""
+    is_pod: bool = False
+
+    @property
+    def effect(self) -> str:
+        return "is pending" if self.is_pod else "gets no pods"
 
 
 class BeingDeleted(Facts, frozen=True, kw_only=True):
     since: str
     node: str = ""
     finalizers: tuple[str, ...] = ()
+    is_workload: bool = False
     is_node_lost: bool = False
     """The node is NotReady or gone, so that no kubelet confirms the deletion."""
     owner: str = ""
@@ -56,6 +67,19 @@ class Finished(Facts, frozen=True, kw_only=True):
     phase: str
     """Of a pod, or the condition of a Job."""
     message: str = ""
+
+
+class Failed(Facts, frozen=True, kw_only=True):
+    reason: str = ""
+    """`OutOfcpu`, `Evicted`, or of a Job `BackoffLimitExceeded`."""
+    message: str = ""
+    node: str = ""
+    owner: str = ""
+    """`ReplicaSet web-1`, which creates another pod."""
+
+    @property
+    def told(self) -> str:
+        return (f" on {self.node}" if self.node else "") + (f": {self.reason}" if self.reason else "")
 
 
 class ScaledToZero(Facts, frozen=True, kw_only=True):
@@ -73,10 +97,44 @@ class Suspended(Facts, frozen=True, kw_only=True):
     """The LocalQueue of Kueue, which resumes the workload when it admits it."""
     message: str = ""
     """What Kueue says of its quota."""
+    waits: str = ""
+    """For what, in Kueue."""
 
     @property
     def by(self) -> str:
-        return f"it waits for quota in Kueue (queue {self.queue})" if self.queue else "spec.suspend is true"
+        if not self.queue:
+            return "spec.suspend is true"
+        return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
+
+
+def kueue_wait(verdict: Verdict) -> str:
+    """What a Workload of Kueue waits for, as a predicate."""
+    from kschedx.kueue.verdict import Wait  # only a cluster with Kueue needs it
+
+    match verdict.wait:
+        case Wait.FLAVOR:
+            return "matches no flavor in Kueue"
+        case Wait.TOPOLOGY:
+            return "waits for room in a topology in Kueue"
+        case Wait.HEAD:
+            return f"waits behind {verdict.behind} in Kueue"
+        case Wait.NAMESPACE:
+            return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} does not select its namespace"
+        case Wait.REQUESTS:
+            return "waits in Kueue because its requests are refused"
+        case Wait.QUEUE:
+            if verdict.cluster_queue:
+                return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
+            return "waits in Kueue because its LocalQueue is stopped or missing"
+        case Wait.CHECKS:
+            noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
+            return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"
+        case Wait.TURN:
+            return "waits for Kueue's next cycle"
+        case Wait.QUOTA | None:
+            return "waits for quota in Kueue"
+        case _:
+            assert_never(verdict.wait)
 
 
 class Paused(Facts, frozen=True, kw_only=True):
@@ -131,6 +189,8 @@ class Waits(IntEnum):
     CONFIGURATION = 4
     CRASH = 5
     CONTAINER = 6
+    VOLUMES = 7
+    NETWORK = 8
 
 
 class WaitingForKubelet(Facts, frozen=True, kw_only=True):
@@ -143,13 +203,20 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     """Conditions that are False, as `kubectl describe` shows them: `Initialized=False (ContainersNotInitialized)`."""
     event: str = ""
     """The newest warning about the pod."""
+    last: str = ""
+    """How the container ended last: `OOMKilled, exit code 137`."""
+    is_node_lost: bool = False
 
     @property
     def told(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
         match self.waits:
             case Waits.KUBELET:
-                return "waits for the kubelet"
+                return "waits for its kubelet" + (", which does not answer" if self.is_node_lost else reason)
+            case Waits.VOLUMES:
+                return f"waits for its volumes{reason}"
+            case Waits.NETWORK:
+                return f"waits for its network sandbox{reason}"
             case Waits.SANDBOX:
                 return f"waits for its volumes or network{reason}"
             case Waits.INIT:
@@ -202,6 +269,7 @@ Lifecycle: TypeAlias = (
     NamespaceTerminating
     | BeingDeleted
     | Finished
+    | Failed
     | ScaledToZero
     | Suspended
     | Paused
@@ -241,7 +309,7 @@ _FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDE
 
 STATES: tuple[StateRow, ...] = (
     _row(
-        "NamespaceTerminating", _NOT, "{s.subject} gets no pods: namespace {s.namespace} is being deleted",
+        "NamespaceTerminating", _NOT, "{s.subject} {s.effect}: namespace {s.namespace} is being deleted",
         NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
     ),
     _row(
@@ -249,6 +317,7 @@ STATES: tuple[StateRow, ...] = (
         BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
     ),
     _row("Finished", _FITS, "{s.subject} has finished: {s.phase}", Finished(subject=_POD, phase="Succeeded")),
+    _row("Failed", _NOT, "{s.subject} has failed{s.told}", Failed(subject=_POD, reason="OutOfcpu", node="w0")),
     _row(
         "WaitingForKubelet", _FITS, "{s.subject} is scheduled to {s.node} and {s.told}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
@@ -286,7 +355,7 @@ STATES: tuple[StateRow, ...] = (
     _decision("Undecided", _OPEN, "is undecided: the dump has no PersistentVolumeClaims"),
     _decision("ScaleUp", _NOT, "is unschedulable: 0 of 5 nodes fit; cluster-autoscaler adds a node of group blue"),
     _decision("Unschedulable", _NOT, "is unschedulable: 0 of 5 nodes fit"),
-    _decision("Schedulable", _FITS, "goes to w0, the only node that fits"),
+    _decision("Schedulable", _FITS, "would be assigned to w0, the only node that fits"),
 )  # fmt: skip
 """In the order in which they win."""
 

@@ -228,12 +228,12 @@ def pod_security_lines(answer: PodSecurityAnswer, *, width: int) -> list[Text]:
         others = "no other pod" if answer.has_pods else "no pod"
         about = f"{maker.get('kind')} {namespace}/{_name(answer)} creates {others}: Pod Security refuses its pods"
     lines = paragraph(about, width, first="✗ ", style=BAD)
+    lines += paragraph(answer.message, width, first=f"  {'because'.ljust(LABEL)}", indent=_INDENT + 2)
     for number, fix in enumerate(answer.fixes, start=1):
         label = ("fix 1" if len(answer.fixes) > 1 else "fix") if number == 1 else f"    {number}"
         lines += _pod_security_fix(answer, fix, label, width)
     if answer.fixes:
         lines.append(text(f"{' ' * _INDENT}to apply: --fix {'N' if len(answer.fixes) > 1 else '1'} -o patch", DIM))
-    lines += [BLANK, *paragraph(answer.message, width, first="  ", style=DIM)]
     if answer.insists_on:
         lines += [BLANK, *_insists(answer, width)]
     if answer.warns_only and maker is not None:

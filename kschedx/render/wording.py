@@ -15,8 +15,6 @@ from kschedx.kube.quantity import Unit, format_quantities
 _MEBI, _GIBI = 2**20, 2**30
 _LONGEST = 5
 """Digits that a number may have in its exact unit; 15075324Ki helps nobody at night."""
-_CORES = 10_000
-"""Milli-cores from which a whole number of cores is written as that."""
 
 
 class _Scale(Struct, frozen=True, kw_only=True):
@@ -43,7 +41,6 @@ class _Scale(Struct, frozen=True, kw_only=True):
 
 _MEBIS = _Scale(size=_MEBI, per_unit=1, suffix="Mi")
 _TENTHS_OF_GIBIS = _Scale(size=_GIBI, per_unit=10, suffix="Gi")
-_DECIMAL_CORES = _Scale(size=1000, per_unit=1000, suffix="")
 
 
 class Balance(Struct, frozen=True, kw_only=True):
@@ -97,8 +94,6 @@ def balance(resource: str, *, asks: int, allocatable: int, used: int) -> Balance
 def _scale(unit: Unit, numbers: tuple[int, ...], texts: tuple[str, ...]) -> _Scale | None:
     """None where the exact texts are short enough."""
     asks, _, _, _, short_by = numbers
-    if unit is Unit.MILLI and asks >= _CORES and asks % 1000 == 0 and texts[0].endswith("m"):
-        return _DECIMAL_CORES
     if unit is not Unit.BYTE or all(text.endswith(("Gi", "Ti")) or text == "0" for text in texts):
         return None
     if asks % _GIBI == 0 and asks and short_by >= _GIBI:
@@ -221,12 +216,12 @@ class Words(Struct, frozen=True, kw_only=True):
 
 
 class Reason(Struct, frozen=True, kw_only=True):
-    """A reason explained, for `kschedx reason ID`. Its id is that of the finding, or of something that only an event's
-    text says."""
+    """A reason explained, for `kschedx reason ID`. Its ID is that of a finding, or of a part of an event."""
 
     plugins: tuple[str, ...]
-    """Those that give it."""
+    """Plugins that report it."""
     means: str
-    arises: str
+    causes: tuple[str, ...]
+    """The usual ones, most frequent first."""
     fixes: tuple[str, ...]
-    """The usual ones, cheapest first; none where there is nothing to fix."""
+    """The usual ones, cheapest first; empty if there is nothing to fix."""

@@ -163,17 +163,37 @@ def _node_groups() -> Json:
 
 
 def _descheduling() -> Json:
-    """Of the records themselves, which are written as they are."""
+    from kschedx.descheduler.document import DeschedulingDocument
+
+    return _of_record(DeschedulingDocument, "Descheduling")
+
+
+def _descheduler_advice() -> Json:
+    from kschedx.descheduler.advice import ADVICE, DeschedulerAdviceDocument
+
+    return _of_record(DeschedulerAdviceDocument, ADVICE)
+
+
+def _of_record(record: type, kind: str) -> Json:
+    """Of records that are written as they are."""
     import msgspec
 
-    from kschedx.descheduler.document import DeschedulingDocument
     from kschedx.schemas.parts import document
 
-    made = msgspec.json.schema(DeschedulingDocument)
-    definitions = {name: own for name, own in made["$defs"].items() if name != "DeschedulingDocument"}
-    properties = made["$defs"]["DeschedulingDocument"]["properties"]
-    optional = {name: own for name, own in properties.items() if name not in ("apiVersion", "kind")}
-    return document("Descheduling", {}, optional=optional) | {"$defs": definitions}
+    made = msgspec.json.schema(record, schema_hook=_of_any)
+    definitions = {name: own for name, own in made["$defs"].items() if name != record.__name__}
+    written = made["$defs"][record.__name__]
+    properties = {name: own for name, own in written["properties"].items() if name not in ("apiVersion", "kind")}
+    always = {name: own for name, own in properties.items() if name in written["required"]}
+    optional = {name: own for name, own in properties.items() if name not in always}
+    return document(kind, always, optional=optional) | {"$defs": definitions}
+
+
+def _of_any(kind: type) -> dict[str, object]:
+    """What is written as it was given, such as the args of a plugin."""
+    if kind is object:
+        return {"description": "any value"}
+    raise NotImplementedError
 
 
 _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
@@ -187,6 +207,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "Survival": ("kschedx survive -o json", _survival),
     "ScaleDown": ("kschedx scale-down -o json", _scale_down),
     "Descheduling": ("kschedx deschedule --policy FILE -o json", _descheduling),
+    "DeschedulerAdvice": ("kschedx descheduler-policy advise -o json", _descheduler_advice),
     "Admissions": ("kschedx kueue -o json", _admissions),
     "Diagnosis": ("kschedx doctor -o json", _diagnosis),
     "FleetAnswer": ("kschedx fleet COMMAND -o json", _fleet),

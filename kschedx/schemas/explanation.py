@@ -193,10 +193,16 @@ _GROUP = _object(
         "more": INTEGER,
         "hasTies": _BOOLEAN,
         "isByDraw": _BOOLEAN,
-        "mayEvictAsAWhole": _BOOLEAN,
+        "domains": INTEGER,
+        "fittingDomains": INTEGER,
     },
     {
         "together": INTEGER,
+        "topologyKey": STRING,
+        "domain": STRING,
+        "preempted": STRINGS,
+        "preemption": STRING,
+        "undecided": STRING,
         "message": STRING,
         "waiting": array(
             _object(
@@ -311,7 +317,7 @@ _REPLICAS: Json = json_object(
 
 _FIX: Mapping[str, Json] = {
     "title": {"type": "string"},
-    "certainty": {"enum": ["verified", "partial"]},
+    "certainty": {"enum": ["verified", "partial", "untried"]},
     "group": {"enum": ["capacity", "workload", "cluster"]},
     "changes": {"type": "array", "items": _CHANGE},
     "feasibleNodes": STRINGS,

@@ -184,7 +184,13 @@ _OF_KARPENTER = json_object(
         "consolidatable": {"type": "boolean"},
         "drifted": {"type": "boolean"},
         "empty": {"type": "boolean"},
-    }
+    },
+    optional={
+        "balance": json_object(
+            {"disruption": {"type": "number"}, "savingsNeeded": {"type": "number"}},
+            optional={"savings": {"type": "number"}},
+        )
+    },
 )
 
 _COMMAND = json_object(
@@ -245,7 +251,7 @@ NODE_GROUPS: Json = {
     "properties": {
         "groups": {
             "type": "object",
-            "description": "The name of a node group to what is known of it.",
+            "description": "Node groups by name.",
             "additionalProperties": {
                 "type": "object",
                 "additionalProperties": False,

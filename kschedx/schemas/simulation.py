@@ -102,6 +102,9 @@ SIMULATION: SimulationJson = document(
         "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
     },
     optional={
+        "kueue": _object(
+            {"admitted": _TEXTS, "evicted": _TEXT_BY_NAME, "pending": _TEXT_BY_NAME, "refused": _TEXT_BY_NAME}
+        ),
         "ties": _TEXT,
         "autoscaler": GROWTH,
         "fixes": _list(_FIX),

@@ -287,7 +287,7 @@ class ClusterChanges:
         namespace = parts.pop(0) if len(parts) == 3 else self._namespace
         kind = SHORT_NAMES.get(parts[0].lower().partition(".")[0]) if len(parts) == 2 else None
         if kind is None:
-            raise InputError(f'"{target}" is no KIND/NAME', hint=self._meant(parts, namespace))
+            raise InputError(f'"{target}" is not KIND/NAME', hint=self._meant(parts, namespace))
         workload = Workload(kind, namespace, parts[1])
         self._require(workload)
         return workload
@@ -508,4 +508,4 @@ class ClusterChanges:
 
 
 def _not_by_hand() -> Never:
-    raise AssertionError("a drain takes decisions")
+    raise AssertionError("a drain makes decisions")

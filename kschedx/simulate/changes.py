@@ -54,7 +54,7 @@ def parse_change(verb: str, value: object, read: Read) -> Change:
     """From a verb and what is written for it. Raises `InputError`."""
     if verb not in list(ChangeVerb):
         raise InputError(
-            f'"{verb}" is no change', hint=nearest(verb, list(ChangeVerb)) or f"allowed: {', '.join(ChangeVerb)}"
+            f'"{verb}" is not a change', hint=nearest(verb, list(ChangeVerb)) or f"allowed: {', '.join(ChangeVerb)}"
         )
     known = ChangeVerb(verb)
     if known is ChangeVerb.APPLY and not isinstance(value, str):

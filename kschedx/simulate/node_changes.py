@@ -74,12 +74,14 @@ def with_taint(node: Node, text: str) -> Node:
         key, _, effect = text[:-1].partition(":")
         left = tuple(taint for taint in taints if taint.key != key or (effect and taint.effect != effect))
         if left == taints:
-            raise InputError(f'"{key}" is no taint of {node.name}', hint=nearest(key, (taint.key for taint in taints)))
+            raise InputError(
+                f'"{key}" is not a taint of {node.name}', hint=nearest(key, (taint.key for taint in taints))
+            )
     else:
         rest, colon, effect = text.rpartition(":")
         if not colon or effect not in EFFECTS:
             hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
-            raise InputError(f'"{effect}" is no effect', hint=hint)
+            raise InputError(f'"{effect}" is not a taint effect', hint=hint)
         key, _, value = rest.partition("=")
         effects = (effect, "NoSchedule") if key in LOST and effect == "NoExecute" else (effect,)
         others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
@@ -92,7 +94,7 @@ def with_label(node: Node, text: str) -> Node:
     labels = dict(node.metadata.labels)
     if text.endswith("-"):
         if labels.pop(text[:-1], None) is None:
-            raise InputError(f'"{text[:-1]}" is no label of {node.name}', hint=nearest(text[:-1], labels))
+            raise InputError(f'"{text[:-1]}" is not a label of {node.name}', hint=nearest(text[:-1], labels))
     else:
         key, equals, value = text.partition("=")
         if not key or not equals:

@@ -43,7 +43,9 @@ def with_value(manifest: Mapping[str, object], path: str, value: object) -> dict
 def _parts(path: str) -> list[str]:
     parts = [found.group(1) or found.group(2) or "" for found in _PART.finditer(path)]
     if not parts or "".join(found.group(0) for found in _PART.finditer(path)) != path:
-        raise InputError(f'"{path}" is no path', hint="such as spec.replicas or spec.template.spec.containers[0].image")
+        raise InputError(
+            f'"{path}" is not a path', hint="such as spec.replicas or spec.template.spec.containers[0].image"
+        )
     return parts
 
 
@@ -88,7 +90,7 @@ def with_field(record: T, path: str, value: object) -> T:
     wanted = with_value(written, path, value)
     changed = decode(msgspec.json.encode(wanted), type(record))
     if changed == record and wanted != written:
-        raise InputError(f'"{path}" is no field that scheduling reads', hint=_meant(written, path))
+        raise InputError(f'"{path}" is not a field that scheduling reads', hint=_meant(written, path))
     return changed
 
 
@@ -243,7 +245,9 @@ def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
     namespace with pods."""
     found = _found(snapshot, one)
     if isinstance(found, Namespace) and snapshot.pods.namespaces.where(lambda name: name == one.name).any():
-        raise InputError(f"the pods of {one} would go with it, which is not worked out", hint="delete their controller")
+        raise InputError(
+            f"the pods of {one} would be deleted with it, which is not simulated", hint="delete their controller"
+        )
     user = _user(snapshot, found)
     if user:
         raise InputError(f"{one} stays as long as it is used: {user}")

@@ -25,16 +25,17 @@ from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.framework.cycle import Outcome, Stake
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
-from kschedx.framework.preemption import may_evict_for
+from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, Trial, choose_placement, preempt_for_group
 from kschedx.framework.scheduler import queue_order
 from kschedx.framework.status import Candidate
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.types import Pod
+from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
 from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, cluster_rows, each_cluster_row
-from kschedx.snapshot.pods import PodTable, members_of
+from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, members_of
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.snapshot.storage import StorageChange
 
@@ -48,14 +49,15 @@ class QueuedGang(Struct, frozen=True):
     namespace: str
     name: str
     min_count: int
+    """0 for a group whose pods need not start together."""
     is_of_label: bool = False
     """Coscheduling's, whose members name it in a label."""
 
-    def is_complete(self, run: Run) -> bool:
-        """Whether as many as minCount have a node."""
+    def missing(self, run: Run) -> int:
+        """How many more members need a node."""
         pods = run.cluster.pods
         placed = self._members(pods) & (pods.node >= 0)
-        return int(np.count_nonzero(placed)) >= self.min_count
+        return self.min_count - int(np.count_nonzero(placed))
 
     def _members(self, pods: PodTable) -> BoolArray:
         if not self.is_of_label:
@@ -64,10 +66,14 @@ class QueuedGang(Struct, frozen=True):
         mine = pods.labels.where(lambda labels: labels.get(label) == self.name)
         return mine & pods.namespaces.where(lambda namespace: namespace == self.namespace)
 
-    def may_evict(self, run: Run, waiting: Sequence[int]) -> bool:
-        """Whether pods could be evicted for all of it at once, which is not worked out."""
-        group = None if self.is_of_label else run.snapshot.pod_groups.get(f"{self.namespace}/{self.name}")
-        return group is not None and may_evict_for(group, waiting, run.cluster.pods, run.scheduler.release)
+    def waiting(self, run: Run) -> list[int]:
+        """Members without a node."""
+        pods = run.cluster.pods
+        return [int(row) for row in np.flatnonzero(self._members(pods) & (pods.node < 0))]
+
+    def group(self, run: Run) -> PodGroup | None:
+        """None for one of Coscheduling."""
+        return None if self.is_of_label else find_group(run.snapshot, self.namespace, self.name)
 
     def message(self, run: Run) -> str:
         """What a member is told that found a node, where too few others do."""
@@ -75,21 +81,28 @@ class QueuedGang(Struct, frozen=True):
 
 
 def gang_of(run: Run, row: int) -> QueuedGang | None:
-    """The gang of a pod; None where it is in none, or where nothing heeds gangs."""
+    """The group with which a pod is scheduled; None where it is in none, or where each of its pods goes alone."""
     pods, namespace = run.cluster.pods, run.cluster.pods.namespaces[row]
     if run.snapshot.pod_groups:
-        named = pods.specs[row].scheduling_group
-        name = None if named is None else named.pod_group_name
-        group = None if name is None else run.snapshot.pod_groups.get(f"{namespace}/{name}")
-        gang = group.spec.scheduling_policy.gang if group is not None else None
-        if name is not None and gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
-            return QueuedGang(namespace, name, gang.min_count)
+        release = run.scheduler.release
+        name = group_name(pods.specs[row], of_workloads=release.behaviour.gangs_are_of_workloads)
+        group = None if name is None else find_group(run.snapshot, namespace, name)
+        if name is not None and group is not None:
+            gang = group.spec.scheduling_policy.gang
+            if gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
+                return QueuedGang(namespace, name, gang.min_count)
+            if gang is None and any(map(release.enabled, _GATES_OF_BASIC_GROUPS)):
+                return QueuedGang(namespace, name, 0)
     label = pods.labels[row].get(scheduler_plugins.POD_GROUP_LABEL)
     if label and run.asks_to_permit(row, COSCHEDULING):
         for one in run.snapshot.of(scheduler_plugins.Gang):
             if (one.metadata.namespace, one.metadata.name) == (namespace, label):
                 return QueuedGang(namespace, label, one.spec.min_member, is_of_label=True)
     return None
+
+
+_GATES_OF_BASIC_GROUPS = ("TopologyAwareWorkloadScheduling", "WorkloadAwarePreemption")
+"""With one of them it matters that pods are of a group, even if they need not start together."""
 
 
 # A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
@@ -256,6 +269,8 @@ class Queue:
         """Pods that no scheduler looks at yet."""
         self.of_others: dict[int, None] = {}
         """Pods that wait for a scheduler which the configuration does not have."""
+        self._trial: Trial | None = None
+        """Where the group goes whose turn it is."""
         self._given_up: set[QueuedGang] = set()
         """Those that made pods go and stayed without nodes all the same; they would do it again for ever."""
         self.queued: dict[int, None] = {}
@@ -306,7 +321,17 @@ class Queue:
     def _place(self, row: int) -> QueuePlace:
         pods = self._run.cluster.pods
         since = self._created.get(row, pods.creation_timestamps[row] or "")
-        return self._sort_key(pods[row], since), row
+        own = self._sort_key(pods[row], since)
+        if not self._run.snapshot.pod_groups or not self._run.scheduler.release.behaviour.groups_are_queued:
+            return own, row
+        gang = gang_of(self._run, row)
+        group = None if gang is None else gang.group(self._run)
+        if gang is None or group is None:
+            return own, row
+        priority = group_priority(group, self._run.snapshot.priority_classes)
+        first = min(self._created.get(one, pods.creation_timestamps[one] or "") for one in gang.waiting(self._run))
+        of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
+        return (*self._sort_key(of_group, first), *own), row
 
     @cached_property
     def _sort_key(self) -> Callable[[Pod, str], tuple[object, ...]]:
@@ -391,7 +416,7 @@ class Queue:
                 return
             waiting = behind
         restless = ", ".join(self._run.cluster.pods.key(row) for _, row in waiting[:3])
-        told = f"the queue does not end: pods still come and go after {MOST_ROUNDS:,} rounds"
+        told = f"the queue does not end: pods are still created and deleted after {MOST_ROUNDS:,} rounds"
         raise InputError(told, hint=f"waiting: {restless}" if restless else "")
 
     def _decide_together(self, gang: QueuedGang, places: list[QueuePlace]) -> tuple[list[QueuePlace], list[int] | None]:
@@ -399,40 +424,106 @@ class Queue:
         recreated."""
         if gang in self._given_up:
             return places, None
-        mark, first = self._run.cluster.mark(), len(self.steps)
+        members = [row for _, row in places]
         again: list[int] | None = None
-        left: list[QueuePlace] = []
-        for place in places:
-            placed, back = self._decide(place[1])
-            if back is not None:
-                again = [*(again or ()), *back]
-            if not placed:
-                left.append(place)
-        if gang.is_complete(self._run):
-            return left, again
-        steps = self.steps[first:]
-        del self.steps[first:]
-        self._run.cluster.revert(mark)
-        is_open = gang.may_evict(self._run, [pod for _, pod in places])
+        has_preempted = False
+        while True:
+            mark, first = self._run.cluster.mark(), len(self.steps)
+            try:
+                chosen = self._placement_of(gang, members)
+            except UndecidableError as error:
+                self.steps += [self._undecided(row, str(error)) for row in members]
+                return places, again
+            if isinstance(chosen, Decision):
+                self.steps += [
+                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=chosen) for row in members
+                ]
+                return places, again
+            self._trial = chosen
+            left: list[QueuePlace] = []
+            for place in places:
+                placed, back = self._decide(place[1])
+                if back is not None:
+                    again = [*(again or ()), *back]
+                if not placed:
+                    left.append(place)
+            self._trial = None
+            if len(left) < len(places) and gang.missing(self._run) <= 0:
+                return left, again
+            steps = self.steps[first:]
+            del self.steps[first:]
+            self._run.cluster.revert(mark)
+            try:
+                preempted = None if has_preempted else self._preempt_together(gang, members, steps)
+            except UndecidableError as error:
+                self.steps += [self._undecided(row, str(error)) for row in members]
+                return places, again
+            if preempted is None:
+                break
+            has_preempted, again = True, [*(again or ()), *preempted]
         for step in steps:
-            self._take_back(step, gang, is_open=is_open)
+            self._take_back(step, gang)
         if again is not None:
             self._given_up.add(gang)
         return places, again
 
-    def _take_back(self, step: QueueStep, gang: QueuedGang, *, is_open: bool) -> None:
+    def _placement_of(self, gang: QueuedGang, members: Sequence[int]) -> Trial | Decision | None:
+        """Where the group is placed; None where nothing limits that, and a decision where there is no place. Raises
+        `UndecidableError`."""
+        group = gang.group(self._run)
+        if group is None or group.spec.scheduling_constraints is None:
+            return None
+        profile = self._run.profile_of(members[0])
+        missing = gang.missing(self._run)
+        chosen = choose_placement(self._run, group, members, missing, profile, self._pick)
+        if chosen.placements.problem is not None:
+            return chosen.placements.problem
+        if len(chosen.best) < 2:
+            return chosen.shown
+        # a node stands for its placement
+        by_node = {
+            ClusterRow(int(one.placement.nodes[0])): one for one in chosen.best if one.placement.nodes is not None
+        }
+        return by_node[self._pick(cluster_rows(sorted(by_node)))]
+
+    def _preempt_together(self, gang: QueuedGang, members: list[int], steps: list[QueueStep]) -> list[int] | None:
+        """Preempt pods for the group as a whole. The victims that come back; None where that does not help."""
+        group = gang.group(self._run)
+        if group is None:
+            return None
+        run, missing = self._run, gang.missing(self._run)
+        found = preempt_for_group(run, group, members, missing, run.profile_of(members[0]), self._pick)
+        if not found.victims:
+            return None
+        keys = tuple(map(self._key, found.victims))
+        again = self._evict(found.victims)
+        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=GROUP_UNSCHEDULABLE)
+        for number, step in enumerate(steps):
+            self.steps.append(
+                replace(
+                    step,
+                    decision=told if step.node is not None else step.decision,
+                    node=None,
+                    nominated=step.node,
+                    victims=() if number else found.victims,
+                    victim_keys=() if number else keys,
+                )
+            )
+            run.cluster.nominate(step.pod, step.node)
+        return again
+
+    def _take_back(self, step: QueueStep, gang: QueuedGang) -> None:
         """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and nobody has a
-        node. `is_open`: kube-scheduler goes on and looks for victims for all of it."""
+        node."""
         waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=gang.message(self._run))
         for victim in step.victims:
             evict(self._run, victim, waits=victim in self.recreated)
             (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
         self._run.release(step.released)
-        if is_open:
-            told = f"whether pods are evicted for all of pod group {gang.namespace}/{gang.name} is not worked out"
-            self.steps.append(replace(step, decision=None, undecided=told, node=None))
-        else:
-            self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
+        self.steps.append(step if step.node is None else replace(step, decision=waits, node=None))
+
+    def _undecided(self, row: int, why: str) -> QueueStep:
+        return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
 
     def _decide(self, row: int) -> tuple[bool, list[int] | None]:
         """Whether the pod found its place, and the pods that come back after it made them go; None where it made none
@@ -442,19 +533,14 @@ class Queue:
             try:
                 decision = self._decision(row)
             except UndecidableError as error:
-                self.steps.append(
-                    QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=str(error))
-                )
+                self.steps.append(self._undecided(row, str(error)))
                 return False, again
             if decision.outcome is Outcome.UNDECIDED:
-                self.steps.append(
-                    QueueStep(
-                        run=self._run, pod=row, key=self._key(row), decision=None, undecided=self._who_could_reject(row)
-                    )
-                )
+                self.steps.append(self._undecided(row, self._who_could_reject(row)))
                 return False, again
             if decision.outcome is Outcome.SCHEDULED:
-                node = self._pick(decision.choice)
+                tried = None if self._trial is None else self._trial.nodes.get(row)
+                node = self._pick(decision.choice) if tried is None else tried
                 self._run.bind(row, node)
                 self.steps.append(
                     QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
@@ -480,14 +566,15 @@ class Queue:
     def _who_could_reject(self, row: int) -> str:
         unheard = self._run.cycle(row).unheard
         names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
-        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not asked"
+        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not called"
 
     def _decision(self, row: int) -> Decision:
+        placement = None if self._trial is None else self._trial.placement.nodes
         if not self._may_be_undecidable:
-            return self._run.decide(row)
+            return self._run.decide(row, placement)
         cycle = self._run.cycle(row)
         require_for_decision(cycle)
-        return Decision.of(cycle)
+        return Decision.of(cycle) if placement is None else self._run.decide(row, placement)
 
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
         """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims
@@ -495,13 +582,8 @@ class Queue:
         node = self._pick(cluster_rows(found.best))
         victims = _candidate(found, node).victims
         cluster = self._run.cluster
-        number = len(self.steps)
-        again = [victim for victim in victims if self._recreate and is_controlled(cluster.pods.owners[victim])]
-        for victim in victims:
-            comes_back = victim in again
-            evict(self._run, victim, waits=comes_back)
-            (self.recreated if comes_back else self.evicted)[victim] = number
-        self.is_last(again)
+        keys = tuple(map(self._key, victims))
+        again = self._evict(victims)
         priorities = cluster.pods.priorities
         name = cluster.node_names[node]
         for other, nominated in list(cluster.pods.nominations.items()):
@@ -518,10 +600,21 @@ class Queue:
                 nominated=node,
                 tied=found.best,
                 victims=victims,
-                victim_keys=tuple(map(self._key, victims)),
+                victim_keys=keys,
                 released=found.released,
             )
         )
+        return again
+
+    def _evict(self, victims: Sequence[int]) -> list[int]:
+        """Victims of the step that comes next go at once. Returns those that come back."""
+        owners, number = self._run.cluster.pods.owners, len(self.steps)
+        again = [victim for victim in victims if self._recreate and is_controlled(owners[victim])]
+        for victim in victims:
+            comes_back = victim in again
+            evict(self._run, victim, waits=comes_back)
+            (self.recreated if comes_back else self.evicted)[victim] = number
+        self.is_last(again)
         return again
 
     def _short(self, decision: Decision) -> Decision:

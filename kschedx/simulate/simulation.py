@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -25,6 +26,9 @@ from kschedx.simulate.queue import QueueStep, replay
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.simulate.admission import KueueResult
 
 PODS = "pods"
 
@@ -143,6 +147,7 @@ class Simulation:
         changes: Sequence[Change] = (),
         effects: Sequence[ChangeEffect] = (),
         goal: GoalResult | None = None,
+        kueue: KueueResult | None = None,
     ) -> None:
         simulator.manager.measure()
         self.setup = simulator.setup
@@ -152,6 +157,8 @@ class Simulation:
         self.effects = tuple(effects)
         """Of every change but drains."""
         self.goal = goal
+        self.kueue = kueue
+        """None for a cluster without Kueue's Workloads."""
         self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
         self.refused = dict(simulator.manager.refused)
         """Replicas that the API server does not take."""
@@ -195,7 +202,8 @@ class Simulation:
     @property
     def gated(self) -> tuple[str, ...]:
         """Pods that a scheduling gate holds back."""
-        return tuple(map(self.run.cluster.pods.key, self.simulator.queue.gated))
+        gone = self.simulator.deleted
+        return tuple(self.run.cluster.pods.key(row) for row in self.simulator.queue.gated if row not in gone)
 
     @property
     def of_others(self) -> tuple[str, ...]:
@@ -210,8 +218,10 @@ class Simulation:
 
     @property
     def is_done(self) -> bool:
-        """Whether every pod has a node, no replica is refused, and every drain came to its end."""
+        """Whether every pod has a node, Kueue admits every Workload, no replica is refused, and every drain ends."""
         is_refused = self.refused or any(rolled.refusal for rolled in self.rolled_out)
+        if self.kueue is not None and (self.kueue.pending or self.kueue.refused):
+            return False
         is_reached = self.goal is None or self.goal.is_reached
         return is_reached and not self.pending and not is_refused and all(one.is_done for one in self.drained)
 
@@ -393,6 +403,7 @@ class Simulation:
             "ofOtherSchedulers": list(self.of_others),
             "evicted": dict(self.evictions),
             "drains": [drained.to_dict() for drained in self.drained],
+            **({} if self.kueue is None else {"kueue": self.kueue.to_dict()}),
             "workloads": [result.to_dict() for result in self.workloads],
             "nodes": {
                 name: {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
+from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
@@ -19,6 +20,9 @@ from kschedx.simulate.goal import Goal, GoalResult, reach
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from kschedx.simulate.admission import KueueResult
 
 AskedPods: TypeAlias = Callable[[Snapshot], Iterable[str]]
 """The pods of a cluster, `namespace/name`, that a question is about."""
@@ -36,9 +40,10 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         """The cluster as it stands."""
         return self.simulator.after
 
-    def simulation(self, goal: GoalResult | None = None) -> Simulation:
+    def simulation(self, *, goal: GoalResult | None = None, kueue: KueueResult | None = None) -> Simulation:
         """What has become of it so far."""
-        return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects, goal=goal)
+        effects = self.by_hand.effects
+        return Simulation(self.simulator, changes=self.changes, effects=effects, goal=goal, kueue=kueue)
 
     def asked(self, pods: AskedPods | None) -> frozenset[int]:
         """Rows of the pods that a question is about."""
@@ -110,23 +115,34 @@ def simulate(
     only: Iterable[str] | None = None,
     goal: Goal | None = None,
 ) -> Simulation:
-    """Apply changes, and let the pods that wait be scheduled one after the other.
+    """Apply changes, let the pods that wait be scheduled one after the other, and then those of the Workloads that
+    Kueue admits.
 
     `only` are the pods to schedule, by `namespace/name`, by default all that wait. With a `goal`, its pods are placed
     and others are moved for them; no other pod that waits is scheduled. Raises `InputError` for a change that cannot
     be applied.
     """
-    if goal is None:
-        changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
-        changed.simulator.settle(None if only is None else [*only])
-        return changed.simulation()
-    changed = settled(snapshot, setup, wanted, options or SimulationOptions(), namespace)
+    if goal is not None:
+        changed = settled(snapshot, setup, wanted, options or SimulationOptions(), namespace)
+        simulator = changed.simulator
+        first_row = len(simulator.pods)
+        changed.by_hand.apply(goal.change)
+        changed = replace(changed, changes=(*changed.changes, goal.change))
+        found = reach(simulator, goal.text, [row for row in simulator.waiting() if row >= first_row])
+        return changed.simulation(goal=found)
+    changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
     simulator = changed.simulator
-    first_row = len(simulator.pods)
-    changed.by_hand.apply(goal.change)
-    changed = replace(changed, changes=(*changed.changes, goal.change))
-    found = reach(simulator, goal.text, [row for row in simulator.waiting() if row >= first_row])
-    return changed.simulation(found)
+    if only is not None:
+        simulator.settle([*only])
+        return changed.simulation()
+    simulator.settle()
+    if not simulator.snapshot.of(KueueWorkload):
+        return changed.simulation()
+    from kschedx.simulate.admission import admit_workloads
+
+    kueue = admit_workloads(simulator)
+    simulator.settle()
+    return changed.simulation(kueue=kueue)
 
 
 def drain_in_turn(

@@ -396,7 +396,9 @@ class SnapshotBuilder:
         if len(pods):
             self.kinds["Pod"] = len(pods)
         return Contents(
-            source=Source(text=source, kinds=dict(self.kinds)).with_header(merged(self.headers)),
+            source=Source(text=source, kinds=dict(self.kinds), is_slim=bool(self.headers)).with_header(
+                merged(self.headers)
+            ),
             cluster=ClusterNodes(self._nodes, self._images),
             pods=pods,
             workloads=self._workloads,
@@ -413,7 +415,7 @@ class SnapshotBuilder:
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:
     """Two objects of one name: which of them counts is not for kschedx to say."""
     where = str(first[0].place(first[1]))
-    message = f"there is already one of this name{f' in {where}' if where else ''}"
+    message = f"an object of this name already exists{f' in {where}' if where else ''}"
     raise InputError(message, place=Place(object=title)).at(second[0].place(second[1]))
 
 

@@ -18,8 +18,12 @@ KARPENTER = "karpenter"
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 FAILED_CREATE = "FailedCreate"
 """Of a ReplicaSet, StatefulSet, DaemonSet or Job: somebody refuses its pods."""
-BY_KUBELET = frozenset({"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady"})
+OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
+BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, "Failed", "Unhealthy"})
 """Warnings about pods that have a node and do not start."""
+_REPEATS_STATUS = "Error: "
+"""How a kubelet's event begins that says no more than the container's status."""
 REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_AUTOSCALER, *BY_KUBELET})
 """The reasons of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
@@ -151,7 +155,7 @@ class FailedSchedulingEvents:
         about = event.about
         if event.reason in OF_AUTOSCALER and about.kind == "Pod" and event.is_known:
             self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
-        if event.reason in BY_KUBELET and about.kind == "Pod" and event.is_known:
+        if event.reason in BY_KUBELET and about.kind == "Pod" and event.is_known and not _repeats(event):
             self._add_warning(event, f"{about.namespace or 'default'}/{about.name}")
         if event.reason == FAILED_CREATE and about.kind and event.is_known:
             self._add_unmade(event, (about.kind, about.namespace or "default", about.name or ""))
@@ -230,6 +234,10 @@ class FailedSchedulingEvents:
                 continue
             if not event.uid or not pods.uids[row] or event.uid == pods.uids[row]:
                 yield pod, reporter, event
+
+
+def _repeats(event: EventItem) -> bool:
+    return event.reason == "Failed" and (event.message or event.note or "").startswith(_REPEATS_STATUS)
 
 
 def _time(text: str) -> int:

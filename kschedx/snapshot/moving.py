@@ -353,7 +353,7 @@ class MovingCluster:
         """A node on which nothing runs any more goes, and the rows of those behind it move up by one. `snapshot` is
         another object then."""
         pods = self.pods
-        assert not len(pods.on_node(row)), "who runs there leaves first, as pods do in ways of their own"
+        assert not len(pods.on_node(row)), "pods leave a node before it is removed"
         self._undo.append(_Nodes(self.snapshot, pods))
         cluster, left = self.snapshot.cluster.without({row}).moving(), pods.without_node(row)
         self._swap(cluster, left, {options: NodeTable.of(cluster, left, options) for options in self.snapshot._tables})

@@ -130,6 +130,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     start_times: Sequence[str | None]
     creation_timestamps: Sequence[str | None]
     deletion_timestamps: Sequence[str | None]
+    finalizers: Mapping[str, tuple[str, ...]] = {}
+    """Of pods that are being deleted, by `namespace/name`."""
     nominated_node_names: Sequence[str]
     node_names: Column[str]
     node: IntArray
@@ -420,13 +422,3 @@ def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, 
     restartable = [container for container in spec.init_containers if sidecars and container.is_restartable_init]
     running = (*restartable, *spec.containers)
     return tuple([port for container in running for port in container.ports if port.host_port > 0])
-
-
-# The members of a pod group: scheduling.k8s.io, behind the gate GenericWorkload.
-
-
-def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
-    """(row,) which pods name the group."""
-    found = pods.specs.where(lambda s: s.scheduling_group is not None and s.scheduling_group.pod_group_name == name)
-    found &= pods.namespaces.where(lambda space: space == namespace)
-    return found

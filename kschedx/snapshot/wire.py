@@ -71,10 +71,13 @@ class SlimObjectMeta(Struct, kw_only=True, rename="camel", gc=False):
     owner_references: MaybeRaw = UNSET
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    finalizers: MaybeRaw = UNSET
 
 
 class SlimPodStatus(Struct, kw_only=True, rename="camel", gc=False):
     phase: str | None = ""
+    reason: str | None = ""
+    message: str | None = ""
     start_time: str | None = None
     nominated_node_name: str | None = ""
     conditions: MaybeRaw = UNSET
@@ -149,7 +152,7 @@ class NameTakenError(InputError):
     """Two pods of one name; `row` is the first's."""
 
     def __init__(self, row: int) -> None:
-        super().__init__("there is already one of this name")
+        super().__init__("an object of this name already exists")
         self.row = row
 
 
@@ -218,6 +221,7 @@ class PodColumns:
         self.start_times: list[str | None] = []
         self.creation_timestamps: list[str | None] = []
         self.deletion_timestamps: list[str | None] = []
+        self.finalizers: dict[str, tuple[str, ...]] = {}
         self.nominated: list[str] = []
         self.node_names: list[str] = []
         self._with_label_keys: set[int] = set()
@@ -258,6 +262,9 @@ class PodColumns:
         self.uids += [meta.uid or "" for meta in metas]
         self.creation_timestamps += [meta.creation_timestamp for meta in metas]
         self.deletion_timestamps += [meta.deletion_timestamp for meta in metas]
+        for item, meta in enumerate(metas):
+            if meta.deletion_timestamp and isinstance(meta.finalizers, Raw):
+                self.finalizers[f"{namespaces[item]}/{names[item]}"] = _finalizers(bytes(meta.finalizers))
         self.phases += [status.phase or "" for status in statuses]
         self.start_times += [status.start_time for status in statuses]
         self.nominated += [status.nominated_node_name or "" for status in statuses]
@@ -318,6 +325,7 @@ class PodColumns:
             start_times=self.start_times,
             creation_timestamps=self.creation_timestamps,
             deletion_timestamps=self.deletion_timestamps,
+            finalizers=self.finalizers,
             nominated_node_names=self.nominated,
             node_names=node_names,
             node=np.where(finished, -1, node_names.map(lambda name: nodes.get(name, -1))),
@@ -333,7 +341,14 @@ def _bytes(raw: MaybeRaw) -> bytes:
     return b"" if raw is UNSET else bytes(raw)
 
 
-_TELLING = (b"DisruptionTarget", b"PodResizePending", b"Unschedulable", b"SchedulingGated", b"SchedulerError")
+_TELLING = (
+    b"DisruptionTarget",
+    b"PodResizePending",
+    b"Unschedulable",
+    b"SchedulingGated",
+    b"SchedulerError",
+    b"NotReadyForScheduling",
+)
 """Types and reasons of the conditions that are kept."""
 
 _UNREADY = ({"type": "Ready", "status": "False"},)
@@ -363,7 +378,7 @@ def slim_status(status: SlimPodStatus) -> bytes:
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
         # timestamps of their own, without which budgets are told that a pod is not ready
-        if waits or any(word in text for word in _TELLING):
+        if waits or status.phase == "Pending" or any(word in text for word in _TELLING):
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):
             part["conditions"] = _UNREADY
@@ -372,8 +387,12 @@ def slim_status(status: SlimPodStatus) -> bytes:
         ("initContainerStatuses", status.init_container_statuses),
     ):
         kept = [] if statuses is UNSET else [s for s in statuses or () if waits or isinstance(s.resources, Raw)]
+        for one in kept if not waits else ():
+            one.last_state = UNSET
         if kept:
             part[name] = kept
+    if status.phase == "Failed":
+        part |= {name: said for name, said in (("reason", status.reason), ("message", status.message)) if said}
     if isinstance(status.allocated_resources, Raw):
         part["allocatedResources"] = status.allocated_resources
     if isinstance(status.resources, Raw):
@@ -383,6 +402,13 @@ def slim_status(status: SlimPodStatus) -> bytes:
     if isinstance(status.node_allocatable_resource_claim_statuses, Raw):
         part["nodeAllocatableResourceClaimStatuses"] = status.node_allocatable_resource_claim_statuses
     return _ENCODER.encode(part) if part else b""
+
+
+def _finalizers(text: bytes) -> tuple[str, ...]:
+    try:
+        return decode(text, tuple[str, ...]) if text != b"null" else ()
+    except InputError as error:
+        raise error.at(Place(field="metadata.finalizers")) from None
 
 
 def _pod_spec(text: bytes) -> types.PodSpec:

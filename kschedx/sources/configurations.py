@@ -39,7 +39,7 @@ def read_configuration(path: str) -> dict[str, object]:
     """The one configuration of a file, a folder or standard input. Raises `InputError`."""
     found = find_configuration(path)
     # kube-scheduler takes an explicit 0 for 1 without a word, which is hardly what the author means
-    hint = "leave it out for 1; to take a plugin's score out, disable it"
+    hint = "omit it for 1; to ignore a plugin's score, disable the plugin"
     wrong = [
         _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), found.place)
         for field in zero_weights(found.document)
@@ -69,11 +69,11 @@ def find_configuration(path: str) -> Written:
     if not found:
         kinds = ", ".join(sorted({str(document.get("kind") or "nothing") for document, _ in documents})) or "nothing"
         elsewhere = next((file for document, _ in documents for file in _named(document)), "")
-        hint = f"kube-scheduler is started with --config={elsewhere} there: that file is meant" if elsewhere else ""
+        hint = f"kube-scheduler is started with --config={elsewhere} there: pass that file" if elsewhere else ""
         raise ConfigError(f"expected one {KIND}, found {kinds}", place=Place(source=path), hint=hint)
     if len(found) > 1:
         where = "; ".join(str(one.place) for one in found)
-        hint = "give the one that is meant in a file of its own"
+        hint = "put the intended one in its own file"
         raise ConfigError(f"expected one {KIND}, found {len(found)}: {where}", place=Place(source=path), hint=hint)
     return found[0]
 

@@ -131,10 +131,14 @@ _DECODER = msgspec.json.Decoder(list[dict[str, object]])
 _GENERATED: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("kustomization.yaml", "kustomization.yml", "Kustomization"),
-        "a kustomization, whose manifests are made of several files",
+        "a kustomization, whose manifests are rendered from several files",
         "kubectl kustomize {path} | kschedx why -",
     ),
-    (("Chart.yaml",), "a Helm chart, whose manifests are made of templates", "helm template {path} | kschedx why -"),
+    (
+        ("Chart.yaml",),
+        "a Helm chart, whose manifests are rendered from templates",
+        "helm template {path} | kschedx why -",
+    ),
 )
 """Files by which a folder is recognized that holds no manifests yet; what it is, and what makes them."""
 

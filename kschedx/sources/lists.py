@@ -229,7 +229,7 @@ def _peek(text: Raw | bytes | memoryview, *, index: int | None) -> Peek:
     except msgspec.ValidationError as error:
         problem = str(error).partition(" - at ")
         what = "kind and apiVersion are strings" if problem[1] else "not an object"
-        found = ItemError(f"{what}, so this is no Kubernetes object")
+        found = ItemError(f"{what}, so this is not a Kubernetes object")
         found.index = index
         raise found from None
 
@@ -243,9 +243,9 @@ def _no_kind(index: int | None, raw: Raw | bytes = b"") -> ItemError:
     try:
         msgspec.json.decode(raw, type=_JsonPatch)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        error = ItemError('no "kind", so this is no Kubernetes object')
+        error = ItemError('no "kind", so this is not a Kubernetes object')
     else:
-        error = ItemError("a JSON patch, as a kustomization has it, and no Kubernetes object")
+        error = ItemError("a JSON patch of a kustomization, not a Kubernetes object")
         error.hint = "kubectl kustomize FOLDER | kschedx why -"
     error.index = index
     return error

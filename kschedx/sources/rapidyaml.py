@@ -146,7 +146,7 @@ def _exactly(document: Text, source: str, skip: int = 0) -> Iterator[Batch]:
     spot = Spot(document=document.number, line=read.line)
     if not isinstance(value, dict | list):
         raise ItemError(
-            "text, and no Kubernetes object", place=Place(source=source, document=spot.document, line=spot.line)
+            "text, not a Kubernetes object", place=Place(source=source, document=spot.document, line=spot.line)
         )
     flat = _flatten(value, lines, document, spot, source)
     yield _batch(flat, lines, document, spot, source, skip)

@@ -125,8 +125,8 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 MAX_MEMBERS = 200_000
 FOLDER = "a folder"
-LINK = "a link, and no file"
-DEVICE = "a device, and no file"
+LINK = "a link, not a file"
+DEVICE = "a device, not a file"
 
 
 class Names:
@@ -146,7 +146,7 @@ class Names:
         name = tidy(written)
         if written.startswith(("/", "\\")) or ".." in name.split("/") or "\0" in written:
             place = Place(source=f"{self._source}: {written}")
-            raise InputError("a name that leads out of the archive", place=place, hint="nothing of it is read")
+            raise InputError("a name that leads out of the archive", place=place, hint="nothing in it is read")
         if kind != FOLDER and may_be_manifest(name):
             self._manifests[name] = "one of two files of this name" if name in self._manifests else kind
 
@@ -299,7 +299,7 @@ class _Forward(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _LONGEST_TAR_READ:
-            raise ValueError("more than a name takes")
+            raise ValueError("more than a name needs")
         blocks = []
         if self._again and size:
             blocks.append(self._last[-1:])

@@ -34,10 +34,10 @@ def test_a_loop_that_fails_says_why_and_still_tells_the_pods() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("autoscalerStatus: Initializing\n", "had just started, and had not looked at its groups yet"),
-        ("Cluster-autoscaler status at 2026-06-01 12:00:00 +0000 UTC:\nInitializing", "had not looked at its groups"),
+        ("autoscalerStatus: Initializing\n", "had just started and had not read its node groups yet"),
+        ("Cluster-autoscaler status at 2026-06-01 12:00:00 +0000 UTC:\nInitializing", "had not read its node groups"),
         ("{{{ garbled", "not valid YAML"),
-        ("greeting: hello\n", "this is no status of a cluster-autoscaler"),
+        ("greeting: hello\n", "this is not a cluster-autoscaler status"),
     ],
 )
 def test_a_status_that_says_nothing_of_groups_leaves_the_pods_answer_as_it_is(text: str, told: str) -> None:

@@ -78,16 +78,19 @@ def test_the_text_before_1_30() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no status of a cluster-autoscaler"),
-        ("hello", "no status of a cluster-autoscaler"),
+        ("", "not a cluster-autoscaler status"),
+        ("hello", "not a cluster-autoscaler status"),
         ("{", "not valid YAML"),
         pytest.param("[" * 200_000, "nested more than 200 deep", id="deep"),
         ("nodeGroups: []\n---\nnodeGroups: []", "one YAML document is expected, not 2"),
-        ("nodeGroups: 3", "nodeGroups is no list"),
+        ("nodeGroups: 3", "nodeGroups is not a list"),
         ("nodeGroups: [{health: {}}]", r"nodeGroups\[0\] has no name"),
         ("nodeGroups: [{name: a, health: {maxSize: many}}]", "maxSize is no number"),
-        ("nodeGroups: [{name: a, health: {cloudProviderTarget: 100001}}]", "the group a wants 100,001 nodes"),
-        ("Cluster-autoscaler status at 2023:\nNodeGroups:\n  Name: a\n", "a has no line Health"),
+        (
+            "nodeGroups: [{name: a, health: {cloudProviderTarget: 100001}}]",
+            "node group a has a target of 100,001 nodes",
+        ),
+        ("Cluster-autoscaler status at 2023:\nNodeGroups:\n  Name: a\n", "a has no Health line"),
     ],
 )
 def test_what_is_neither_is_told_with_its_place(text: str, told: str) -> None:

@@ -202,7 +202,7 @@ def test_the_autoscaler_has_a_scheduler_configuration_of_its_own(tmp_path: Path)
     config.write_text(json.dumps(_profiles({"schedulerName": "a"}, {"schedulerName": "b"})))
     options = (*label, "--autoscaler-flag", f"scheduler-config-file={config}")
     ran = kschedx("why", "pod/web", "-n", "shop", "-s", cluster, *options)
-    assert (ran.code, "takes one profile, and the configuration has 2" in ran.err) == (2, True)
+    assert (ran.code, "supports one profile, and the configuration has 2" in ran.err) == (2, True)
 
 
 def _profiles(*profiles: Mapping[str, object]) -> Mapping[str, object]:

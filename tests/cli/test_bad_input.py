@@ -52,7 +52,7 @@ FILES = [
     Bad("a missing pod file", ("pot.yaml", "no such file", '"pod.yaml"'), ("why", "pot.yaml", "-s", "cluster.yaml")),
     Bad("no snapshot", ("--snapshot",), ("why", "pod.yaml")),
     Bad("an empty snapshot", ("cluster.yaml", "holds no objects"), cluster=""),
-    Bad("an empty folder", ("empty", "without manifests", "*.yaml"), ("why", "pod.yaml", "-s", "empty")),
+    Bad("the folder is empty", ("empty", "without manifests", "*.yaml"), ("why", "pod.yaml", "-s", "empty")),
     Bad("standard input twice", ("standard input",), ("why", "-", "-s", "-")),
     Bad("broken YAML", ("cluster.yaml:2", "not valid YAML"), cluster="kind: Node\n  name: [\n"),
     Bad("broken JSON", ("cluster.yaml:2", "not valid JSON"), cluster='{"kind": "Node",\n "metadata": }'),
@@ -103,10 +103,10 @@ OBJECTS = [
         ("cluster.yaml", "Pod shop/web-0", "spec.nodeName"),
         cluster=(NODE, changed(POD, "spec.nodeName", 7)),
     ),
-    Bad("two pods of a name", ("cluster.yaml", "Pod shop/web-0", "already one"), cluster=(NODE, POD, POD)),
+    Bad("two pods of a name", ("cluster.yaml", "Pod shop/web-0", "already exists"), cluster=(NODE, POD, POD)),
     Bad(
         "one object in two files",
-        ("cluster.yaml", "Node node-01", "already one"),
+        ("cluster.yaml", "Node node-01", "already exists"),
         ("why", "pod.yaml", "-s", "cluster.yaml", "-s", "cluster.yaml"),
     ),
     Bad(
@@ -228,8 +228,8 @@ def test_a_target_that_does_not_exist(bad: Bad, tmp_path: Path) -> None:
         (("why", "x", "-o", "jason"), "allowed are wide, json, yaml, name"),
         (("why", "x", "-s"), "-s"),
         (("completion", "tcsh"), "'bash'"),
-        (("simulate", "README.md"), "(manifests go with -f, a dump goes with -s)"),
-        (("snapshot", "README.md", "-o", "x.json"), "(a dump goes with -s)"),
+        (("simulate", "README.md"), "(use -f for manifests, use -s for a dump)"),
+        (("snapshot", "README.md", "-o", "x.json"), "(use -s for a dump)"),
     ],
     ids=" ".join,
 )

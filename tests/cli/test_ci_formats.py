@@ -114,7 +114,7 @@ def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", [Format.NAME, Format.PATCH, Format.MARKDOWN, Format.JUNIT, Format.SARIF])
 def test_an_answer_without_a_form_says_so(form: Format) -> None:
     bare = Report(screen=lambda _: None, document=dict)
-    with pytest.raises(InputError, match=f"^-o {form}: this answer has no such form"):
+    with pytest.raises(InputError, match=f"^-o {form} is not available for this answer"):
         output.write(bare, form)
 
 
@@ -156,4 +156,4 @@ def test_a_baseline_is_sarif(text: str, cluster: Path, tmp_path: Path) -> None:
     known.write_text(text)
     ran = kschedx("why", "-f", write(tmp_path, POD), "-s", cluster, "--baseline", known)
     assert ran.code == 2
-    assert "--baseline: this is no SARIF file (write one with -o sarif)" in ran.err
+    assert "--baseline: this is not a SARIF file (write one with -o sarif)" in ran.err

@@ -33,7 +33,7 @@ def test_a_refused_archive_is_one_line_whatever_its_names(tmp_path: Path) -> Non
     ran = kschedx("why", "pod/web-2", "--snapshot", str(tmp_path / "dump"))
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.removeprefix(f"error: {tmp_path}/") == (
-        "dump: ../\\x1b[2J[bold]\\n.yaml: a name that leads out of the archive (nothing of it is read)\n"
+        "dump: ../\\x1b[2J[bold]\\n.yaml: a name that leads out of the archive (nothing in it is read)\n"
     )
 
 

@@ -39,6 +39,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("simulate", "-s", "CLUSTER", "--changes", "CHANGES", "-o", "json"),
     ("scale-down", "-s", "GROWING"),
     ("deschedule", "--policy", "DESCHEDULER", "-s", "CLUSTER"),
+    ("descheduler-policy", "advise", "-s", "CLUSTER"),
     ("nodes", "-s", "CLUSTER"),
     ("kueue", "-s", "CLUSTER"),
     ("diff-profiles", "default", "CONFIG", "-s", "CLUSTER"),

@@ -189,7 +189,7 @@ def test_a_pod_of_a_cron_job_changes_what_makes_the_next_jobs(tmp_path: Path) ->
     path = cluster(tmp_path, node("a", allocatable=ROOM), nightly, of_cron_job, OF_JOB)
     ran = kschedx("why", "pod/load-x", "-n", "shop", "-s", path, "--fix", "2", "-o", "patch")
     comment, command = ran.out.splitlines()
-    assert comment == "# for the Jobs to come: one that is there keeps its template"
+    assert comment == "# for future Jobs: an existing Job keeps its template"
     assert command.startswith("kubectl patch cronjob.batch nightly -n shop --type=json --patch=")
     (operation,) = patch_of(command)
     assert operation["path"] == "/spec/jobTemplate/spec/template/spec/containers/0/resources"
@@ -273,7 +273,7 @@ def test_a_patch_is_tried(tmp_path: Path, patch: object) -> None:
         (["--fix", "1"], "--fix prints a fix to apply (-o patch or -o yaml)"),
         (["-o", "patch"], "-o patch prints a fix (name one with --fix N)"),
         (["--try", "spec"], '--try: found "spec" (PATH=VALUE, PATH- to remove, or a file with a patch)'),
-        (["--try", "status.phase=Running"], '--try: "status.phase=Running" begins with neither spec nor metadata'),
+        (["--try", "status.phase=Running"], '--try: "status.phase=Running" starts with neither spec nor metadata'),
         (["--try", "spec.containers[7].name=x"], '--try: "spec.containers[7].name=x": there is no "7"'),
         (
             ["--try", "spec.nodeSelektor.disk=ssd"],
@@ -316,7 +316,7 @@ def cpu_of(template: object) -> str:
 
 def test_what_the_cluster_does_not_have_is_applied(tmp_path: Path) -> None:
     script = of_file(tmp_path, DEPLOYMENT)
-    assert script.startswith("# Deployment web: the cluster does not have it as it is written")
+    assert script.startswith("# Deployment web: the cluster does not have it in this form")
     found = applied(script)
     spec = found["spec"]
     assert isinstance(spec, dict)
@@ -377,9 +377,7 @@ def test_a_claim_of_a_file_that_comes_in_another_form(tmp_path: Path) -> None:
         "volumeBindingMode": "Immediate",
     }
     script = of_file(tmp_path, {"apiVersion": "v1", "kind": "List", "items": [claim, bare]}, by_hand, number=1)
-    assert script.startswith(
-        "# a volume like this, with where it is kept (csi, nfs, local, ...):\n#   apiVersion: v1\n"
-    )
+    assert script.startswith("# a volume like this, with its source (csi, nfs, local, ...):\n#   apiVersion: v1\n")
     assert all(line.startswith("#") for line in script.splitlines())
     assert "status:" not in script
     assert "bind-completed" not in script, "a claim that carries the mark of a binding is Lost for good"

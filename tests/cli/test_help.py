@@ -33,14 +33,14 @@ def test_help_about_profiles_fits(name: str) -> None:
 def test_options_are_in_groups() -> None:
     told = kschedx("why", "--help-all").out
     titles = re.findall(r"^(\S.*):$", told, re.MULTILINE)
-    assert titles[:4] == ["Arguments", "Options", "Cluster", "Scheduler"]
+    assert titles[:3] == ["Options", "Cluster", "Scheduler"]
     assert titles[-1] == "Connection (as for kubectl)"
 
 
 def test_shared_options_are_left_to_help_all() -> None:
     short = kschedx("why", "--help").out
     assert "--kubeconfig" not in short
-    assert short.splitlines()[-1] == "--help-all also lists the options for scheduler, autoscaler, connection."
+    assert short.splitlines()[-1] == "--help-all also lists the scheduler, autoscaler, and connection options."
 
 
 def test_every_command_is_in_a_group() -> None:

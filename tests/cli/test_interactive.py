@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 import yaml
+from msgspec.structs import replace
 from textual.pilot import Pilot
-from textual.widgets import DataTable, Input, Static, TabbedContent
+from textual.widgets import DataTable, HelpPanel, Input, Static, TabbedContent
 
 import kschedx as library
-from kschedx.cli.interactive import Why
+from kschedx.cli.interactive import Browser, Listing, Pending, Why
+from kschedx.explain.causes import CauseGroup, PodAnswer
 from kschedx.inquiry import manifest_edit as trying
 from kschedx.inquiry.explanation import Explanation
 from tests.command import ROOT, kschedx
@@ -21,14 +23,14 @@ def changed(before: Explanation, change: str) -> Explanation:
     return library.explain(before.cycle.snapshot, trying.with_change(trying.as_manifest(before.cycle.pod), change))
 
 
-def walked(name: str, walk: Callable[[Why, Pilot[None]], Awaitable[None]]) -> None:
+def walked(name: str, walk: Callable[[Browser, Pilot[None]], Awaitable[None]]) -> None:
     """A walk through a fixture's answer."""
     folder = ROOT / "fixtures" / name
     cluster = next(path for path in (folder / "cluster", folder / "cluster.yaml") if path.exists())
     manifest = yaml.safe_load((folder / "pod.yaml").read_text())
 
     async def run() -> None:
-        app = Why(library.explain(library.load(str(cluster)), manifest), changed)
+        app = Browser(Why(library.explain(library.load(str(cluster)), manifest), changed))
         async with app.run_test(size=(140, 40)) as pilot:
             await pilot.pause()
             await walk(app, pilot)
@@ -36,62 +38,66 @@ def walked(name: str, walk: Callable[[Why, Pilot[None]], Awaitable[None]]) -> No
     anyio.run(run)
 
 
-def names(app: Why) -> list[str]:
-    table = app.query_one(DataTable)
+def names(app: Browser) -> list[str]:
+    table = app.screen.query_one(DataTable)
     return [str(key.value) for key in table.rows]
 
 
-def shown(app: Why, selector: str) -> str:
-    return str(app.query_one(selector, Static).render())
+def page(app: Browser) -> str:
+    return type(app.screen).__name__
+
+
+def shown(app: Browser, selector: str) -> str:
+    return str(app.screen.query_one(selector, Static).render())
 
 
 def test_every_node_is_there_and_a_row_tells_its_story() -> None:
-    async def walk(app: Why, pilot: Pilot[None]) -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
         assert len(names(app)) == 6
         await pilot.press("down", "enter")
         await pilot.pause()
-        assert app.query_one(TabbedContent).active == "node"
+        assert app.screen.query_one(TabbedContent).active == "node"
         assert names(app)[1] in shown(app, "#story")
 
     walked("zone-full", walk)
 
 
 def test_typing_filters_by_name_plugin_or_reason() -> None:
-    async def walk(app: Why, pilot: Pilot[None]) -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
         await pilot.press("slash", *"nodeaffinity")
         await pilot.pause()
         assert len(names(app)) == 4
         await pilot.press("enter", "f")
         await pilot.pause()
-        assert app.query_one(TabbedContent).active == "fixes"
+        assert app.screen.query_one(TabbedContent).active == "fixes"
 
     walked("zone-full", walk)
 
 
 def test_a_fix_is_tried_and_taken_back() -> None:
-    async def walk(app: Why, pilot: Pilot[None]) -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
         await pilot.press("f")
         await pilot.pause()
         assert "kind: Node" in shown(app, "#fix-told")
         await pilot.press("enter")
         await pilot.pause()
         assert "Scheduled" in shown(app, "#tried")
-        assert str(app.query_one(DataTable).get_row_at(0)[1]) == "fits"
+        assert str(app.screen.query_one(DataTable).get_row_at(0)[1]) == "fits"
         await pilot.press("u")
         await pilot.pause()
-        assert not app.query_one("#tried", Static).display
-        assert str(app.query_one(DataTable).get_row_at(0)[1]) != "fits"
+        assert not app.screen.query_one("#tried", Static).display
+        assert str(app.screen.query_one(DataTable).get_row_at(0)[1]) != "fits"
 
     walked("zone-full", walk)
 
 
 def test_a_change_is_typed_and_tried() -> None:
-    async def walk(app: Why, pilot: Pilot[None]) -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
         await pilot.press("t", *"spec.nodeSelector-", "enter")
         await pilot.pause()
         assert "there is no" in next(iter(app._notifications)).message  # what went wrong is told, and the answer stays
-        assert not app.query_one("#tried", Static).display
-        app.query_one("#change", Input).value = 'spec.nodeSelector={"disk":"none"}'
+        assert not app.screen.query_one("#tried", Static).display
+        app.screen.query_one("#change", Input).value = 'spec.nodeSelector={"disk":"none"}'
         await pilot.press("enter")
         await pilot.pause()
         assert "Unschedulable" in shown(app, "#tried")
@@ -100,22 +106,72 @@ def test_a_change_is_typed_and_tried() -> None:
 
 
 def test_nodes_that_fit_come_first_with_their_totals() -> None:
-    async def walk(app: Why, pilot: Pilot[None]) -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
         assert names(app)[-1] == "lab-cp-01"
-        assert str(app.query_one(DataTable).get_cell("lab-worker-01", "total")) == "458"
+        assert str(app.screen.query_one(DataTable).get_cell("lab-worker-01", "total")) == "458"
 
     walked("tie", walk)
+
+
+def test_a_row_is_sorted_copied_and_explained() -> None:
+    async def walk(app: Browser, pilot: Pilot[None]) -> None:
+        first = names(app)
+        await pilot.press("s")
+        await pilot.pause()
+        assert names(app) == sorted(first)
+        await pilot.press("c")
+        assert app.clipboard == names(app)[0]
+        await pilot.press("f", "c")
+        assert app.clipboard.startswith("# create a node like this")
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert app.screen.query(HelpPanel)
+
+    walked("zone-full", walk)
+
+
+def test_from_causes_to_pods_to_nodes_and_back() -> None:
+    snapshot = library.load(str(ROOT / "fixtures/zone-full/cluster"))
+    manifest = yaml.safe_load((ROOT / "fixtures/zone-full/pod.yaml").read_text())
+    found = library.explain(snapshot, manifest)
+    told = PodAnswer(
+        pod=found.cycle.pod.key, owner="", priority=0, outcome=found.outcome, command="kschedx why pod/a -n shop",
+        headlines=("insufficient cpu",),
+    )  # fmt: skip
+    many = CauseGroup(answers=(told, *(replace(told, pod=f"shop/b{number}") for number in range(300))))
+
+    async def run() -> None:
+        app = Browser(Pending("301 pods", [many], lambda _: Why(found, changed)))
+        async with app.run_test(size=(100, 30)) as pilot:
+            await pilot.pause()
+            await pilot.press("enter")
+            await pilot.pause()
+            await pilot.pause()
+            assert len(names(app)) == 301  # also those that are not in the first paint
+            await pilot.press("c")
+            assert app.clipboard == "kschedx why pod/a -n shop"
+            await pilot.press("enter")
+            await pilot.pause()
+            assert page(app) == "Why"
+            await pilot.press("escape", "escape")
+            await pilot.pause()
+            assert page(app) == "Pending"
+            await pilot.press("escape")
+            assert page(app) == "Pending"
+            assert app.screen.query_one(Listing).has_focus
+
+    anyio.run(run)
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("fixtures/tie/pod.yaml",), "a standard output that is no terminal"),
-        (("--all-pending",), "many pods"),
+        (("fixtures/tie/pod.yaml",), "a standard output that is not a terminal"),
+        (("--all-pending", "--shard", "1/2"), "--shard"),
         (("fixtures/tie/pod.yaml", "-o", "json"), "-o json"),
     ],
 )
-def test_it_is_about_one_pod_in_a_terminal(arguments: tuple[str, ...], told: str) -> None:
+def test_it_needs_a_terminal(arguments: tuple[str, ...], told: str) -> None:
     ran = kschedx("why", *arguments, "-i", "-s", "fixtures/tie/cluster.yaml")
     assert ran.code == 2
-    assert ran.err == f"error: --interactive is about one pod, in a terminal, and does not go with {told}\n"
+    assert ran.err == f"error: --interactive needs a terminal and cannot be combined with {told}\n"

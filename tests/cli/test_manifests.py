@@ -271,7 +271,7 @@ def test_a_pod_by_the_beginning_of_its_name(tmp_path: Path) -> None:
     both = write(tmp_path, NODE, POD, changed(POD, "metadata.name", "web-1"), name="both.yaml")
     ran = kschedx("why", "pod/web", "-n", "shop", "-s", both)
     assert ran.code == 2
-    assert "2 that begin so (web-0, web-1)" in ran.err
+    assert "2 that start with it (web-0, web-1)" in ran.err
 
 
 def test_the_pods_of_daemon_sets_take_room(tmp_path: Path) -> None:

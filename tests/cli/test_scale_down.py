@@ -40,7 +40,7 @@ def test_karpenters_nodes_are_told_in_its_words(tmp_path: Path) -> None:
 def test_a_cluster_without_an_autoscaler_is_undecided() -> None:
     ran = kschedx("scale-down", "-s", "fixtures/tie/cluster.yaml")
     assert ran.code == 3
-    assert "there is no ConfigMap kube-system/cluster-autoscaler-status" in ran.err
+    assert "the snapshot has no ConfigMap kube-system/cluster-autoscaler-status" in ran.err
 
 
 def test_a_node_that_is_not_there_has_its_nearest() -> None:

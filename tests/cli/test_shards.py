@@ -65,7 +65,7 @@ def test_what_does_not_belong_together_is_told(cluster: Path, tmp_path: Path) ->
     for files, told in [
         ((first, third), "error: parts are missing: 2/3\n"),
         ((first, other, third), f"error: {other}: is a part of another answer than {first}\n"),
-        ((whole,), f"error: {whole}: no part of an answer, as --shard makes it\n"),
+        ((whole,), f"error: {whole}: not a part of an answer as --shard writes it\n"),
         ((tmp_path / "nowhere",), f"error: {tmp_path / 'nowhere'}: cannot be read: No such file or directory\n"),
     ]:
         ran = kschedx("merge", *files)
@@ -82,7 +82,7 @@ def test_what_does_not_belong_together_is_told(cluster: Path, tmp_path: Path) ->
         ((*WHY, "--shard", "0/3"), '--shard: found "0/3", allowed is I/N, with I from 1 to N'),
         ((*WHY, "--shard", "4"), '--shard: found "4", allowed is I/N, with I from 1 to N'),
         (("why", "--all-pending", "--shard", "1/2"), "--shard needs -o json, for kschedx merge"),
-        (("why", "pod/web-0", "-o", "json", "--shard", "1/2"), "--shard is about many pods: --all-pending or -l"),
+        (("why", "pod/web-0", "-o", "json", "--shard", "1/2"), "--shard needs several pods: --all-pending or -l"),
     ],
 )
 def test_bad_input(cluster: Path, arguments: tuple[str, ...], told: str) -> None:

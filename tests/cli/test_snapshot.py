@@ -216,7 +216,7 @@ def test_a_selector_that_looks_into_a_text_stops_it(tmp_path: Path) -> None:
     to = tmp_path / "a.json"
     ran = kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "-o", to)
     assert (ran.code, ran.out) == (2, "")
-    assert "DeviceClass acme-gpu: startsWith() looks into a text" in ran.err
+    assert "DeviceClass acme-gpu: startsWith() reads parts of a string" in ran.err
     assert not to.exists()
     taken(kschedx("snapshot", "-s", write(tmp_path, *objects), "--anonymize", "--keep-selectors", "-o", to))
     assert selector in to.read_text()
@@ -305,7 +305,7 @@ def test_what_could_not_be_read_is_in_the_file_too(api: FakeApiServer, config: P
     api.fail("/services", failure(403, "no"), forever=True)
     api.fail("/podgroups", failure(404, "no"), forever=True)
     told = taken(kschedx("snapshot", "--kubeconfig", config, "-o", tmp_path / "a.json"))
-    assert "not in it: services (forbidden)\n" in told
+    assert "not included: services (forbidden)\n" in told
     live = why("shop/big-0", "--kubeconfig", config)
     assert why("shop/big-0", "-s", tmp_path / "a.json") == live
     groups = {key: "absent" for key, kind in KINDS.items() if kind.plural == "podgroups"}
@@ -392,7 +392,7 @@ def test_a_later_format_is_refused(tmp_path: Path) -> None:
     cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": CLUSTER}))
     ran = kschedx("why", "shop/web-0", "-s", cluster)
     assert ran.code == 2
-    assert 'a snapshot of the format "v2", this kschedx reads "v1" (a newer kschedx has written it)' in ran.err
+    assert 'a snapshot of the format "v2", this kschedx reads "v1" (a newer kschedx wrote it)' in ran.err
 
 
 def test_several_headers_together() -> None:

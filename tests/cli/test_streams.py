@@ -231,7 +231,7 @@ def test_documents_and_snapshots_show_what_would_be_hidden(tmp_path: Path) -> No
 def test_an_empty_path_is_an_error(arguments: tuple[str, ...], cluster: Path) -> None:
     found = kschedx(*(str(cluster) if one == "CLUSTER" else one for one in arguments))
     assert (found.code, found.out) == (2, "")
-    assert "it is empty, as a variable of the shell that is not set" in found.err
+    assert "it is empty; is a shell variable not set?" in found.err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "x", ""])

@@ -292,7 +292,7 @@ def test_a_token_that_lasts_needs_no_provider(api: FakeApiServer, fresh: str, tm
         ({"idp-certificate-authority": str(OTHER)}, "has a certificate of an unknown authority"),
         ({"idp-certificate-authority": "/no/ca.crt"}, "idp-certificate-authority cannot be used"),
         ({"idp-certificate-authority-data": "%"}, "idp-certificate-authority cannot be used"),
-        ({"refresh-token": ""}, "the ID token has expired, and without refresh-token there is no new one"),
+        ({"refresh-token": ""}, "the ID token has expired, and refresh-token is missing to renew it"),
     ],
 )
 def test_a_provider_that_is_not_trusted(more: dict[str, str], says: str, issuer: FakeApiServer, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_a_large_cluster_is_looked_at_less_often(tmp_path: Path) -> None:
     [
         (["pod/big-0", "-n", "shop", "-o", "json"], "does not go with -o json"),
         (["--all-pending"], "does not go with many pods"),
-        (["new.yaml"], '"new.yaml" is no pod of the cluster'),
+        (["new.yaml"], '"new.yaml" is not a pod of the cluster'),
         (["pod/big-0", "-n", "shop", "--interval", "0"], "--interval"),
     ],
     ids=["document", "many", "manifest", "interval"],

@@ -238,7 +238,7 @@ def test_plugins_that_nobody_knows_are_left_out(plugins: Mapping[str, object], u
             {"score": {"enabled": names("NodeName")}},
             (
                 'profiles[0].plugins.score.enabled[0].name: plugin "NodeName" does not extend ScorePlugin plugin '
-                "(it takes part in filter)"
+                "(it has filter)"
             ),
         ),
         (

@@ -22,7 +22,7 @@ def test_a_release_is_known_by_its_minor_version(version: str | None) -> None:
 
 @pytest.mark.parametrize("version", ["", "1", "1.360", "1.3", "136", "1.36x", "latest", "x1.36", "\u0661.36"])
 def test_an_unknown_release_is_refused_with_those_that_are_known(version: str) -> None:
-    with pytest.raises(ConfigError, match=r"unknown Kubernetes version .*known releases: 1\.36"):
+    with pytest.raises(ConfigError, match=r"unknown Kubernetes version .*known versions: 1\.36"):
         resolve(version)
 
 

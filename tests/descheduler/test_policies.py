@@ -57,10 +57,43 @@ NOT_BUILT = 'failed to create new descheduler: unable to create "main" profile: 
             f"in profile main: failed to get label selectors from strategy's params: {NO_VALUES}",
         ),
         ("NoSuchPlugin", {}, "in profile main: plugin NoSuchPlugin in pluginConfig not registered"),
+        (
+            "HighNodeUtilization",
+            {"thresholds": {"pods": 5, "cpu": "20"}},
+            f'{UNREADABLE}profiles[0].pluginConfig[0].args.thresholds.cpu: expected a number, found "20"',
+        ),
+        (
+            "PodLifeTime",
+            {**LIFETIME, "labelSelector": {"matchLabels": {"app": 1}}},
+            f"{UNREADABLE}profiles[0].pluginConfig[0].args.labelSelector.matchLabels.app: expected a string, found 1",
+        ),
     ],
 )
 def test_validation(plugin: str, args: Mapping[str, object], error: str) -> None:
     assert descheduled([], policy(plugin, args))["error"] == error
+
+
+def test_null_is_zero_among_thresholds() -> None:
+    found = descheduled([], policy("HighNodeUtilization", {"thresholds": {"cpu": None}}))
+    assert "error" not in found
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("http://a b", 'invalid character " " in host name'),
+        ("http://[::1", "missing ']' in host"),
+        ("http://us er@a", "net/url: invalid userinfo"),
+        ("1http://a", "first path segment in URL cannot contain colon"),
+        ("://a", "missing protocol scheme"),
+        ("http://a:b/", 'invalid port ":b" after host'),
+        ("http://a/%zz", 'invalid URL escape "%zz"'),
+    ],
+)
+def test_prometheus_url(url: str, fault: str) -> None:
+    prometheus = {"source": "Prometheus", "prometheus": {"url": url}}
+    found = descheduled([], {**policy("PodLifeTime", LIFETIME), "metricsProviders": [prometheus]})
+    assert found["error"] == f'error parsing prometheus URL: parse "{url}": {fault}'
 
 
 @pytest.mark.parametrize(
@@ -141,3 +174,32 @@ def test_a_refused_policy_is_one_line(tmp_path: Path) -> None:
     ran = kschedx("deschedule", "--policy", str(tmp_path / "policy.yaml"), "-s", str(tmp_path / "cluster.yaml"))
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "in profile main: at least one filtering criterion must be specified" in ran.err
+
+
+WITH_LINES = """\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+{more}profiles:
+- name: main
+  pluginConfig:
+  - name: HighNodeUtilization
+    args:
+      thresholds: {{cpu: {cpu}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "more", "line", "said"),
+    [
+        ("120", "", 7, "in profile main: cpu threshold not in [0, 100] range"),
+        ('"20"', "", 8, "failed decoding descheduler's policy config"),
+        ("20", "nodeSelector: a b\n", 3, "failed to create new descheduler"),
+        ("20", "maxPods: 3\n", 3, "maxPods: unknown field, ignored by the descheduler"),
+    ],
+)
+def test_the_line_of_an_error(cpu: str, more: str, line: int, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(WITH_LINES.format(cpu=cpu, more=more))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
+    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    assert f": {file}:{line}: {said}" in ran.err

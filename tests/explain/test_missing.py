@@ -146,7 +146,7 @@ def test_a_kind_that_is_not_served_is_only_mentioned_where_it_matters() -> None:
         ("PriorityClass", "spec.priorityClassName", "gold", "the priority of gold"),
         ("PriorityClass", "metadata.labels", {}, "the default priority"),
         ("PriorityClass", "spec.priorityClassName", "system-node-critical", None),
-        ("RuntimeClass", "spec.runtimeClassName", "kata", "what kata adds to its pods"),
+        ("RuntimeClass", "spec.runtimeClassName", "kata", "what RuntimeClass kata adds to its pods"),
         ("RuntimeClass", "metadata.labels", {}, None),
         (
             "ResourceClaimTemplate",

@@ -95,7 +95,10 @@ def test_a_claim_is_missing_where_the_dump_has_others() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "leaves"),
-    [({"priorityClassName": "gold"}, "the priority of gold"), ({"runtimeClassName": "kata"}, "what kata adds")],
+    [
+        ({"priorityClassName": "gold"}, "the priority of gold"),
+        ({"runtimeClassName": "kata"}, "what RuntimeClass kata adds"),
+    ],
 )
 def test_a_manifest_that_names_a_class(spec: Manifest, leaves: str) -> None:
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "me", "namespace": "default"}}

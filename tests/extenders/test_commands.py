@@ -114,7 +114,7 @@ def test_a_recording_without_the_question(files: tuple[str, str], tmp_path: Path
     recording.write_text(json.dumps({"apiVersion": "kschedx/v1", "kind": "ExtenderAnswers", "answers": []}))
     ran = why(files, "--extenders", str(recording))
     assert ran.code == 3
-    assert "does not hold what" in ran.err
+    assert "has no answer of" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_parquet_and_pages(fleet: Path, tmp_path: Path) -> None:
         (("why",), "name the clusters: --snapshot, --snapshots, --context or --all-contexts"),
         (("-s", "nowhere.yaml", "why"), "nowhere.yaml: no such file or folder"),
         (("--snapshots", "README.md", "why"), "README.md: no such folder"),
-        (("-s", "README.md", "whyy"), '"whyy" is no question for many clusters (did you mean "why"?)'),
-        (("-s", "README.md", "--out", "README.md", "doctor"), "no row of kschedx fleet"),
+        (("-s", "README.md", "whyy"), '"whyy" cannot be asked of several clusters (did you mean "why"?)'),
+        (("-s", "README.md", "--out", "README.md", "doctor"), "not a row of kschedx fleet"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_line(arguments: tuple[str, ...], told: str) -> None:

@@ -47,15 +47,58 @@ def test_a_group_is_placed_as_a_whole(objects: tuple[Json, ...], together: int, 
     assert group.message == (f"{words}to wait and no plugin rejected pod" if lacking else "")
 
 
-@pytest.mark.parametrize(("priority", "is_open"), [(0, True), (100, False)])
-def test_whether_pods_go_for_a_group_as_a_whole_is_not_known(priority: int, is_open: bool) -> None:
-    gates = {**GANGS, "WorkloadAwarePreemption": True}
+WHOLE = {**GANGS, "WorkloadAwarePreemption": True}
+PLACED = {**GANGS, "TopologyAwareWorkloadScheduling": True}
+ZONES = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
+
+
+@pytest.mark.parametrize(
+    ("priority", "preempted", "together", "why"),
+    [
+        (0, ("ml/other on a",), 2, ""),
+        (100, (), 1, "No preemption victims found for incoming preemptor"),
+    ],
+)
+def test_pods_are_preempted_for_a_group_as_a_whole(
+    priority: int, preempted: tuple[str, ...], together: int, why: str
+) -> None:
     other = pod("other", cpu="4", gates=(), labels={}, nodeName="a", priority=priority)
     members = member("m-0", priority=100), member("m-1", priority=100)
-    snapshot = kschedx.Snapshot.from_objects([node("a"), other, *members, pod_group(2)])
-    group = kschedx.explain(snapshot, "ml/m-0", feature_gates=gates).holding.group
+    snapshot = kschedx.Snapshot.from_objects([node("a"), other, *members, pod_group(2, priority=100)])
+    group = kschedx.explain(snapshot, "ml/m-0", feature_gates=WHOLE).holding.group
     assert group is not None
-    assert (group.may_evict_as_a_whole, group.together) == (is_open, None if is_open else 1)
+    assert (group.preempted, group.together, group.preemption) == (preempted, together, why)
+    assert group.lacks_room
+
+
+@pytest.mark.parametrize(
+    ("zones", "domain", "fitting", "nodes"),
+    [
+        ({"a": "x", "b": "y", "c": "y"}, "y", 1, ["", "b", "c"]),
+        ({"a": "x", "b": "y", "c": "z"}, "x", 0, ["", "", "a"]),
+        ({"a": "x", "b": "x", "c": "x"}, "x", 1, ["a", "b", "c"]),
+    ],
+    ids=["one zone has room for enough", "none has", "all nodes are of one zone"],
+)
+def test_all_pods_of_a_group_go_to_one_domain(
+    zones: dict[str, str], domain: str, fitting: int, nodes: list[str]
+) -> None:
+    """Three pods of 3 cpu, two of which have to start together, and nodes of 4 cpu."""
+    machines = [node(name, cpu="4", zone=zone) for name, zone in zones.items()]
+    others = [member("m-1"), member("m-2")]
+    snapshot = kschedx.Snapshot.from_objects([*machines, *others, pod_group(2, **ZONES)])
+    group = kschedx.explain(snapshot, member("m-0"), feature_gates=PLACED).holding.group
+    assert group is not None
+    assert (group.topology_key, group.domain, group.fitting_domains) == ("zone", domain, fitting)
+    assert sorted(one.node for one in group.waiting) == nodes
+    assert group.lacks_room is not bool(fitting)
+
+
+def test_a_group_without_a_domain() -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), pod_group(2, **ZONES)])
+    group = kschedx.explain(snapshot, member("m-0"), feature_gates=PLACED).holding.group
+    assert group is not None
+    assert (group.domains, group.together, group.message) == (0, 0, "no feasible placements found")
 
 
 def test_room_that_depends_on_the_draw_among_nodes_that_tie() -> None:
@@ -87,18 +130,43 @@ def test_who_is_gated_or_missing_is_told_before_room() -> None:
     assert group["waiting"][2]["gates"] == ["example.com/quota"]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [{"gates": None}, {"constraints": {"topology": [{"key": "zone"}]}}],
-    ids=["gates off", "placements by topology"],
-)
-def test_a_group_that_is_not_known_as_a_whole(fields: Json) -> None:
-    constraints = {"schedulingConstraints": fields["constraints"]} if "constraints" in fields else {}
-    options: Json = {} if "gates" in fields else {"feature_gates": GANGS}
-    snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), member("m-2"), pod_group(3, **constraints)])
-    found = kschedx.explain(snapshot, member("m-0"), **options)
+def test_a_group_that_is_not_known_as_a_whole() -> None:
+    snapshot = kschedx.Snapshot.from_objects([node("a"), member("m-1"), member("m-2"), pod_group(3)])
+    found = kschedx.explain(snapshot, member("m-0"))
     group = found.holding.group
     assert group is not None
-    assert (group.is_heeded, group.together) == ("gates" not in fields, None)
+    assert (group.is_heeded, group.together) == (False, None)
     assert found.overall == "Scheduled"
     assert [one.feasible for one in group.waiting] == [1, 1, 1]
+
+
+def workload(min_count: int) -> Json:
+    groups = [{"name": "workers", "policy": {"gang": {"minCount": min_count}}}]
+    metadata = {"name": "train", "namespace": "ml"}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha1",
+        "kind": "Workload",
+        "metadata": metadata,
+        "spec": {"podGroups": groups},
+    }
+
+
+def test_a_gang_of_a_workload() -> None:
+    """In 1.35 a pod names an entry of a Workload; each replica of it is a gang of its own."""
+    first, second = (
+        [
+            pod(
+                f"m-{key}-{number}",
+                gates=(),
+                workloadRef={"name": "train", "podGroup": "workers", "podGroupReplicaKey": key},
+            )
+            for number in range(2)
+        ]
+        for key in ("0", "1")
+    )
+    snapshot = kschedx.Snapshot.from_objects([node("a", cpu="4"), *first[1:], *second, workload(2)])
+    found = kschedx.explain(snapshot, first[0], feature_gates=GANGS, kube_version="1.35")
+    group = found.holding.group
+    assert group is not None
+    assert (group.name, group.pods, group.together, group.lacks_room) == ("ml/train/workers/0", 2, 1, True)
+    assert found.overall == "Unschedulable"

@@ -63,8 +63,20 @@ PULLS = "is scheduled to n and cannot pull the image of container app: ErrImageP
 
 CASES: list[tuple[str, list[Manifest], str, int]] = [
     ("pod/x", [pod("x", metadata={"deletionTimestamp": SINCE})], f"default/x is being deleted since {SINCE}", 1),
-    ("pod/x", [pod("x", status={"phase": "Failed"}, on="n")], "default/x has finished: Failed", 0),
-    ("pod/x", [TERMINATING, pod("x")], "default/x gets no pods: namespace default is being deleted", 1),
+    ("pod/x", [pod("x", status={"phase": "Succeeded"}, on="n")], "default/x has finished: Succeeded", 0),
+    (
+        "pod/x",
+        [pod("x", status={"phase": "Failed", "reason": "OutOfcpu", "message": "too many"}, on="n")],
+        "default/x has failed on n: OutOfcpu",
+        1,
+    ),
+    ("pod/x", [TERMINATING, pod("x")], "default/x is pending: namespace default is being deleted", 1),
+    (
+        "pod/x",
+        [pod("x", status={"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}, on="n")],
+        "default/x is scheduled to n and waits for its kubelet",
+        0,
+    ),
     ("pod/web-0", [kubelet(containerStatuses=waiting("ErrImagePull"))], f"default/web-0 {PULLS}", 0),
     (
         "pod/web-0",
@@ -241,3 +253,78 @@ def test_a_pod_group_that_nothing_evaluates_is_noted(tmp_path: Path) -> None:
         assert "note: PodGroups are ignored unless the feature gates" in ran.err
         gates = ("--feature-gate", "GenericWorkload=true", "--feature-gate", "GangScheduling=true")
         assert "PodGroups are ignored" not in kschedx(*command, "-s", "cluster.json", *gates, cwd=tmp_path).err
+
+
+REFUSALS: list[tuple[str, Manifest, str]] = [
+    ("cpu max limit to request ratio per Container is 2, but provided ratio is 8.000000", {}, "lower limits.cpu"),
+    ("minimum cpu usage per Pod is 2, but request is 1", {}, "raise requests.cpu of container app to 2"),
+    ('pod rejected: RuntimeClass "gvisor" not found', {"runtimeClassName": "gvisor"}, "create RuntimeClass gvisor"),
+    (
+        "exceeded quota: q, requested: requests.memory=2Gi, used: requests.memory=9Gi, limited: requests.memory=10Gi",
+        {},
+        "raise requests.memory from 10Gi to 13Gi in ResourceQuota q",
+    ),
+    (
+        "insufficient quota to match these scopes: [{PriorityClass In [system-node-critical]}]",
+        {"priorityClassName": "system-node-critical"},
+        "create a ResourceQuota with scope PriorityClass system-node-critical",
+    ),
+    (
+        'failed calling webhook "v.example.com": failed to call webhook: Post "https://svc.policy.svc:443/v": refused',
+        {},
+        "repair what answers for webhook v.example.com: service policy/svc · not tried",
+    ),
+    ('violates PodSecurity "restricted:latest": runAsNonRoot != true', {}, "set runAsNonRoot true"),
+]
+"""What a ReplicaSet's condition says, what its template has beside, and the first fix."""
+
+
+@pytest.mark.parametrize(("message", "spec", "fix"), REFUSALS)
+def test_a_refusal_has_the_fix_of_an_operator(tmp_path: Path, message: str, spec: Manifest, fix: str) -> None:
+    container = {"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "8"}}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container], **spec}}
+    deployment = workload("Deployment", replicas=2, template=template)
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    stuck = {
+        **workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web"), replicas=2, template=template),
+        "status": {"conditions": [condition]},
+    }
+    document = json.loads(why(tmp_path, "deploy/web", deployment, stuck, output="json").out)
+    assert document["state"]["name"] == "Refused"
+    assert document["fixes"][0]["title"].startswith(fix.partition(" · ")[0])
+    assert (document["fixes"][0]["certainty"] == "untried") == (fix.endswith("not tried") or "RuntimeClass" in fix)
+    many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert (many.code, many.out.startswith("2 pods are not created")) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("FailedMount", "waits for its volumes: FailedMount"),
+        ("FailedCreatePodSandBox", "waits for its network sandbox: FailedCreatePodSandBox"),
+    ],
+)
+def test_the_kubelets_event_is_the_cause(tmp_path: Path, reason: str, told: str) -> None:
+    about = {"kind": "Pod", "namespace": "default", "name": "web-0"}
+    event: Manifest = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e", "namespace": "default"},
+        "reason": reason,
+        "message": 'secret "tls" not found',
+        "involvedObject": about,
+    }
+    ran = why(tmp_path, "pod/web-0", kubelet(containerStatuses=waiting("ContainerCreating")), event)
+    assert ran.out.splitlines()[:2] == [
+        f"‖ default/web-0 is scheduled to n and {told}",
+        '  because   secret "tls" not found',
+    ]
+    many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert (many.code, many.out.splitlines()[0]) == (0, "1 pod is scheduled and not running")
+
+
+def test_a_finalizer_is_named(tmp_path: Path) -> None:
+    metadata = {"deletionTimestamp": SINCE, "finalizers": ["example.com/backup"]}
+    ran = why(tmp_path, "pod/x", pod("x", on="n", metadata=metadata))
+    assert "finalizer example.com/backup" in ran.out.splitlines()[1]
+    assert "kubectl patch pod x" in ran.out

@@ -77,8 +77,8 @@ def test_a_type_without_offerings_is_wherever_the_pool_can_be() -> None:
 @pytest.mark.parametrize(
     ("document", "told"),
     [
-        ({"kind": "Pod"}, "these are no instance types"),
-        ([], "these are no instance types"),
+        ({"kind": "Pod"}, "these are not instance types"),
+        ([], "these are not instance types"),
         ({**HEAD, "instanceTypes": [{**M6I, "offering": []}]}, '"offering" is not a field (did you mean "offerings"?)'),
         ({**HEAD, "types": []}, '"types" is not a field'),
         ({**HEAD, "instanceTypes": [{"name": "x"}]}, "instanceTypes[0]: object missing required field `capacity`"),

@@ -11,6 +11,7 @@ import pytest
 from kschedx.karpenter.catalogue import InstanceTypes
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.consolidation import Command, Consolidation, Consolidator, Method
+from kschedx.karpenter.scheduler import Settings
 from kschedx.kube.decoding import decode
 from kschedx.schemas import check_document
 from kschedx.snapshot.snapshot import Snapshot
@@ -81,10 +82,11 @@ def pod(name: str, on: str, cpu: str, **metadata: Any) -> Json:
     }  # fmt: skip
 
 
-def found(*objects: Json | list[Json], prices: bool = True) -> Consolidation:
+def found(*objects: Json | list[Json], prices: bool = True, version: str = "1.13") -> Consolidation:
     flat = [one for some in objects for one in (some if isinstance(some, list) else [some])]
-    options = KarpenterOptions(catalogue=decode(json.dumps(catalogue()).encode(), InstanceTypes)) if prices else None
-    karpenter = Karpenter.of(Snapshot.from_objects(flat), options or KarpenterOptions())
+    known = decode(json.dumps(catalogue()).encode(), InstanceTypes) if prices else None
+    options = KarpenterOptions(catalogue=known, settings=Settings.read([f"version={version}"]))
+    karpenter = Karpenter.of(Snapshot.from_objects(flat), options)
     assert karpenter is not None
     return Consolidator(karpenter).run()
 
@@ -154,7 +156,7 @@ def test_balanced_weighs_savings_against_disruption() -> None:
     many = [pod(f"p{number}", "a", "100m") for number in range(15)]
     nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))
     greedy = found(pool(), *nodes, *many)
-    balanced = found(pool(consolidationPolicy="Balanced"), *nodes, *many)
+    balanced = found(pool(consolidationPolicy="Balanced"), *nodes, *many, version="1.14")
     assert [one.nodes for one in of(greedy, Method.SINGLE_NODE)] == [("a",)]
     # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
     assert (of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")

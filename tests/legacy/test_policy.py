@@ -134,7 +134,7 @@ MANAGES_GPU = [{"name": "acme.io/gpu", "ignoredByScheduler": True}]
 @pytest.mark.parametrize("verb", [{"filterVerb": "filter"}, {"prioritizeVerb": "prioritize", "weight": 1}])
 @pytest.mark.parametrize("version", ["1.13", "1.5"])
 def test_what_an_extender_decides_is_not_guessed_at(verb: Manifest, version: str) -> None:
-    with pytest.raises(UndecidableError, match="the extender at http://extender decides about default/web too"):
+    with pytest.raises(UndecidableError, match="the extender at http://extender also decides about default/web"):
         decide(CLUSTER, version, extender(**verb))
 
 
@@ -272,7 +272,7 @@ def test_1_5_does_not_know_what_came_later() -> None:
 
 
 def test_a_gate_that_decides_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r'feature gate "PodPriorities" decides nothing .*did you mean "PodPriority"'):
+    with pytest.raises(ConfigError, match=r'feature gate "PodPriorities" has no effect .*did you mean "PodPriority"'):
         decide(CLUSTER, gates={"PodPriorities": True})
     with pytest.raises(ConfigError, match=r"gates that do: none"):
         decide(CLUSTER, "1.5", gates={"PodPriority": True})

@@ -108,7 +108,7 @@ def test_a_manifest_is_text_and_a_snapshot_is_one_of_those_named() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("pod_explain", {}, "give either target, as pod/NAME or deploy/NAME, or manifest, as YAML"),
+        ("pod_explain", {}, "pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML"),
         ("pod_explain", {"target": "/etc/passwd"}, "target: found '/etc/passwd', allowed are pod/NAME"),
         ("pod_explain", {"target": "--help"}, "target: found '--help'"),
         (

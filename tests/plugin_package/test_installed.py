@@ -157,7 +157,7 @@ def test_it_is_listed_with_its_package(run: Path) -> None:
     ("plugin", "code", "told"),
     [
         ("Missing", 2, 'plugin "Missing" of the package acme-scheduling cannot be imported: ModuleNotFoundError'),
-        ("Thing", 2, "plugin \"Thing\" is registered as 'no plugin at all', which is no kschedx Plugin"),
+        ("Thing", 2, "plugin \"Thing\" is registered as 'no plugin at all', which is not a kschedx Plugin"),
         ("Faulty", 70, "LookupError: no such licence server (a defect of the plugin Faulty;"),
     ],
 )

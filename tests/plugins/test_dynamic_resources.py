@@ -585,7 +585,7 @@ def test_a_search_that_takes_too_long_is_not_decided() -> None:
 def test_releases_that_allocated_otherwise_are_not_decided() -> None:
     objects = [node("a"), claiming("gpu"), claim("gpu"), device_class(), TWO]
     pod = Snapshot.from_objects(objects)
-    with pytest.raises(UndecidableError, match=r"asks for devices \(gpu\): how kube-scheduler 1\.33 allocated them"):
+    with pytest.raises(UndecidableError, match=r"requests devices \(gpu\): how kube-scheduler 1\.33 allocated them"):
         explain_pod(pod, "default/me", kube_version="1.33", feature_gates={"DynamicResourceAllocation": True})
     assert explain_pod(pod, "default/me", kube_version="1.33").cycle.outcome is Outcome.SCHEDULED
 

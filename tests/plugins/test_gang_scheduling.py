@@ -1,4 +1,4 @@
-"""Pods of 1.35 that name a Workload: who decides about them looks at objects that are not read."""
+"""Pods of 1.35 that name an entry of a Workload."""
 
 from __future__ import annotations
 
@@ -8,26 +8,47 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import node, pod
+from tests.builders import Manifest, node, pod
 from tests.command import kschedx
 
 ON = {"GenericWorkload": True, "GangScheduling": True}
 
 
+def workload(group: str, min_count: int) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"podGroups": [{"name": group, "policy": {"gang": {"minCount": min_count}}}]},
+    }
+
+
 @pytest.mark.parametrize("command", [("why", "me"), ("simulate",)], ids=["why", "simulate"])
 @pytest.mark.parametrize(
-    ("version", "gates", "code"),
-    [("1.35", ON, 3), ("1.35", {}, 0), ("1.36", ON, 0), ("1.36", {}, 0)],
-    ids=["1.35 with the gates", "1.35", "1.36 with the gates", "1.36"],
+    ("objects", "version", "gates", "text"),
+    [
+        ([], "1.35", ON, 'waiting for pods\'s workload "train" to appear in scheduling queue'),
+        ([workload("other", 1)], "1.35", ON, 'pod group "workers" doesn\'t exist for a workload "train"'),
+        ([workload("workers", 2)], "1.35", ON, "waiting for minCount pods from a gang to appear in scheduling queue"),
+        ([workload("workers", 1)], "1.35", ON, ""),
+        ([], "1.35", {}, ""),
+        ([], "1.36", ON, ""),
+    ],
+    ids=["no workload", "not its group", "too few pods", "complete", "gates off", "later"],
 )
 def test_a_pod_that_names_a_workload(
-    tmp_path: Path, command: tuple[str, ...], version: str, gates: Mapping[str, bool], code: int
+    tmp_path: Path,
+    command: tuple[str, ...],
+    objects: list[Manifest],
+    version: str,
+    gates: Mapping[str, bool],
+    text: str,
 ) -> None:
     file = tmp_path / "cluster.json"
     me = pod("me", workloadRef={"name": "train", "podGroup": "workers"})
-    file.write_text(json.dumps({"kind": "List", "items": [node("n"), me]}))
+    file.write_text(json.dumps({"kind": "List", "items": [node("n"), me, *objects]}))
     given = [f"--feature-gate={gate}={str(on).lower()}" for gate, on in gates.items()]
-    ran = kschedx(*command, "--snapshot", str(file), f"--kube-version={version}", *given)
-    assert ran.code == code
+    ran = kschedx(*command, "-o", "json", "--snapshot", str(file), f"--kube-version={version}", *given)
+    assert ran.code == (1 if text else 0)
     if command[0] == "why":
-        assert ('pod group "workers" of Workload "train", which kschedx does not read' in ran.err) is (code == 3)
+        assert (json.dumps(text)[1:-1] in ran.out) is bool(text) or not text

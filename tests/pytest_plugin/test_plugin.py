@@ -70,7 +70,7 @@ def test_a_rule_is_written_kept_and_broken(team: Path) -> None:
     assert code == 1
     assert "shop/search-api-wpn7dxsnmv-jdk92: before and after" in text
     assert "NodeResourcesBalancedAllocation" in text
-    assert "If this is what it should be: pytest --kschedx-update" in text
+    assert "If this is correct: pytest --kschedx-update" in text
     # a story, and no document
     assert not {"{", '"kind"', "Traceback", "test_rules.py:"} & set(text.split())
 

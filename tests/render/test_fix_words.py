@@ -165,7 +165,7 @@ def test_a_title_says_every_step_and_what_is_left(found: Fix, words: str) -> Non
         ),
         (
             fix(s.LabelNode(row=ROW, node="n", labels=(("disk", "a b"),))),
-            ('# no command: "a b" is no name that Kubernetes accepts',),
+            ('# no command: "a b" is not a name that Kubernetes accepts',),
         ),
         (
             fix(s.DeletePods(victims=victims("shop/a", "ml/b"))),

@@ -10,6 +10,7 @@ from kschedx.render.states import (
     STATES,
     BeingDeleted,
     Facts,
+    Failed,
     Finished,
     Lifecycle,
     NamespaceTerminating,
@@ -31,7 +32,8 @@ WEB = "shop/deploy/web"
 READS: list[tuple[Lifecycle, str, int]] = [
     (NamespaceTerminating(subject=WEB, namespace="shop"), "gets no pods: namespace shop is being deleted", 1),
     (BeingDeleted(subject=WEB, since="2026-01-02T00:00:00Z"), "is being deleted since 2026-01-02T00:00:00Z", 1),
-    (Finished(subject=WEB, phase="Failed"), "has finished: Failed", 0),
+    (Finished(subject=WEB, phase="Succeeded"), "has finished: Succeeded", 0),
+    (Failed(subject=WEB, reason="Evicted", node="n"), "has failed on n: Evicted", 1),
     (
         WaitingForKubelet(subject=WEB, node="w0", waits=Waits.SANDBOX, container="app", reason="ContainerCreating"),
         "is scheduled to w0 and waits for its volumes or network: ContainerCreating",

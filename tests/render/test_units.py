@@ -20,8 +20,8 @@ GI, MI, KI = 2**30, 2**20, 2**10
         ("cpu", 2000, 8000, 7000, ("2", "1", "8", "7", "1")),
         ("memory", 4 * GI, 16 * GI, 14 * GI, ("4Gi", "2Gi", "16Gi", "14Gi", "2Gi")),
         ("memory", 4 * GI, 15075324 * KI, 11 * GI, ("4096Mi", "3457Mi", "14721Mi", "11264Mi", "639Mi")),
-        # whole cores and gibibytes are written as people write them, and so is the other side
-        ("cpu", 64000, 31850, 14100, ("64", "17.75", "31.85", "14.1", "46.25")),
+        # a whole number of gibibytes is shown as such, and the other side in the same unit
+        ("cpu", 64000, 31850, 14100, ("64000m", "17750m", "31850m", "14100m", "46250m")),
         ("memory", 400 * GI, 64 * GI, 512 * MI, ("400Gi", "63.5Gi", "64Gi", "0.5Gi", "336.5Gi")),
         ("memory", 48 * GI, 15075324 * KI, 11 * GI, ("48Gi", "3.3Gi", "14.3Gi", "11Gi", "44.7Gi")),
         ("nvidia.com/gpu", 2, 0, 0, ("2", "0", "0", "0", "2")),

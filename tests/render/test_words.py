@@ -26,6 +26,7 @@ from kschedx.findings import (
     VolumeLimitExceeded,
 )
 from kschedx.render.words import REASONS, describe, headline
+from kschedx.render.words.guides import GUIDES
 
 ZONE = RequirementMatch(key="zone", operator="In", values=("eu-1a", "eu-1b"), actual="eu-1a", matched=True)
 DISK = RequirementMatch(key="acme.io/disk", operator="In", values=("nvme",), actual="ssd", matched=False)
@@ -60,7 +61,7 @@ def facts(finding: Finding) -> list[str]:
         (CPU, "insufficient cpu, short by 1650m"),
         (
             InsufficientResource(resource="cpu", requested=64000, used=100, allocatable=31850, unit="m"),
-            "insufficient cpu, short by 32.25, more than the node's allocatable",
+            "insufficient cpu, short by 32250m, more than the node's allocatable",
         ),
         (TooManyPods(pods=110, allowed=110), "too many pods, 110 of 110 run there"),
         (
@@ -159,9 +160,13 @@ def test_every_explanation_is_asked_for_by_something() -> None:
 
 
 def test_explanations_are_sentences() -> None:
-    for reason in REASONS.values():
+    for name, reason in REASONS.items():
         assert reason.means.endswith(".")
-        assert reason.arises.endswith(".")
+        assert reason.causes
+        assert GUIDES[name].confirm
+        assert GUIDES[name].useless
+        assert GUIDES[name].links
+        assert not any(cause.endswith(".") for cause in reason.causes)
         assert not any(fix.endswith(".") for fix in reason.fixes)
         assert parse(reason.means).nodes is None
 

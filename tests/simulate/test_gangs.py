@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -32,18 +33,30 @@ def group(name: str, min_count: int, **spec: object) -> Manifest:
     }
 
 
-def members(name: str, count: int, *, priority: int = 0, preempts: bool = True) -> list[Manifest]:
-    named = {"podGroupName": name}
+def members(
+    name: str, count: int, *, priority: int = 0, preempts: bool = True, version: str = "1.36"
+) -> list[Manifest]:
+    named: dict[str, Any] = {"schedulingGroup": {"podGroupName": name}}
+    if version == "1.35":
+        named = {"workloadRef": {"name": "train", "podGroup": name}}
     return [
         pod(
             f"{name}-{number}",
             priority=priority,
             containers=[asking("1")],
-            schedulingGroup=named,
             preemptionPolicy="PreemptLowerPriority" if preempts else "Never",
+            **named,
         )
         for number in range(count)
     ]
+
+
+def workload(groups: Mapping[str, int]) -> Manifest:
+    """The pod groups of 1.35."""
+    entries = [{"name": name, "policy": {"gang": {"minCount": least}}} for name, least in groups.items()]
+    metadata = {"name": "train", "namespace": "default"}
+    spec = {"podGroups": entries}
+    return {"apiVersion": "scheduling.k8s.io/v1alpha1", "kind": "Workload", "metadata": metadata, "spec": spec}
 
 
 def asking(cpu: str) -> dict[str, object]:
@@ -61,7 +74,9 @@ def simulated(
 @pytest.mark.parametrize(("version", "told"), TOLD.items(), ids=list(TOLD))
 def test_all_or_nobody(version: str, told: str) -> None:
     """The gang that needs four of three cpu comes first, and leaves the room to the one that needs two."""
-    found = simulated(group("big", 4), group("ok", 2), *members("big", 4), *members("ok", 2), pod("z"), version=version)
+    waiting = [*members("big", 4, version=version), *members("ok", 2, version=version)]
+    groups = [workload({"big": 4, "ok": 2})] if version == "1.35" else [group("big", 4), group("ok", 2)]
+    found = simulated(*groups, *waiting, pod("z"), version=version)
     assert sorted(found.placed) == ["default/ok-0", "default/ok-1", "default/z"]
     assert sorted(found.pending) == [f"default/big-{number}" for number in range(4)]
     first = [step.message for step in found.steps if step.key.startswith("default/big")][:4]
@@ -69,28 +84,96 @@ def test_all_or_nobody(version: str, told: str) -> None:
     assert first[3].startswith(FULL)
 
 
+WHOLE = {**GATES, "WorkloadAwarePreemption": True}
+PLACED = {**GATES, "TopologyAwareWorkloadScheduling": True}
+ZONES = {"schedulingConstraints": {"topology": [{"key": "zone"}]}}
+
+
 @pytest.mark.parametrize(
-    ("changed", "is_open"),
+    ("changed", "preempts", "victims"),
     [
-        ({}, True),
-        ({"priority": 0}, False),
-        ({"priority": 50}, True),
-        ({"schedulingConstraints": {"topology": [{"key": "zone"}]}}, False),
+        ({"priority": 9}, True, {"default/low-1": "default/big-0"}),
+        ({"priority": 0}, True, {}),
+        ({"priority": 5, "disruption": "PodGroup"}, True, {}),
+        ({"priority": 9, **ZONES}, True, {}),
+        ({"priority": 9}, False, {}),
     ],
+    ids=["higher", "not higher", "victims of a higher group", "constrained", "never preempts"],
 )
-def test_whether_pods_go_for_a_group_as_a_whole_is_not_known(changed: Manifest, is_open: bool) -> None:
-    gates = {**GATES, "WorkloadAwarePreemption": True}
-    low = pod("low", on="a", containers=[asking("1")])
-    found = simulated(low, group("big", 3, **changed), *members("big", 3, priority=9), gates=gates)
-    assert not found.placed
-    assert sorted(found.undecided) == ([f"default/big-{number}" for number in range(3)] if is_open else [])
+def test_pods_are_preempted_for_a_group_as_a_whole(
+    changed: Manifest, preempts: bool, victims: Mapping[str, str]
+) -> None:
+    """Three pods of 1 cpu beside two, of which the younger one has to go from a node of 4 cpu."""
+    mode = changed.get("disruption")
+    named: dict[str, Any] = {} if mode is None else {"schedulingGroup": {"podGroupName": "old"}}
+    low = [
+        pod(
+            f"low-{hour}", on="a", containers=[asking("1")], status={"startTime": f"2026-01-01T0{hour}:00:00Z"}, **named
+        )
+        for hour in range(2)
+    ]
+    old = group("old", 2, priority=6, disruptionMode=mode or "Pod")
+    spec = {key: value for key, value in changed.items() if key != "disruption"}
+    mine = members("big", 3, priority=9, preempts=preempts)
+    gates = {**WHOLE, "TopologyAwareWorkloadScheduling": "schedulingConstraints" in changed}
+    found = simulated(*low, old, group("big", 3, **spec), *mine, gates=gates, cpu="4")
+    assert dict(found.evictions) == victims
+    assert len(found.placed) == (3 if victims else 0)
 
 
-def test_a_member_that_never_preempts_keeps_its_group_from_evicting() -> None:
-    gates = {**GATES, "WorkloadAwarePreemption": True}
-    mine = members("big", 3, priority=9)[:2] + members("big", 3, priority=9, preempts=False)[2:]
-    low = pod("low", on="a", containers=[asking("1")])
-    assert not simulated(low, group("big", 3), *mine, gates=gates).undecided
+def test_a_group_is_preempted_as_a_whole() -> None:
+    """One cpu is short, and both pods of the group go."""
+    named = {"podGroupName": "old"}
+    low = [pod(f"low-{number}", on="a", containers=[asking("1")], schedulingGroup=named) for number in range(2)]
+    old = group("old", 2, priority=0, disruptionMode="PodGroup")
+    found = simulated(*low, old, group("big", 3, priority=9), *members("big", 3, priority=9), gates=WHOLE, cpu="4")
+    assert sorted(found.evictions) == ["default/low-0", "default/low-1"]
+    assert len(found.placed) == 3
+
+
+@pytest.mark.parametrize(("version", "first"), [("1.36", "late"), ("1.37", "early")])
+def test_from_1_37_on_a_group_is_queued_by_its_own_priority(version: str, first: str) -> None:
+    """Room for one of two pods; their priorities say the contrary of those of their groups."""
+    gates = {"GenericWorkload": True} | ({"GangScheduling": True} if version == "1.36" else {})
+    groups = [group("early", 1, priority=9), group("late", 1, priority=1)]
+    waiting = [*members("early", 1, priority=1, preempts=False), *members("late", 1, priority=9, preempts=False)]
+    found = simulated(*groups, *waiting, version=version, gates=gates, cpu="1")
+    assert list(found.placed) == [f"default/{first}-0"]
+
+
+@pytest.mark.parametrize(("version", "gone"), [("1.36", ["old-0"]), ("1.37", ["old-0", "old-1"])])
+def test_from_1_37_on_a_single_pod_preempts_a_whole_group(version: str, gone: list[str]) -> None:
+    mode: dict[str, Any] = {"disruptionMode": {"all": {}} if version == "1.37" else "PodGroup"}
+    gates = {"GenericWorkload": True} | ({"GangScheduling": True} if version == "1.36" else {})
+    named = {"podGroupName": "old"}
+    old = [pod(f"old-{number}", on="a", containers=[asking("1")], schedulingGroup=named) for number in range(2)]
+    me = pod("me", priority=9, containers=[asking("1")])
+    found = simulated(*old, group("old", 2, priority=0, **mode), me, version=version, gates=gates, cpu="2")
+    assert sorted(found.evictions) == [f"default/{name}" for name in gone]
+
+
+def zoned(name: str, zone: str, cpu: str) -> Manifest:
+    return node(name, allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"}, labels={"zone": zone})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "min_count", "placed"),
+    [
+        ({"x": "2", "y": "3"}, 2, {"y"}),
+        ({"x": "2", "y": "2"}, 3, set()),
+        ({"x": "4", "y": "1"}, 0, {"x"}),
+        ({"x": "6", "y": "4"}, 3, {"y"}),
+    ],
+    ids=["where most fit", "nowhere", "need not start together", "the fuller of two"],
+)
+def test_all_pods_of_a_group_go_to_one_domain(sizes: Mapping[str, str], min_count: int, placed: set[str]) -> None:
+    machines = [zoned(zone, zone, cpu) for zone, cpu in sizes.items()]
+    basic: dict[str, Any] = {} if min_count else {"schedulingPolicy": {"basic": {}}}
+    gang = group("gang", min_count, **ZONES, **basic)
+    snapshot = Snapshot.from_objects([*machines, gang, *members("gang", 3)])
+    found = kschedx.simulate(snapshot, feature_gates=PLACED)
+    assert set(found.placed.values()) == placed
+    assert len(found.placed) == (3 if placed else 0)
 
 
 def test_who_is_too_many_waits_alone() -> None:

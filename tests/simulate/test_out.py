@@ -105,7 +105,7 @@ def test_what_was_loaded_is_written_as_it_was(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (("simulate", "--out", "after.txt"), '--out: found "after.txt", allowed are names in .json or .yaml'),
-        (("drain", "--each", "--out", "after.json"), "--out is the cluster after drains"),
+        (("drain", "--each", "--out", "after.json"), "--out writes the cluster after the drains"),
         (("fit", "deploy/web", "--out", "no/where.json"), "no/where.json"),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     snapshot = Snapshot.from_objects([*nodes(), web, pod("db", labels={"app": "db"}, containers=[asking("1")])])
     assert not kschedx.simulate(snapshot).pending
     monkeypatch.setattr(queue, "MOST_ROUNDS", 1)
-    with pytest.raises(InputError, match=r"pods still come and go after 1 rounds \(waiting: default/web\)"):
+    with pytest.raises(InputError, match=r"pods are still created and deleted after 1 rounds \(waiting: default/web\)"):
         kschedx.simulate(snapshot)
 
 
@@ -152,7 +152,7 @@ def test_a_queue_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     [
         ({"seed": "7"}, "seed: expected a whole number, found a str"),
         ({"seed": 1.5}, "seed: expected a whole number, found a float"),
-        ({"seed": -1}, "seed: expected a number from 0 on"),
+        ({"seed": -1}, "seed: expected a number of at least 0"),
         ({"recreate": "no"}, "recreate: expected true or false, found a str"),
         ({"recreate": None}, "recreate: expected true or false, found None"),
         ({"changes": "scale"}, "changes: expected a list of mappings"),
@@ -170,7 +170,7 @@ def test_the_library_refuses_what_it_cannot_use(options: dict[str, Any], told: s
     [
         (10**9, "replicas: found 1,000,000,000, at most 1,000,000 are tried"),
         ("3", "replicas: expected a whole number, found a str"),
-        (-1, "replicas: expected a number from 0 on"),
+        (-1, "replicas: expected a number of at least 0"),
     ],
 )
 def test_fit_refuses_numbers_that_are_none(replicas: Any, told: str) -> None:

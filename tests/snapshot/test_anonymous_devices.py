@@ -48,7 +48,9 @@ def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> Non
         resource_slice("falcon-host", gpu, driver="gpu.acme.internal"),
     ]
     if stays:
-        with pytest.raises(InputError, match=r"no other texts can stand in for: ResourceClaim c: .*--keep-selectors"):
+        with pytest.raises(
+            InputError, match=r"device selectors that cannot be anonymized: ResourceClaim c: .*--keep-selectors"
+        ):
             anonymize(objects)
     new = anonymize(objects, keep_selectors=stays)
     pods = [item for item in new if item["kind"] == "Pod"]
@@ -60,5 +62,5 @@ def test_a_selector_matches_what_it_matched(expression: str, stays: bool) -> Non
 
 def test_a_pattern_that_is_none_may_become_one() -> None:
     objects = [claim("c", request(select=["'Falcon'.matches('[b-a]')"])), device_class()]
-    with pytest.raises(InputError, match=r"ResourceClaim c: it has a text that its function refuses"):
+    with pytest.raises(InputError, match=r"ResourceClaim c: it has a string that its function refuses"):
         anonymize(objects)

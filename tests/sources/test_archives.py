@@ -63,25 +63,25 @@ GOOD = (member("good.json"), POD)
 @pytest.mark.parametrize(
     ("info", "message"),
     [
-        (member("../../a.json"), "x: ../../a.json: a name that leads out of the archive (nothing of it is read)"),
-        (member("a/../b.log"), "x: a/../b.log: a name that leads out of the archive (nothing of it is read)"),
-        (member("/etc/passwd"), "x: /etc/passwd: a name that leads out of the archive (nothing of it is read)"),
-        (member("..\\a.json"), "x: ..\\a.json: a name that leads out of the archive (nothing of it is read)"),
+        (member("../../a.json"), "x: ../../a.json: a name that leads out of the archive (nothing in it is read)"),
+        (member("a/../b.log"), "x: a/../b.log: a name that leads out of the archive (nothing in it is read)"),
+        (member("/etc/passwd"), "x: /etc/passwd: a name that leads out of the archive (nothing in it is read)"),
+        (member("..\\a.json"), "x: ..\\a.json: a name that leads out of the archive (nothing in it is read)"),
         (
             member("a.json", tarfile.SYMTYPE, "../outside/secret.json"),
-            "x: a.json: a link, and no file (pack it with --dereference)",
+            "x: a.json: a link, not a file (pack it with --dereference)",
         ),
         (
             member("a.json", tarfile.SYMTYPE, "/etc/passwd"),
-            "x: a.json: a link, and no file (pack it with --dereference)",
+            "x: a.json: a link, not a file (pack it with --dereference)",
         ),
         (
             member("a.json", tarfile.LNKTYPE, "good.json"),
-            "x: a.json: a link, and no file (pack it with --dereference)",
+            "x: a.json: a link, not a file (pack it with --dereference)",
         ),
-        (member("a.json", tarfile.CHRTYPE), "x: a.json: a device, and no file"),
-        (member("a.json", tarfile.BLKTYPE), "x: a.json: a device, and no file"),
-        (member("a.json", tarfile.FIFOTYPE), "x: a.json: a device, and no file"),
+        (member("a.json", tarfile.CHRTYPE), "x: a.json: a device, not a file"),
+        (member("a.json", tarfile.BLKTYPE), "x: a.json: a device, not a file"),
+        (member("a.json", tarfile.FIFOTYPE), "x: a.json: a device, not a file"),
         (member("./good.json"), "x: good.json: one of two files of this name"),
         (member("a.json", tarfile.GNUTYPE_SPARSE), "x: an archive with sparse files (pack it without --sparse)"),
     ],
@@ -119,8 +119,8 @@ def test_nothing_is_written() -> None:
 
 def test_a_pax_header_names_the_member_and_its_size() -> None:
     for key, value, message in (
-        ("path", "../a.json", "x: ../a.json: a name that leads out of the archive (nothing of it is read)"),
-        ("path", "a\0b.json", "x: a\0b.json: a name that leads out of the archive (nothing of it is read)"),
+        ("path", "../a.json", "x: ../a.json: a name that leads out of the archive (nothing in it is read)"),
+        ("path", "a\0b.json", "x: a\0b.json: a name that leads out of the archive (nothing in it is read)"),
         ("size", "-5", "x: damaged or cut short: a tar archive ends with empty blocks"),
         ("size", "9" * 14, "x: a tar archive that is damaged or cut short"),
         ("size", "9" * 99, "x: a tar archive that is damaged or cut short"),
@@ -206,12 +206,12 @@ def zip_of(*members: tuple[str, bytes, int]) -> bytes:
 @pytest.mark.parametrize(
     ("name", "mode", "message"),
     [
-        ("../a.json", 0, "x: ../a.json: a name that leads out of the archive (nothing of it is read)"),
-        ("/a.json", 0, "x: /a.json: a name that leads out of the archive (nothing of it is read)"),
-        ("..\\..\\a.log", 0, "x: ..\\..\\a.log: a name that leads out of the archive (nothing of it is read)"),
+        ("../a.json", 0, "x: ../a.json: a name that leads out of the archive (nothing in it is read)"),
+        ("/a.json", 0, "x: /a.json: a name that leads out of the archive (nothing in it is read)"),
+        ("..\\..\\a.log", 0, "x: ..\\..\\a.log: a name that leads out of the archive (nothing in it is read)"),
         ("good.json", 0, "x: good.json: one of two files of this name"),
-        ("a.json", stat.S_IFLNK | 0o777, "x: a.json: a link, and no file (pack it with --dereference)"),
-        ("a.json", stat.S_IFIFO, "x: a.json: a device, and no file"),
+        ("a.json", stat.S_IFLNK | 0o777, "x: a.json: a link, not a file (pack it with --dereference)"),
+        ("a.json", stat.S_IFIFO, "x: a.json: a device, not a file"),
     ],
 )
 def test_a_zip_archive_that_is_refused(name: str, mode: int, message: str) -> None:

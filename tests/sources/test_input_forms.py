@@ -63,5 +63,5 @@ def test_twins_that_differ_are_both_read(tmp_path: Path) -> None:
 def test_a_json_patch_is_called_one(tmp_path: Path) -> None:
     file = tmp_path / "patch.yaml"
     file.write_text(text([{"op": "replace", "path": "/spec/replicas", "value": 3}], "yaml"))
-    with pytest.raises(InputError, match=r"a JSON patch, .*kubectl kustomize FOLDER"):
+    with pytest.raises(InputError, match=r"a JSON patch .*kubectl kustomize FOLDER"):
         load_documents(str(file))

@@ -221,7 +221,7 @@ def test_an_object_without_a_kind_in_a_long_list_has_its_line(tmp_path: Path) ->
     path.write_text(one_per_line([{"kind": "List", "items": []}, *[{"kind": "Pod"}] * 100, {"name": "a"}]))
     with path.open("rb") as file, pytest.raises(InputError) as caught:
         list(JsonStream(file, source="a.json", path=path, chunk=300, small=300).batches())
-    assert str(caught.value) == 'a.json:103: no "kind", so this is no Kubernetes object'
+    assert str(caught.value) == 'a.json:103: no "kind", so this is not a Kubernetes object'
 
 
 def test_lists_in_a_long_list_are_flattened() -> None:
@@ -251,11 +251,14 @@ def test_items_of_a_typed_list_get_its_kind_also_when_it_comes_last() -> None:
         (b'{"kind": "P\nod"}', "1: not valid JSON: a string holds a raw control character or line end, at column 12"),
         (b'{"kind": "Pod", "a": "\xc3\xa9\xff"}', "1: not valid UTF-8, at column 24"),
         (b'{"kind": "A"}\n{"kind": "B"}\n\n{"kind": tru}', "4: not valid JSON: invalid character 'r', at column 11"),
-        (b'{"kind": "List", "items": [{"kind": "Pod"},{}]}', '1: items[1]: no "kind", so this is no Kubernetes object'),
+        (
+            b'{"kind": "List", "items": [{"kind": "Pod"},{}]}',
+            '1: items[1]: no "kind", so this is not a Kubernetes object',
+        ),
         (b'{"kind": "List", "items": 5}', "1: items: not an array"),
         (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "1: not valid JSON: it is nested too deeply"),
-        (b"[1]", "1: items[0]: not an object, so this is no Kubernetes object"),
-        (b'{"kind": 5}', "1: kind and apiVersion are strings, so this is no Kubernetes object"),
+        (b"[1]", "1: items[0]: not an object, so this is not a Kubernetes object"),
+        (b'{"kind": 5}', "1: kind and apiVersion are strings, so this is not a Kubernetes object"),
     ],
 )  # fmt: skip
 def test_errors(text: bytes, message: str) -> None:

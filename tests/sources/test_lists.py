@@ -46,13 +46,13 @@ def test_flatten(document: Any, objects: list[Any], indexes: tuple[int | None, .
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({}, 'no "kind", so this is no Kubernetes object'),
-        ({"kind": ""}, 'no "kind", so this is no Kubernetes object'),
-        ({"kind": "List", "items": [{}]}, 'no "kind", so this is no Kubernetes object'),
+        ({}, 'no "kind", so this is not a Kubernetes object'),
+        ({"kind": ""}, 'no "kind", so this is not a Kubernetes object'),
+        ({"kind": "List", "items": [{}]}, 'no "kind", so this is not a Kubernetes object'),
         ({"kind": "List", "items": {}}, "items: not an array"),
-        ({"kind": 1}, "kind and apiVersion are strings, so this is no Kubernetes object"),
-        ({"kind": "List", "items": [None]}, "not an object, so this is no Kubernetes object"),
-        ("text", "not an object, so this is no Kubernetes object"),
+        ({"kind": 1}, "kind and apiVersion are strings, so this is not a Kubernetes object"),
+        ({"kind": "List", "items": [None]}, "not an object, so this is not a Kubernetes object"),
+        ("text", "not an object, so this is not a Kubernetes object"),
     ],
 )
 def test_errors(document: Any, message: str) -> None:

@@ -200,7 +200,7 @@ ITEM = "- kind: Pod\n  metadata: {name: a}\n"
         ("- kind: Pod\n  a: [1\n", "not valid YAML: did not find expected"),
         ("- kind: Pod\n  a: *b\n", "*b is used, but there is no &b before it"),
         ("- kind: Pod\n  a: " + "[" * 300 + "]" * 300 + "\n", "nested more than 200 deep"),
-        ("- 5\n", "not an object, so this is no Kubernetes object"),
+        ("- 5\n", "not an object, so this is not a Kubernetes object"),
     ],
 )
 def test_an_error_in_a_list_that_is_too_long_to_be_read_at_once(

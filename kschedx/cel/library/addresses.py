@@ -136,7 +136,7 @@ def _address(text: str) -> Ip | Fault:
     try:
         found = ip_address(text)
     except ValueError:
-        raise UndecidedError(f"what Go makes of the address {text!r} is not known") from None
+        raise UndecidedError(f"how Go parses the address {text!r} is not known") from None
     if found.version == 6 and found.ipv4_mapped is not None:
         return Fault(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return Ip(found)
@@ -185,7 +185,7 @@ def _prefix(text: str) -> Cidr | Fault:
     try:
         prefix = ip_interface(text)
     except ValueError:
-        raise UndecidedError(f"what Go makes of the network {text!r} is not known") from None
+        raise UndecidedError(f"how Go parses the network {text!r} is not known") from None
     if isinstance(prefix, IPv6Interface) and prefix.ip.ipv4_mapped is not None:
         return Fault(f"{told}IPv4-mapped IPv6 address {quoted(text)} is not allowed")
     return Cidr(prefix)

@@ -126,7 +126,7 @@ def query_of(query: str) -> dict[str, list[str]]:
             continue
         key, _, value = pair.partition("=")
         if "\ufffd" in unquote_plus(pair) and "%" in pair:
-            raise UndecidedError("the query has bytes that are no text")
+            raise UndecidedError("the query has bytes that are not valid UTF-8")
         found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
     return found
 

@@ -77,7 +77,7 @@ def fleet(
 
     if question[0] not in QUESTIONS:
         hint = nearest(question[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
-        raise InputError(f'"{question[0]}" is no question for many clusters', hint=hint)
+        raise InputError(f'"{question[0]}" cannot be asked of several clusters', hint=hint)
     found = members(
         snapshots=snapshot or (),
         folders=snapshots or (),

@@ -80,7 +80,7 @@ def _in_folder(folder: str) -> Iterator[Member]:
         raise InputError("no such folder", place=Place(source=folder))
     inside = sorted(one for one in Path(folder).iterdir() if not one.name.startswith("."))
     if not inside:
-        raise InputError("an empty folder", place=Place(source=folder))
+        raise InputError("the folder is empty", place=Place(source=folder))
     yield from (_of_snapshot(str(one)) for one in inside)
 
 
@@ -203,7 +203,7 @@ def resumed(path: str | None, question: Sequence[str]) -> dict[str, Row]:
             row = msgspec.json.decode(line, type=Row)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             place = Place(source=path, document=number)
-            raise InputError(f"no row of kschedx fleet: {error}", place=place, hint="name another file") from None
+            raise InputError(f"not a row of kschedx fleet: {error}", place=place, hint="name another file") from None
         if row.question == tuple(question) and row.is_answered:
             found[row.cluster] = row
     return found

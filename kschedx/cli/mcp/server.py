@@ -47,7 +47,7 @@ class Clusters(Struct, frozen=True, kw_only=True):
         """The options that name the cluster of a question. Raises `InputError` for one that is not among these."""
         snapshot, context = arguments.get("snapshot"), arguments.get("context")
         if snapshot is not None and context is not None:
-            raise InputError("give a snapshot or a context, not both")
+            raise InputError("pass a snapshot or a context, not both")
         if context is not None:
             return self._context(str(context))
         if snapshot is not None:
@@ -206,13 +206,13 @@ def _output(wanted: Tool) -> dict[str, Any]:
         "properties": {"path": {"type": "string"}, "kept": {"type": "integer"}, "of": {"type": "integer"}},
     }
     properties: dict[str, Any] = {
-        "screen": {"type": "string", "description": "the answer as a person reads it"},
-        "exitCode": {"type": "integer", "description": "0 fits, 1 does not, 2 wrong question, 3 undecided"},
+        "screen": {"type": "string", "description": "the answer as text"},
+        "exitCode": {"type": "integer", "description": "0 fits, 1 does not fit, 2 usage error, 3 undecided"},
         "notes": {"type": "string"},
     }
     if wanted.document is not None:
         properties["document"] = {"type": "object", "description": f"a {wanted.document} document, unless summary"}
-        properties["leftOut"] = {"type": "array", "items": entry, "description": "lists of which only a part is here"}
+        properties["leftOut"] = {"type": "array", "items": entry, "description": "lists that were cut"}
     return {"type": "object", "properties": properties, "required": ["screen", "exitCode"]}
 
 

@@ -133,7 +133,7 @@ def options(arguments: Arguments, **flags: str) -> list[str]:
 def _target(arguments: Arguments, folder: Path) -> list[str]:
     target, manifest = arguments.get("target"), arguments.get("manifest")
     if (target is None) == (manifest is None):
-        raise InputError("give either target, as pod/NAME or deploy/NAME, or manifest, as YAML")
+        raise InputError("pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML")
     if manifest is not None:
         path = folder / "manifest.yaml"
         path.write_text(str(manifest), encoding="utf-8")
@@ -149,7 +149,11 @@ _POD = {
         "description": "pod/NAME, or a workload: deploy/NAME, sts/NAME, job/NAME",
         "examples": ["deploy/web"],
     },
-    "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML of a pod or workload, in its place"},
+    "manifest": {
+        "type": "string",
+        "maxLength": 1_000_000,
+        "description": "YAML of a pod or workload, instead of target",
+    },
     "namespace": {**TEXT, "description": "of the target"},
 }
 _SCHEDULER = {
@@ -214,7 +218,7 @@ _CHANGES = {
     "cordon": _NODE,
     "uncordon": _NODE,
     "delete": _Change(rf"[A-Za-z.]+/{_ONE_NAME}", "KIND/NAME"),
-    "add_nodes": _Change(rf"\d{{1,5}}={_ONE_NAME}", "NUMBER=NODE, for so many like that node"),
+    "add_nodes": _Change(rf"\d{{1,5}}={_ONE_NAME}", "NUMBER=NODE: this many nodes like NODE"),
     "remove_node": _NODE,
 }
 
@@ -225,7 +229,7 @@ def _drain(arguments: Arguments, folder: Path) -> list[str]:
         if not re.fullmatch(_NODE.pattern, node):
             raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
     if bool(nodes) == bool(arguments.get("each")):
-        raise InputError("give either nodes or each")
+        raise InputError("pass either nodes or each")
     return ["drain", *(nodes or ["--each"])]
 
 
@@ -267,7 +271,7 @@ def _doctor(arguments: Arguments, folder: Path) -> list[str]:
 TOOLS: tuple[Tool, ...] = (
     Tool(
         name="pod_explain",
-        title="Why a pod is where it is, or nowhere",
+        title="Why a pod is Pending, or on its node",
         description="Use this when a pod is Pending, or runs on an unexpected node. Shows the causes, verified "
         "fixes, the event, and each node's verdict, for a pod, the next pod of a workload, or a "
         "manifest. Changes nothing.",
@@ -305,7 +309,7 @@ TOOLS: tuple[Tool, ...] = (
         "where each pod is rescheduled. Changes nothing.",
         properties={
             "nodes": {**NAMES, "description": "drained one after the other"},
-            "each": {"type": "boolean", "description": "every node by itself: which can be drained today"},
+            "each": {"type": "boolean", "description": "drain every node alone: which can be drained today"},
         },
         document="Simulation",
         command=_drain,
@@ -339,7 +343,7 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this before you change the scheduler profile or version: which pods are scheduled "
         "differently, and which plugin decides. Changes nothing.",
         properties={
-            "before": {**TEXT, "description": "a profile's name; default is the release's"},
+            "before": {**TEXT, "description": "a profile's name; default is the one of the Kubernetes version"},
             "after": {**TEXT, "description": "a profile's name"},
             "pods": {**TEXT, "enum": ["running", "pending"], "description": "which pods to compare"},
             "kube_version": _SCHEDULER["kube_version"],
@@ -372,7 +376,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Why an autoscaler keeps a node",
         description="Use this when cluster-autoscaler or Karpenter does not remove a node: the blocking "
         "pods, budgets, and limits. Changes nothing.",
-        properties={"nodes": {**NAMES, "description": "their names; without, every node", "examples": [["node-7"]]}},
+        properties={"nodes": {**NAMES, "description": "node names; default: every node", "examples": [["node-7"]]}},
         document="ScaleDown",
         command=_scale_down,
     ),

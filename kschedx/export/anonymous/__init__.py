@@ -124,7 +124,7 @@ class Anonymous:
             others = len(collected.looking) - _SHOWN
             more = f"; and {others} more" if others > 0 else ""
             raise InputError(
-                f"device selectors that no other texts can stand in for: {found}{more}",
+                f"device selectors that cannot be anonymized: {found}{more}",
                 hint="with --keep-selectors they are kept as they are, and every word in them stays readable",
             )
         return cls(collected)

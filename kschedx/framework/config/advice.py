@@ -81,7 +81,7 @@ def _unknown_names(subject: Subject) -> Iterator[Advice]:
                 yield Advice(
                     id="unknown-plugin",
                     path=f"{path}.enabled[{number}].name",
-                    text=f"{plugin.name} is no plugin of Kubernetes nor of an installed package: kschedx leaves it out",
+                    text=f"{plugin.name} is not a plugin of Kubernetes or of an installed package: kschedx skips it",
                     needs=plugin.name,
                 )
         for number, plugin in enumerate(plugins.disabled):
@@ -129,8 +129,8 @@ def _nothing_to_disable(subject: Subject) -> Iterator[Advice]:
                 yield Advice(
                     id="nothing-to-disable",
                     path=f"{path}.disabled[{number}].name",
-                    text=f"{plugin.name} takes no part in {point}, so nothing is disabled: "
-                    f"it is in {', '.join(sorted(points))}",
+                    text=f"{plugin.name} has no extension point {point}, so nothing is disabled: "
+                    f"it has {', '.join(sorted(points))}",
                 )
 
 
@@ -157,14 +157,14 @@ def _scored_twice(subject: Subject) -> Iterator[Advice]:
         path = f"{subject.path}.plugins.score.enabled[{number}]"
         if other.path:
             text = f"{plugin.name} is enabled at {other.path} too: it scores once, with weight {mine}"
-            text += f", and the weight {theirs} there counts for nothing" if mine != theirs else ""
+            text += f", and the weight {theirs} there has no effect" if mine != theirs else ""
             yield Advice(id="scored-twice", path=path, text=text)
         elif not plugin.weight and mine != theirs:
             yield Advice(id="lost-weight", path=path, text=_lost_weight(plugin.name, theirs))
 
 
 def _lost_weight(name: str, default: int) -> str:
-    return f"{name} is enabled without a weight, so it counts once: its default weight {default} is lost"
+    return f"{name} is enabled without a weight, so its weight is 1 instead of its default weight {default}"
 
 
 def _named_again(subject: Subject) -> Iterator[Advice]:
@@ -189,24 +189,26 @@ def _idle_weights(subject: Subject) -> Iterator[Advice]:
                 continue
             where = f"{path}.enabled[{number}].weight"
             if point not in ("score", "multiPoint", "placementScore"):
-                yield Advice(id="idle-weight", path=where, text=f"a weight at {point} is never read: only score weighs")
+                yield Advice(
+                    id="idle-weight", path=where, text=f"a weight at {point} is ignored: only score uses weights"
+                )
             elif plugin.name in subject.profile.unknown:
                 continue
             elif "score" not in subject.implements.get(plugin.name, ()) and point == "multiPoint":
-                text = f"{plugin.name} does not score, so its weight is never read"
+                text = f"{plugin.name} does not score, so its weight is ignored"
                 yield Advice(id="idle-weight", path=where, text=text)
             elif plugin.name not in subject.profile.points["score"] and point == "multiPoint":
-                text = f"{plugin.name} is disabled at score, so its weight is never read"
+                text = f"{plugin.name} is disabled at score, so its weight is ignored"
                 yield Advice(id="idle-weight", path=where, text=text)
             elif subject.profile.points["score"] == (plugin.name,) and plugin.weight > 1:
-                text = f"{plugin.name} is the only plugin that scores: its weight multiplies every total alike"
+                text = f"{plugin.name} is the only plugin that scores: its weight changes no decision"
                 yield Advice(id="idle-weight", path=where, text=text)
     weights = [subject.profile.weights[name] for name in subject.profile.points["score"]]
     if len(weights) > 1 and (common := math.gcd(*weights)) > 1:
         yield Advice(
             id="idle-weight",
             path=f"{subject.path}.plugins.score",
-            text=f"every weight is a multiple of {common}: divided by it, they decide the same",
+            text=f"every weight is a multiple of {common}: dividing them by it changes no decision",
         )
 
 
@@ -244,7 +246,7 @@ def _half_disabled(subject: Subject) -> Iterator[Advice]:
                 case _ if name in plugins_with(alone):
                     then = ", where the same work is done for each node"
                 case _:
-                    then = ", which fail{s} without what {off} prepares"
+                    then = ", which fail{s} without the result of {off}"
             names.setdefault((off, on, then), []).append(name)
     for (off, on, then), those in names.items():
         is_one = len(those) == 1
@@ -261,7 +263,7 @@ def _unchecked(subject: Subject) -> Iterator[Advice]:
             yield Advice(
                 id="kubelet-refuses",
                 path=f"{subject.path}.plugins.filter",
-                text=f"without {name} at filter, pods are put on nodes whose kubelet then refuses them",
+                text=f"without {name} at filter, pods are assigned to nodes whose kubelet then rejects them",
             )
 
 

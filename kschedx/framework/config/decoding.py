@@ -188,11 +188,36 @@ def _clean(value: object, kind: inspect.Type, path: str, faults: Faults, may_hav
                     kept[key] = _clean(item, known[key], join_fields(path, key), faults, may_have_others)
             return kept
         case inspect.VarTupleType(item_type=item_type) if isinstance(value, Sequence) and not isinstance(value, str):
-            return [_clean(item, item_type, f"{path}[{i}]", faults, may_have_others) for i, item in enumerate(value)]
+            return [
+                _clean(_present(item, item_type), item_type, f"{path}[{i}]", faults, may_have_others)
+                for i, item in enumerate(value)
+            ]
+        case inspect.DictType(value_type=value_type) if isinstance(value, Mapping):
+            return {
+                key: _clean(
+                    _present(item, value_type), value_type, join_fields(path, _step(key)), faults, may_have_others
+                )
+                for key, item in value.items()
+            }
         case inspect.IntType() if isinstance(value, float) and value.is_integer():
             return int(value)  # YAML's 5.0 reaches kube-scheduler as JSON's 5
         case _:
             return value
+
+
+def _present(value: object, kind: inspect.Type) -> object:
+    """An item of a list or a mapping; null is Go's zero value there."""
+    if value is not None:
+        return value
+    match kind:
+        case inspect.StrType():
+            return ""
+        case inspect.FloatType() | inspect.IntType():
+            return 0
+        case inspect.StructType():
+            return {}
+        case _:
+            return None
 
 
 def _custom(kind: type, value: object) -> object:
@@ -207,6 +232,8 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
     """msgspec's complaint in our words."""
     reason = text.partition(" - at `$")[0]
     steps = _steps(text)
+    if (holder := _at(document, steps)) and _OF_MAPPING.search(text) and isinstance(holder, Mapping):
+        steps += f".{next(key for key, item in holder.items() if _is_found(item, reason))}"
     bound = re.fullmatch(r"Expected `int` (<=|>=) (-?\d+)", reason)
     mismatch = re.match(r"Expected `(\w+)", reason)
     if bound:
@@ -219,9 +246,26 @@ def _refusal(text: str, document: object, path: str) -> ConfigError:
     return refuse(join_fields(path, steps.removeprefix(".")), f"{expected}, found {found}")
 
 
+_OF_MAPPING = re.compile(r"\[\.\.\.\]`$")
+"""msgspec's complaint about a value of a mapping, whose key it does not name."""
+_NAMES: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (float,),
+    "bool": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def _is_found(value: object, reason: str) -> bool:
+    """Whether the value is of the type that msgspec complains about."""
+    return type(value) in _NAMES.get(reason.rpartition("got `")[2].removesuffix("`"), ())
+
+
 def _steps(text: str) -> str:
     """`.profiles[0].schedulerName` of msgspec's complaint."""
-    return text.partition(" - at `$")[2].removesuffix("`")
+    return text.partition(" - at `$")[2].removesuffix("`").removesuffix("[...]")
 
 
 def _leave_out(document: object, steps: str) -> bool:

@@ -155,6 +155,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     enabled: Mapping[str, tuple[str, ...]]
     """The same with the plugins that kschedx does not have, and `multiPoint` with those of which it does not even know
     the points."""
+    placement: Mapping[str, int] = {}
+    """The plugins that make or score the placements of pod groups, with their weights."""
     weights: Mapping[str, int]
     """Every score plugin that is enabled anywhere to its weight, never 0; `points["score"]` says which of them run."""
     args: Mapping[str, PluginArgs]
@@ -186,8 +188,8 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
                 return profile
         known = [profile.scheduler_name for profile in self.profiles]
         ways = (
-            f"another scheduler decides about such pods: --profile {known[0]} answers as if it were that profile's, "
-            "--config gives a configuration that has the profile"
+            f"another scheduler schedules such pods: --profile {known[0]} answers with that profile, "
+            "--config FILE gives a configuration that has the profile"
         )
         near = next((name for name in known if is_a_letter_away(scheduler_name, name)), None)
         hint = f'did you mean "{near}"?' if near else ways

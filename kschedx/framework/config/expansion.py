@@ -86,6 +86,8 @@ class Expansion(Struct, frozen=True, kw_only=True):
     """The plugins of every point in order, and the weight of each score plugin, also of those that `score` disables."""
 
     points: Mapping[str, tuple[str, ...]]
+    placement: Mapping[str, int]
+    """The plugins that make or score the placements of pod groups, with their weights."""
     weights: Mapping[str, int]
     unknown: Mapping[str, tuple[str, ...]]
     """Those of them of which nothing is known, and others, to where they are enabled: points, or `multiPoint`."""
@@ -114,8 +116,13 @@ def expand(
     for entry in (*merged["score"].enabled, *multi_point):
         if "score" in implements[entry.name]:
             weights.setdefault(entry.name, entry.weight or 1)
+    given: dict[str, int] = {}
+    for entry in (*merged["placementScore"].enabled, *multi_point):
+        given.setdefault(entry.name, entry.weight or 1)
+    placement = {name: given.get(name, 1) for point in PLACEMENT_POINTS for name in points[point]}
     return Expansion(
         points={point: points[point] for point in POINTS},
+        placement=placement,
         weights=weights,
         unknown={**unknown, **_known_by_name(points, implements.keys() - unknown.keys())},
         queue_sort="".join(points["queueSort"]),
@@ -191,7 +198,7 @@ def _point_errors(point: str, enabled: Iterable[Entry], implements: PluginPoints
     seen: set[str] = set()
     for entry in enabled:
         if point not in implements[entry.name]:
-            hint = f"it takes part in {', '.join(sorted(implements[entry.name]))}"
+            hint = f"it has {', '.join(sorted(implements[entry.name]))}"
             yield refuse(f"{entry.path}.name", f"plugin {shown(entry.name)} does not extend {kind} plugin", hint)
         if entry.name in seen:
             yield _already_registered(point, entry)

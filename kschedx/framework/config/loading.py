@@ -264,7 +264,7 @@ def _who_reads(version: object) -> str:
     if version == V1:
         return f"--kube-version {VERSIONS[0]} reads it"
     is_older = str(version).startswith((f"{V1}alpha", f"{V1}beta"))
-    return f"only releases before {VERSIONS[-1]} read it, which kschedx does not have" if is_older else ""
+    return f"only versions before {VERSIONS[-1]} read it, which kschedx does not support" if is_older else ""
 
 
 class _Draft(Struct, frozen=True, kw_only=True):
@@ -343,6 +343,7 @@ def _finish(document: ConfigurationDocument, draft: _Draft, expansion: Expansion
             point: tuple(name for name in names if point not in expansion.unknown.get(name, ()))
             for point, names in expansion.points.items()
         },
+        placement=expansion.placement,
         weights=expansion.weights,
         args=_with_resources_of_extenders(draft, document.extenders),
         unknown=expansion.unknown,

@@ -73,7 +73,7 @@ class EquivalenceClasses:
         """A number for all specs that are this one but for the names of claims, and whether it mounts storage."""
         if code not in self._templates:
             spec = self._pods.specs.values[code]
-            if spec.resource_claims or spec.scheduling_group:
+            if spec.resource_claims:
                 self._templates[code] = None
             else:
                 written = _ENCODER.encode(_without_names(spec))

@@ -19,7 +19,7 @@ from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod
-from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.columns import ClusterRow, ClusterRows
 from kschedx.snapshot.moving import MovingCluster
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -43,6 +43,8 @@ class Run:
         self._moving = scheduler.on(self.cluster.snapshot) if self._follows else scheduler
         self._keys = EquivalenceClasses(self.cluster.snapshot)
         self._classes: dict[EquivalenceKey, EquivalenceClass] = {}
+        self._placements: dict[bytes, int] = {}
+        """Nodes that pods are tried on, as a number."""
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """Of classes that differ only in what is behind the volumes, the one that was asked about last."""
 
@@ -71,10 +73,10 @@ class Run:
         where no profile has its schedulerName."""
         return self.scheduler.schedule(self.cluster.pods[row], self._profile)
 
-    def decide(self, row: int) -> Decision:
-        """The same in short, for the price of what has moved since a pod of the class was looked at. Raises
-        `ConfigError`."""
-        own = self._class(row)
+    def decide(self, row: int, placement: ClusterRows | None = None) -> Decision:
+        """The same in short, for the price of what has moved since a pod of the class was looked at. `placement`: the
+        only nodes that are looked at, ascending. Raises `ConfigError`."""
+        own = self._class(row, placement=placement)
         return Decision.of(self.cycle(row)) if own is None else own.decide(self.cluster.pods[row])
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
@@ -119,10 +121,16 @@ class Run:
         framework = self.scheduler.framework(self._profile_of(self.cluster.pods[row]))
         return framework is not None and any(one.name == plugin for one in framework.plugins("permit", PermitPlugin))
 
+    def profile_of(self, row: int) -> Profile:
+        """The profile that a pod is scheduled with. Raises `ConfigError`."""
+        return self._profile_of(self.cluster.pods[row])
+
     def _profile_of(self, pod: Pod) -> Profile:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)
 
-    def _class(self, row: int, profile: Profile | None = None) -> EquivalenceClass | None:
+    def _class(
+        self, row: int, profile: Profile | None = None, placement: ClusterRows | None = None
+    ) -> EquivalenceClass | None:
         """The class of a pod, or one of its own; None for a scheduler that was before there were plugins."""
         scheduler, pods = self.scheduler, self.cluster.pods
         profile = profile or self._profile or scheduler.config.profile_for(pods.specs[row].scheduler_name)
@@ -135,11 +143,14 @@ class Run:
         is_own = bool(scheduler.config.extenders) or bool(profile.unknown) or tried_before
         key = None if is_own else self._keys.key(row, framework)
         if key is None:
-            return EquivalenceClass(framework, pods[row])
+            return EquivalenceClass(framework, pods[row], placement=placement)
+        if placement is not None:
+            number = self._placements.setdefault(placement.tobytes(), len(self._placements))
+            key = EquivalenceKey((*key.likeness, number), key.apart)
         own = self._classes.pop(key, None)
         if own is None:
             own = self._beginning_with_another(key, pods[row], framework)
-            own = own or EquivalenceClass(framework, pods[row], pods.steps)
+            own = own or EquivalenceClass(framework, pods[row], pods.steps, placement)
             if len(self._classes) >= max(MOST_ROWS // max(len(self.cluster.node_names), 1), 1):
                 del self._classes[next(iter(self._classes))]
         self._classes[key] = own

@@ -292,7 +292,7 @@ class Allocator:
         try:
             return AllocationSearch(self, node, claims).run()
         except RecursionError:
-            raise UndecidableError("the pod's claims ask for more devices than can be tried here") from None
+            raise UndecidableError("the pod's claims request more devices than kschedx evaluates") from None
 
 
 @unique

@@ -229,7 +229,7 @@ def _demand_fits(
     if not reasons:
         return SUCCESS
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if never else Code.UNSCHEDULABLE
-    findings = tuple(PluginMessage(text=f"{reason}, with what the pod's devices take") for reason in reasons)
+    findings = tuple(PluginMessage(text=f"{reason}, including the pod's devices") for reason in reasons)
     return Status(code=code, reasons=tuple(reasons), findings=findings)
 
 
@@ -563,7 +563,7 @@ class DeviceDecision:
             except UnavailableError as unavailable:
                 answer = _rejected(str(unavailable))
             except UndecidableError as unknown:
-                raise UndecidableError(f"Pod {self._pod.key} asks for devices: {unknown}") from None
+                raise UndecidableError(f"Pod {self._pod.key} requests devices: {unknown}") from None
             self._answers[name] = answer
         return answer
 

@@ -154,7 +154,7 @@ class DynamicResources(
         if pod.spec.resource_claims and not release.behaviour.devices_are_allocated_from_slices:
             claims = ", ".join(claim.name for claim in pod.spec.resource_claims)
             raise UndecidableError(
-                f"Pod {pod.key} asks for devices ({claims}): how kube-scheduler {release.version} allocated them, "
+                f"Pod {pod.key} requests devices ({claims}): how kube-scheduler {release.version} allocated them, "
                 "behind the gate DynamicResourceAllocation, is not known here; from 1.34 on it is"
             )
 

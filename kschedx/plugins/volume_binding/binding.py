@@ -66,7 +66,7 @@ REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class PodClaims(Struct, frozen=True, kw_only=True):
-    """A pod's claims in the order of its volumes; a claim that two volumes name is there twice."""
+    """A pod's claims in the order of its volumes; a claim that two volumes name is defined twice."""
 
     bound: tuple[PersistentVolumeClaim, ...] = ()
     delayed: tuple[PersistentVolumeClaim, ...] = ()

@@ -262,7 +262,7 @@ def node_notes(found: PlacedAnew, names: tuple[str, str]) -> list[str]:
 def placed_anew_title(found: PlacedAnew) -> str:
     """What is simulated."""
     if found.before == found.after:
-        return "both fill the nodes alike if the running pods are rescheduled one by one"
+        return "both fill the nodes equally if the running pods are rescheduled one by one"
     if found.pods == 1:
         return "nodes if the running pod is rescheduled"
     return f"nodes if the {found.pods:,} running pods are rescheduled one by one, in queue order"

@@ -110,7 +110,11 @@ NODE_REASONS[NodeUnschedulable.reason] = Reason(
         "The node is cordoned: spec.unschedulable is true, and the pod does not tolerate "
         "node.kubernetes.io/unschedulable:NoSchedule."
     ),
-    arises="kubectl cordon or drain, an autoscaler that removes the node, a maintenance controller.",
+    causes=(
+        "kubectl cordon or kubectl drain",
+        "an autoscaler that removes the node",
+        "a maintenance or upgrade controller",
+    ),
     fixes=("wait until the maintenance is over", "kubectl uncordon NODE"),
 )
 
@@ -122,7 +126,10 @@ def _node_unschedulable() -> Words:
 NODE_REASONS[NodeNameMismatch.reason] = Reason(
     plugins=("NodeName",),
     means="spec.nodeName names another node.",
-    arises=("The pod was bound by hand, or a template sets spec.nodeName. The scheduler has no choice then."),
+    causes=(
+        "the pod was bound by hand",
+        "a pod template sets spec.nodeName",
+    ),
     fixes=("remove spec.nodeName and use a node selector", "correct the name"),
 )
 
@@ -137,9 +144,11 @@ NODE_REASONS[UntoleratedTaint.reason] = Reason(
         "The node has a taint with effect NoSchedule or NoExecute that no toleration of the pod matches. Key "
         "and effect must be equal, and the value too unless the operator is Exists."
     ),
-    arises=(
-        "Nodes reserved for a team or for special hardware, control planes, and nodes with a problem: not-ready, "
-        "unreachable, and disk-pressure are taints since Kubernetes 1.12."
+    causes=(
+        "the node is reserved for a team or for special hardware",
+        "the node is a control plane",
+        "the node has a problem, such as not-ready, unreachable, or disk-pressure (a taint since Kubernetes 1.12)",
+        "a toleration with a wrong value, operator, or effect",
     ),
     fixes=(
         "add a toleration, or correct the nearest one",
@@ -209,9 +218,11 @@ NODE_REASONS[NodeAffinityMismatch.reason] = Reason(
         "The node's labels do not satisfy spec.nodeSelector, or none of the required node affinity terms. The "
         "expressions of one term must all hold; the terms are alternatives."
     ),
-    arises=(
-        "A typo in a key or value, labels missing on new nodes, a zone that is full, or an affinity "
-        "that the scheduler profile adds to every pod (addedAffinity)."
+    causes=(
+        "a typo in a key or value",
+        "the pod requires a zone or node pool whose nodes are full, so only other nodes are left",
+        "new nodes lack the label",
+        "the scheduler profile adds an affinity to every pod (addedAffinity)",
     ),
     fixes=(
         "correct or remove the expression that fails",
@@ -244,7 +255,10 @@ def _matches(terms_count: int) -> str:
 NODE_REASONS[MissingNodeFeatures.reason] = Reason(
     plugins=("NodeDeclaredFeatures",),
     means="The pod needs a feature that the node's kubelet does not declare in status.declaredFeatures.",
-    arises="A cluster with kubelets of several versions, or with different feature gates.",
+    causes=(
+        "kubelets of several versions run in the cluster, as during an upgrade",
+        "kubelets have different feature gates",
+    ),
     fixes=("upgrade the node or enable its feature gate", "remove the feature from the pod"),
 )
 
@@ -299,10 +313,11 @@ TOPOLOGY_REASONS[TopologySpreadSkew.reason] = Reason(
         "With this pod, its domain has more than maxSkew matching pods above the domain with the "
         "fewest: matching + this pod - minimum > maxSkew."
     ),
-    arises=(
-        "whenUnsatisfiable: DoNotSchedule, and the emptiest domain cannot take pods: it is full or tainted, "
-        "or the pod's node affinity forbids it while nodeAffinityPolicy: Ignore still counts it, or fewer "
-        "domains than minDomains exist."
+    causes=(
+        "the domain with the fewest pods is full",
+        "the nodes of that domain are tainted or cordoned",
+        "the pod's node affinity excludes that domain, and nodeAffinityPolicy: Ignore still counts it",
+        "fewer domains than minDomains exist",
     ),
     fixes=(
         "free room in the domain with the fewest pods",
@@ -331,7 +346,11 @@ def _topology_spread_skew(finding: TopologySpreadSkew) -> Words:
 TOPOLOGY_REASONS[TopologyLabelMissing.reason] = Reason(
     plugins=("PodTopologySpread",),
     means="The node lacks the label that a hard spread constraint names as its topologyKey.",
-    arises="Nodes without zone labels, or a typo in the key.",
+    causes=(
+        "a typo in the topologyKey",
+        "nodes without zone labels, as on bare metal",
+        "new nodes that the cloud-controller-manager has not labeled yet",
+    ),
     fixes=("label the node", "correct the topologyKey"),
 )
 
@@ -346,7 +365,12 @@ TOPOLOGY_REASONS[PodAffinityUnsatisfied.reason] = Reason(
         "A required podAffinity term needs a matching pod in the node's domain, and there is none. The first "
         "pod of a group may run anywhere if it matches its own terms and no other pod does."
     ),
-    arises=("The other pod is not running yet, runs in another namespace, has other labels, or its nodes are full."),
+    causes=(
+        "the other pod is not running yet",
+        "the other pod has other labels",
+        "the other pod runs in another namespace",
+        "the nodes of the other pod's domain are full",
+    ),
     fixes=("start the other pod", "correct selector, namespaces or topologyKey", "make it preferred"),
 )
 
@@ -382,7 +406,11 @@ def _selector(text: str) -> str:
 TOPOLOGY_REASONS[PodAntiAffinityConflict.reason] = Reason(
     plugins=("InterPodAffinity",),
     means="This pod's required podAntiAffinity matches a pod that runs in the node's domain.",
-    arises="More replicas than domains: a rolling update with maxSurge, or fewer nodes than before.",
+    causes=(
+        "more replicas than nodes or zones",
+        "a rolling update with maxSurge: the new pod meets the old ones",
+        "nodes were removed",
+    ),
     fixes=("run one replica fewer, or set maxSurge: 0", "a smaller domain, such as the hostname", "make it preferred"),
 )
 
@@ -415,7 +443,11 @@ TOPOLOGY_REASONS[ExistingAntiAffinityConflict.reason] = Reason(
         "A running pod's required podAntiAffinity matches this pod. The rule belongs to the other pod; this pod may "
         "have none."
     ),
-    arises="Labels copied from another application, or a selector that is wider than meant.",
+    causes=(
+        "labels copied from another application",
+        "the other pod's selector is wider than meant",
+        "the other pod requires a node or zone of its own",
+    ),
     fixes=("change this pod's labels", "narrow the other pod's selector", "use another node or domain"),
 )
 

@@ -54,7 +54,11 @@ def describe_device(finding: DeviceFinding) -> Words:
 DEVICE_REASONS[DeviceClaimNotFound.reason] = Reason(
     plugins=("DynamicResources",),
     means="The pod names a ResourceClaim that does not exist.",
-    arises="The name in spec.resourceClaims is wrong, or the claim is still to be created.",
+    causes=(
+        "resourceClaimName is misspelled",
+        "the claim has not been created",
+        "the claim is in another namespace",
+    ),
     fixes=("correct resourceClaimName", "create the ResourceClaim in the pod's namespace"),
 )
 
@@ -69,9 +73,10 @@ def _device_claim_not_found(finding: DeviceClaimNotFound) -> Words:
 DEVICE_REASONS[DeviceClaimNotCreated.reason] = Reason(
     plugins=("DynamicResources",),
     means="The ResourceClaim from the pod's template does not exist yet, so the pod is not queued.",
-    arises=(
-        "kube-controller-manager creates it and writes its name to the pod's status. The "
-        "pod is new, the ResourceClaimTemplate does not exist, or a quota forbids the claim."
+    causes=(
+        "the pod is new, and kube-controller-manager creates the claim in a moment",
+        "the ResourceClaimTemplate does not exist",
+        "a quota or an admission webhook refuses the claim",
     ),
     fixes=("look at the pod's events and at the ResourceClaimTemplate", "create the template"),
 )
@@ -91,7 +96,7 @@ def _device_claim_not_created(finding: DeviceClaimNotCreated) -> Words:
 DEVICE_REASONS[DeviceClaimBeingDeleted.reason] = Reason(
     plugins=("DynamicResources",),
     means="The pod's ResourceClaim is being deleted; a new pod cannot use it.",
-    arises="It was deleted, and the pods that use it keep it until they end.",
+    causes=("the claim was deleted while pods still used it; it is removed with the last of them",),
     fixes=("wait until it is gone, and create it again",),
 )
 
@@ -103,7 +108,10 @@ def _device_claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
 DEVICE_REASONS[DeviceClaimNotOwned.reason] = Reason(
     plugins=("DynamicResources",),
     means="The pod's status names a ResourceClaim that was not created for it.",
-    arises="A claim of the generated name existed before, or the pod was recreated under its old name.",
+    causes=(
+        "a claim of the generated name existed before",
+        "the pod was recreated under its old name",
+    ),
     fixes=("delete the claim, so that the controller creates its own",),
 )
 
@@ -116,7 +124,10 @@ def _device_claim_not_owned(finding: DeviceClaimNotOwned) -> Words:
 DEVICE_REASONS[DeviceClassNotFound.reason] = Reason(
     plugins=("DynamicResources",),
     means="A request of a ResourceClaim is for a DeviceClass that does not exist.",
-    arises="A misspelled name, or a driver whose chart, which brings the class, is not installed.",
+    causes=(
+        "the driver, whose chart creates the class, is not installed",
+        "deviceClassName is misspelled",
+    ),
     fixes=("correct deviceClassName", "install the driver or create the DeviceClass"),
 )
 
@@ -136,9 +147,10 @@ def _device_class_not_found(finding: DeviceClassNotFound) -> Words:
 DEVICE_REASONS[DeviceSelectorFailed.reason] = Reason(
     plugins=("DynamicResources",),
     means="A CEL expression of a DeviceClass or ResourceClaim fails on a device. kube-scheduler retries the pod.",
-    arises=(
-        "It reads an attribute that the device does not have, or compares values of different types. One such "
-        "device on one node is enough."
+    causes=(
+        "the expression reads an attribute that a device does not have",
+        "it reads an attribute of another driver's device",
+        "it compares values of different types",
     ),
     fixes=(
         "test that the attribute exists: has(...), or .?name.orValue(...)",
@@ -163,7 +175,11 @@ DEVICE_REASONS[DeviceClaimOutOfReach.reason] = Reason(
         "The ResourceClaim has devices that this node cannot use: they are on other nodes, or their "
         "driver did not prepare them in time."
     ),
-    arises="Pods share a claim whose devices belong to one node, or the claim was kept from an earlier pod.",
+    causes=(
+        "pods share a claim whose devices belong to one node",
+        "the claim is still allocated from an earlier pod",
+        "the driver did not prepare the devices in time",
+    ),
     fixes=(
         "free room for the pod on the node with the devices",
         "give the pod a claim of its own, with a ResourceClaimTemplate",
@@ -191,9 +207,12 @@ def _device_claim_out_of_reach(finding: DeviceClaimOutOfReach) -> Words:
 DEVICE_REASONS[InsufficientDevices.reason] = Reason(
     plugins=("DynamicResources",),
     means="The node does not have the devices that the pod's claims request.",
-    arises=(
-        "Its devices are of another class, do not match a selector, are used by other claims, or are tainted, or their "
-        "counters or capacity are used up. kube-scheduler does not evict pods for devices."
+    causes=(
+        "other claims use all matching devices",
+        "the node has no such device",
+        "the selectors are too narrow",
+        "the devices are tainted",
+        "the counters or the capacity of the devices are used up",
     ),
     fixes=(
         "find out which of its devices match, and which claims use them",
@@ -305,7 +324,7 @@ def _held(holder: DeviceHolder) -> str:
 DEVICE_REASONS[DevicesToAllocate.reason] = Reason(
     plugins=("DynamicResources",),
     means="On the selected node the claim would be allocated these devices. Nothing is wrong.",
-    arises="A claim is allocated when its first pod is scheduled.",
+    causes=("the claim's first pod is being scheduled, which allocates the claim",),
     fixes=(),
 )
 

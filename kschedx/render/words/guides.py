@@ -47,123 +47,125 @@ _NODE_LABELS = "kubectl get nodes --show-labels"
 _CLAIM = "kubectl describe pvc CLAIM -n NAMESPACE"
 _DEVICE_CLAIM = "kubectl describe resourceclaim CLAIM -n NAMESPACE"
 _SLICES = "kubectl get resourceslices"
-_ZONE_IS_FIXED = "Another zone in the pod's node affinity: the volume stays where it is."
+_SCHEDULER_CONFIG = "kubectl get pod -n kube-system -l component=kube-scheduler -o yaml"
+_SCHEDULER_LOG = "kubectl logs -n kube-system -l component=kube-scheduler"
+_ZONE_IS_FIXED = "another zone in the pod's node affinity: the volume does not move"
 
 GUIDES: Mapping[str, Guide] = {
     "scheduling-gated": Guide(
         confirm=("kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.schedulingGates}'",),
-        useless=("More capacity: kube-scheduler does not look at a gated pod.",),
+        useless=("more capacity: kube-scheduler does not look at a gated pod",),
         links=("concepts/scheduling-eviction/pod-scheduling-readiness/",),
     ),
     "nodes-excluded": Guide(
         confirm=("kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.affinity.nodeAffinity}'",),
-        useless=("More nodes: the pod names the nodes that it accepts.",),
+        useless=("more nodes: the pod names the nodes that it accepts",),
         links=(_ASSIGN, "concepts/workloads/controllers/daemonset/"),
     ),
     "pod-group-incomplete": Guide(
         confirm=("kubectl get podgroups -n NAMESPACE", "kubectl get pods -n NAMESPACE"),
-        useless=("More capacity: the group waits for pods, not for nodes.",),
+        useless=("more capacity: the group waits for pods, not for nodes",),
         links=(_GANGS,),
     ),
     "node-unschedulable": Guide(
         confirm=("kubectl get nodes", "kubectl get node NODE -o jsonpath='{.spec.unschedulable}'"),
-        useless=("Lower requests: a cordoned node accepts no pod.",),
-        links=("concepts/nodes/node/#manual-node-administration",),
+        useless=("lower requests: a cordoned node accepts no pod",),
+        links=("concepts/architecture/nodes/#manual-node-administration",),
     ),
     "node-name-mismatch": Guide(
         confirm=("kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.nodeName}'",),
-        useless=("Labels or tolerations: the node's name is the only thing that counts.",),
+        useless=("labels or tolerations: the node's name is the only thing that counts",),
         links=(_ASSIGN,),
     ),
     "untolerated-taint": Guide(
         confirm=("kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",),
         useless=(
-            "A toleration alone: it allows the node and does not attract the pod to it.",
-            "Tolerating node.kubernetes.io/not-ready: the pod would start on a node that is not ready.",
+            "a toleration alone: it allows the node and does not attract the pod to it",
+            "tolerating node.kubernetes.io/not-ready: the pod would start on a node that is not ready",
         ),
         links=(_TAINTS,),
     ),
     "node-affinity-mismatch": Guide(
         confirm=(_NODE_LABELS, "kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.nodeSelector}'"),
-        useless=("A label that states a hardware fact: it does not add the hardware.",),
+        useless=("a label that states a hardware fact: it does not add the hardware",),
         links=(_ASSIGN,),
     ),
     "missing-node-features": Guide(
         confirm=("kubectl get node NODE -o jsonpath='{.status.declaredFeatures}'", "kubectl get nodes"),
-        useless=("A label on the node: the kubelet declares its features itself.",),
+        useless=("a label on the node: the kubelet declares its features itself",),
         links=("reference/command-line-tools-reference/feature-gates/",),
     ),
     "host-port-conflict": Guide(
         confirm=("kubectl get pods -A --field-selector spec.nodeName=NODE -o wide",),
-        useless=("More CPU or memory: one port of a node serves one pod.",),
+        useless=("more CPU or memory: one port of a node serves one pod",),
         links=("concepts/configuration/overview/#services",),
     ),
     "insufficient-resource": Guide(
         confirm=("kubectl describe node NODE", "kubectl get pods -A --field-selector spec.nodeName=NODE"),
         useless=(
-            "A look at kubectl top: only requests count, not what pods use.",
-            "Lower limits: limits do not count unless they set the request.",
+            "a look at kubectl top: only requests count, not what pods use",
+            "lower limits: limits do not count unless they set the request",
         ),
         links=(_RESOURCES,),
     ),
     "too-many-pods": Guide(
         confirm=("kubectl get node NODE -o jsonpath='{.status.allocatable.pods}'",),
-        useless=("Lower requests: the number of pods is the limit, not their size.",),
+        useless=("lower requests: the number of pods is the limit, not their size",),
         links=("setup/best-practices/cluster-large/", "tasks/administer-cluster/kubelet-config-file/"),
     ),
     "topology-spread-skew": Guide(
         confirm=("kubectl get pods -n NAMESPACE -l SELECTOR -o wide", "kubectl get nodes --label-columns KEY"),
-        useless=("More nodes in the fullest domain: the emptiest domain sets the limit.",),
+        useless=("more nodes in the fullest domain: the emptiest domain sets the limit",),
         links=(_SPREAD,),
     ),
     "topology-label-missing": Guide(
         confirm=("kubectl get nodes --label-columns KEY",),
-        useless=("A higher maxSkew: a node without the label is never counted.",),
+        useless=("a higher maxSkew: a node without the label is never counted",),
         links=(_SPREAD, "reference/labels-annotations-taints/"),
     ),
     "pod-affinity-unsatisfied": Guide(
         confirm=("kubectl get pods -A -l SELECTOR -o wide",),
-        useless=("More nodes: the other pod has to run in their domain.",),
+        useless=("more nodes: the other pod has to run in their domain",),
         links=(_ASSIGN,),
     ),
     "pod-anti-affinity-conflict": Guide(
         confirm=("kubectl get pods -A -l SELECTOR -o wide",),
-        useless=("A higher priority alone: preemption evicts only pods with a lower priority.",),
+        useless=("a higher priority alone: preemption evicts only pods with a lower priority",),
         links=(_ASSIGN,),
     ),
     "existing-anti-affinity-conflict": Guide(
         confirm=("kubectl get pod OTHER -n NAMESPACE -o jsonpath='{.spec.affinity.podAntiAffinity}'",),
-        useless=("A change of this pod's own affinity: the rule is the other pod's.",),
+        useless=("a change of this pod's own affinity: the rule is the other pod's",),
         links=(_ASSIGN,),
     ),
     "claim-not-found": Guide(
         confirm=("kubectl get pvc -n NAMESPACE",),
-        useless=("A PersistentVolume: the pod names a claim, and the claim is missing.",),
+        useless=("a PersistentVolume: the pod names a claim, and the claim is missing",),
         links=(_VOLUMES,),
     ),
     "claim-lost": Guide(
         confirm=(_CLAIM, "kubectl get pv"),
-        useless=("A new volume with the same name: the claim stays Lost.",),
+        useless=("a new volume with the same name: the claim stays Lost",),
         links=(_VOLUMES,),
     ),
     "claim-being-deleted": Guide(
         confirm=("kubectl get pvc CLAIM -n NAMESPACE -o jsonpath='{.metadata.deletionTimestamp}'",),
-        useless=("Removing the finalizer by hand: a pod may still write to the volume.",),
+        useless=("removing the finalizer by hand: a pod may still write to the volume",),
         links=(_VOLUMES + "#storage-object-in-use-protection",),
     ),
     "claim-not-owned": Guide(
         confirm=("kubectl get pvc POD-VOLUME -n NAMESPACE -o jsonpath='{.metadata.ownerReferences}'",),
-        useless=("Editing the owner of the claim: its data belongs to something else.",),
+        useless=("editing the owner of the claim: its data belongs to something else",),
         links=("concepts/storage/ephemeral-volumes/",),
     ),
     "claim-unbound": Guide(
         confirm=(_CLAIM, "kubectl get storageclass"),
-        useless=("Recreating the pod: the claim is what has to be bound.",),
+        useless=("recreating the pod: the claim is what has to be bound",),
         links=(_VOLUMES, _CLASSES),
     ),
     "volume-not-found": Guide(
         confirm=("kubectl get pvc CLAIM -n NAMESPACE -o jsonpath='{.spec.volumeName}'", "kubectl get pv"),
-        useless=("Waiting: a claim that is bound is not bound again.",),
+        useless=("waiting: a claim that is bound is not bound again",),
         links=(_VOLUMES,),
     ),
     "volume-node-affinity-mismatch": Guide(
@@ -181,115 +183,156 @@ GUIDES: Mapping[str, Guide] = {
     ),
     "selected-node-mismatch": Guide(
         confirm=(_CLAIM,),
-        useless=("A second claim: the pod names this one.",),
+        useless=("a second claim: the pod names this one",),
         links=(_CLASSES + "#volume-binding-mode",),
     ),
     "no-matching-volume": Guide(
         confirm=("kubectl get pv", _CLAIM),
-        useless=("A larger node: the volume is missing, not CPU or memory.",),
+        useless=("a larger node: the volume is missing, not CPU or memory",),
         links=(_VOLUMES + "#binding",),
     ),
     "provisioning-topology-mismatch": Guide(
         confirm=("kubectl get storageclass CLASS -o jsonpath='{.allowedTopologies}'",),
-        useless=("Labels on the nodes: the provisioner reads where a machine really is.",),
+        useless=("labels on the nodes: the provisioner reads where a machine really is",),
         links=(_CLASSES + "#allowed-topologies",),
     ),
     "insufficient-storage-capacity": Guide(
         confirm=("kubectl get csistoragecapacities -A",),
-        useless=("More CPU or memory: the storage pool is full.",),
+        useless=("more CPU or memory: the storage pool is full",),
         links=("concepts/storage/storage-capacity/",),
     ),
     "disk-conflict": Guide(
         confirm=("kubectl get pods -A --field-selector spec.nodeName=NODE",),
-        useless=("More replicas: each of them mounts the same disk.",),
+        useless=("more replicas: each of them mounts the same disk",),
         links=("concepts/storage/volumes/",),
     ),
     "claim-in-use": Guide(
         confirm=(_CLAIM,),
-        useless=("A second replica: ReadWriteOncePod admits one pod.",),
+        useless=("a second replica: ReadWriteOncePod admits one pod",),
         links=(_VOLUMES + "#access-modes",),
     ),
     "volume-limit-exceeded": Guide(
         confirm=("kubectl get csinode NODE -o yaml", "kubectl get volumeattachments"),
-        useless=("Lower requests: the number of volumes is the limit.",),
+        useless=("lower requests: the number of volumes is the limit",),
         links=(_LIMITS,),
     ),
     "driver-not-installed": Guide(
         confirm=("kubectl get csinode NODE -o jsonpath='{.spec.drivers[*].name}'", "kubectl get daemonsets -A"),
-        useless=("A new claim: the node lacks the driver.",),
+        useless=("a new claim: the node lacks the driver",),
         links=("concepts/storage/volumes/#csi",),
     ),
-    "volume-to-bind": Guide(confirm=(_CLAIM,), links=(_CLASSES + "#volume-binding-mode",)),
-    "volume-to-provision": Guide(confirm=(_CLAIM,), links=(_CLASSES + "#volume-binding-mode",)),
-    "devices-to-allocate": Guide(confirm=(_SLICES,), links=(_DEVICES,)),
+    "volume-to-bind": Guide(
+        confirm=(_CLAIM,),
+        useless=("binding the claim by hand: it is bound with its pod",),
+        links=(_CLASSES + "#volume-binding-mode",),
+    ),
+    "volume-to-provision": Guide(
+        confirm=(_CLAIM,),
+        useless=("a volume by hand: the provisioner creates one",),
+        links=(_CLASSES + "#volume-binding-mode",),
+    ),
+    "devices-to-allocate": Guide(
+        confirm=(_SLICES,), useless=("another claim: this one is allocated with its pod",), links=(_DEVICES,)
+    ),
     "device-claim-not-found": Guide(
         confirm=("kubectl get resourceclaims -n NAMESPACE",),
-        useless=("More devices: the claim itself is missing.",),
+        useless=("more devices: the claim itself is missing",),
         links=(_DEVICES,),
     ),
     "device-claim-not-created": Guide(
         confirm=("kubectl get resourceclaimtemplates -n NAMESPACE", "kubectl describe pod POD -n NAMESPACE"),
-        useless=("A ResourceClaim by hand: the pod uses the one that is created from its template.",),
+        useless=("a ResourceClaim by hand: the pod uses the one that is created from its template",),
         links=(_DEVICES,),
     ),
-    "device-claim-being-deleted": Guide(confirm=(_DEVICE_CLAIM,), links=(_DEVICES,)),
+    "device-claim-being-deleted": Guide(
+        confirm=(_DEVICE_CLAIM,), useless=("recreating the pod: the claim is still being deleted",), links=(_DEVICES,)
+    ),
     "device-claim-not-owned": Guide(
         confirm=("kubectl get resourceclaim CLAIM -n NAMESPACE -o jsonpath='{.metadata.ownerReferences}'",),
+        useless=("a change of the claim's owner: the devices may be in use",),
         links=(_DEVICES,),
     ),
     "device-class-not-found": Guide(
         confirm=("kubectl get deviceclasses",),
-        useless=("More devices: no request can name them without the class.",),
+        useless=("more devices: no request can name them without the class",),
         links=(_DEVICES,),
     ),
     "device-selector-failed": Guide(
         confirm=(_SLICES + " -o yaml", "kubectl get deviceclass CLASS -o yaml"),
-        useless=("Another node: the expression fails wherever such a device is.",),
+        useless=("another node: the expression fails wherever such a device is",),
         links=(_DEVICES, "reference/using-api/cel/"),
     ),
     "device-claim-out-of-reach": Guide(
         confirm=("kubectl get resourceclaim CLAIM -n NAMESPACE -o jsonpath='{.status.allocation}'",),
-        useless=("Devices on other nodes: this claim has its devices already.",),
+        useless=("devices on other nodes: this claim has its devices already",),
         links=(_DEVICES,),
     ),
     "insufficient-devices": Guide(
         confirm=(_SLICES, "kubectl get resourceclaims -A"),
-        useless=("A higher priority: kube-scheduler does not evict pods for devices.",),
+        useless=("a higher priority: kube-scheduler does not evict pods for devices",),
         links=(_DEVICES,),
     ),
     "extender-refused": Guide(
-        useless=("A look at kube-scheduler's event: it does not name the extender.",),
+        confirm=(_SCHEDULER_CONFIG,),
+        useless=("a look at kube-scheduler's event: it does not name the extender",),
         links=("reference/config-api/kube-scheduler-config.v1/",),
     ),
     "extender-dropped": Guide(
-        useless=("A look at kube-scheduler's event: such a node appears under no reason.",),
+        confirm=(_SCHEDULER_CONFIG,),
+        useless=("a look at kube-scheduler's event: such a node appears under no reason",),
         links=("reference/config-api/kube-scheduler-config.v1/",),
     ),
     "gang-too-small": Guide(
         confirm=("kubectl get podgroups -n NAMESPACE", "kubectl get pods -n NAMESPACE"),
-        useless=("More capacity: pods of the group are missing.",),
+        useless=("more capacity: pods of the group are missing",),
         links=(_FRAMEWORK,),
     ),
-    "gang-resources-short": Guide(confirm=("kubectl get podgroup GROUP -n NAMESPACE -o yaml",), links=(_FRAMEWORK,)),
+    "gang-resources-short": Guide(
+        confirm=("kubectl get podgroup GROUP -n NAMESPACE -o yaml",),
+        useless=("room for one pod: the group needs room for all of them",),
+        links=(_FRAMEWORK,),
+    ),
     "elastic-quota-exceeded": Guide(
         confirm=("kubectl get elasticquotas -A",),
-        useless=("More nodes: the quota is the limit.",),
+        useless=("more nodes: the quota is the limit",),
         links=(_FRAMEWORK,),
     ),
     "numa-misfit": Guide(
         confirm=("kubectl get noderesourcetopologies NODE -o yaml",),
-        useless=("Free capacity in total: one NUMA node has to hold the whole container.",),
+        useless=("free capacity in total: one NUMA node has to hold the whole container",),
         links=("tasks/administer-cluster/topology-manager/",),
     ),
-    "plugin-message": Guide(links=(_FRAMEWORK,)),
-    "plugin-finding": Guide(links=(_FRAMEWORK,)),
+    "plugin-message": Guide(
+        confirm=(_SCHEDULER_LOG,), useless=("more nodes: the plugin reports an error",), links=(_FRAMEWORK,)
+    ),
+    "plugin-finding": Guide(
+        confirm=(_SCHEDULER_CONFIG,),
+        useless=("the reasons of Kubernetes' own plugins: this plugin has its own rules",),
+        links=(_FRAMEWORK,),
+    ),
     "preemption-not-helpful": Guide(
-        useless=("A higher priority: the nodes reject the pod for other reasons.",), links=(_PREEMPTION,)
+        confirm=("kubectl describe pod POD -n NAMESPACE",),
+        useless=("a higher priority: the nodes reject the pod for other reasons",),
+        links=(_PREEMPTION,),
     ),
-    "no-preemption-victims": Guide(confirm=("kubectl get priorityclasses",), links=(_PREEMPTION,)),
+    "no-preemption-victims": Guide(
+        confirm=("kubectl get priorityclasses",),
+        useless=("a higher request: more pods would have to be evicted",),
+        links=(_PREEMPTION,),
+    ),
     "preemption-not-eligible": Guide(
-        confirm=("kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.preemptionPolicy}'",), links=(_PREEMPTION,)
+        confirm=("kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.preemptionPolicy}'",),
+        useless=("a higher priority with preemptionPolicy: Never: the pod still evicts no pod",),
+        links=(_PREEMPTION,),
     ),
-    "preemption-not-tried": Guide(links=(_PREEMPTION,)),
-    "no-nodes": Guide(confirm=("kubectl get nodes",), links=("concepts/architecture/nodes/",)),
+    "preemption-not-tried": Guide(
+        confirm=("kubectl describe pod POD -n NAMESPACE",),
+        useless=("a higher priority: the other reason comes first",),
+        links=(_PREEMPTION,),
+    ),
+    "no-nodes": Guide(
+        confirm=("kubectl get nodes",),
+        useless=("lower requests: a pod needs a node",),
+        links=("concepts/architecture/nodes/",),
+    ),
 }

@@ -46,9 +46,10 @@ def describe_pod(finding: PodFinding) -> Words:
 POD_REASONS[SchedulingGated.reason] = Reason(
     plugins=("SchedulingGates",),
     means="The pod has scheduling gates, so it does not enter the scheduling queue.",
-    arises=(
-        "A controller such as Kueue sets spec.schedulingGates and removes them later. Gates can "
-        "only be removed, not added."
+    causes=(
+        "a queue such as Kueue has not admitted the pod yet",
+        "the controller that removes the gate is not running or fails",
+        "the gate was set by hand or in a pod template, and no controller removes it",
     ),
     fixes=("find the controller that owns the gate, and what it waits for", "remove the gate"),
 )
@@ -62,9 +63,10 @@ def _scheduling_gated(finding: SchedulingGated) -> Words:
 POD_REASONS[NodesExcluded.reason] = Reason(
     plugins=("NodeAffinity",),
     means="PreFilter keeps only the nodes that the pod names. kube-scheduler evaluates no other node.",
-    arises=(
-        "Every required term of the node affinity names nodes by metadata.name in matchFields, as the "
-        "DaemonSet controller does for its pods."
+    causes=(
+        "the DaemonSet controller created the pod for one node, by metadata.name in matchFields",
+        "the node that the pod names was deleted",
+        "a person wrote the node names into the node affinity",
     ),
     fixes=("find out why the named nodes reject the pod", "correct the names if a person wrote them"),
 )
@@ -81,7 +83,11 @@ def _nodes_excluded(finding: NodesExcluded) -> Words:
 POD_REASONS[PodGroupIncomplete.reason] = Reason(
     plugins=("GangScheduling",),
     means="The pod belongs to a group that is scheduled all at once, and the group is incomplete.",
-    arises="The PodGroup does not exist, or fewer pods than its minCount have been created.",
+    causes=(
+        "fewer pods than minCount exist: the job is still creating them, or a quota refuses some",
+        "the PodGroup does not exist",
+        "minCount is higher than the number of replicas",
+    ),
     fixes=("create the missing pods or the group", "lower minCount"),
 )
 
@@ -114,7 +120,11 @@ def describe_scheduler_plugins(finding: SchedulerPluginsFinding) -> Words:
 SCHEDULER_PLUGINS_REASONS[GangTooSmall.reason] = Reason(
     plugins=("Coscheduling",),
     means="The pod's PodGroup schedules minMember pods together, and there are fewer.",
-    arises="Not all pods of the job are created, some are gated, or some are pending themselves.",
+    causes=(
+        "not all pods of the job have been created yet",
+        "some pods of the group are gated",
+        "minMember is higher than the number of pods",
+    ),
     fixes=("find out why the other pods of the group are missing", "lower minMember of the PodGroup"),
 )
 
@@ -127,7 +137,10 @@ def _gang_too_small(finding: GangTooSmall) -> Words:
 SCHEDULER_PLUGINS_REASONS[GangResourcesShort.reason] = Reason(
     plugins=("Coscheduling",),
     means="All nodes together have less free than the PodGroup's minResources. The group's own pods do not count.",
-    arises="A cluster that is too full for the whole group, or minResources above what the pods request.",
+    causes=(
+        "the cluster is too full for the whole group",
+        "minResources is higher than what the pods request",
+    ),
     fixes=("wait until other pods end", "add nodes", "lower minResources of the PodGroup"),
 )
 
@@ -143,7 +156,10 @@ SCHEDULER_PLUGINS_REASONS[ElasticQuotaExceeded.reason] = Reason(
         "With this pod, its namespace exceeds the max of its ElasticQuota, or all namespaces together exceed "
         "the sum of their min: one namespace can borrow only what another leaves free."
     ),
-    arises="A namespace at its limit, or other namespaces that borrow its share.",
+    causes=(
+        "the namespace is at the max of its quota",
+        "other namespaces borrow the share of this one",
+    ),
     fixes=("wait until other pods of the namespaces end", "raise the ElasticQuota"),
 )
 
@@ -165,7 +181,11 @@ SCHEDULER_PLUGINS_REASONS[NumaMisfit.reason] = Reason(
         "The kubelet's topology manager policy is single-numa-node, and no single NUMA node has all that the "
         "container or the pod requests."
     ),
-    arises="Pods that request more than a NUMA node has, or free resources spread over several NUMA nodes.",
+    causes=(
+        "free resources are spread over several NUMA nodes",
+        "the pod requests more than a NUMA node has",
+        "static CPU allocations occupy the NUMA node",
+    ),
     fixes=("request less", "wait until other pods on the node end", "use another topology manager policy on the node"),
 )
 
@@ -197,9 +217,9 @@ EXTENDER_REASONS[RefusedByExtender.reason] = Reason(
         "All plugins accept the node, and an HTTP extender of the scheduler's configuration rejects it. "
         "kube-scheduler reports the extender's text as a reason without naming the extender."
     ),
-    arises=(
-        "The extender returned the node in FailedNodes or FailedAndUnresolvableNodes, for example a GPU, storage, or "
-        "topology extender."
+    causes=(
+        "an extender for GPUs, storage, or topology finds no capacity on the node",
+        "the extender's own view of the cluster is out of date",
     ),
     fixes=("read the extender's logs and objects", "find out what it counts on that node"),
 )
@@ -221,9 +241,9 @@ EXTENDER_REASONS[DroppedByExtender.reason] = Reason(
         "All plugins accept the node, and an HTTP extender omits it from its answer without a reason. "
         "kube-scheduler counts such a node under no reason."
     ),
-    arises=(
-        "The extender returns fewer nodes than it received, or it uses the wrong field: "
-        "kube-scheduler reads NodeNames only from an extender with nodeCacheCapable, and Nodes from the others."
+    causes=(
+        "the extender reports no reasons: it returns only the nodes that it accepts",
+        "it uses the wrong field: kube-scheduler reads NodeNames only with nodeCacheCapable, and Nodes without it",
     ),
     fixes=("read the extender's logs", "compare nodeCacheCapable with what it returns"),
 )
@@ -248,31 +268,45 @@ PLUGIN_MESSAGE_REASONS: dict[str, Reason] = {
     "plugin-message": Reason(
         plugins=(),
         means="The plugin's own message: an internal error, or a plugin that kschedx has no details about.",
-        arises="Objects that contradict each other, a device selector that fails, or a plugin from another package.",
+        causes=(
+            "objects that contradict each other",
+            "a device selector that fails",
+            "a plugin from another package, with its own rules",
+        ),
         fixes=("read the plugin's message",),
     ),
     "plugin-finding": Reason(
         plugins=(),
         means="A plugin from another package reports it, with its own facts and id.",
-        arises="A configuration that enables such a plugin: `kschedx plugins` lists them.",
+        causes=("the scheduler's configuration enables such a plugin; `kschedx plugins` lists them",),
         fixes=("run kschedx reason with the plugin's name",),
     ),
     "preemption-not-helpful": Reason(
         plugins=("DefaultPreemption",),
         means="The pod does not fit these nodes even if other pods are evicted: the node itself does not match.",
-        arises="Taints, node affinity, cordoned nodes, volumes, or a request larger than the whole node.",
+        causes=(
+            "taints, node affinity, or cordoned nodes",
+            "a volume that is not accessible from the nodes",
+            "a request larger than the whole node",
+        ),
         fixes=("fix the other reasons: a higher priority does not help",),
     ),
     "no-preemption-victims": Reason(
         plugins=("DefaultPreemption",),
         means="Eviction could help on these nodes, but no pod there has a lower priority.",
-        arises="All pods have the same priority, as they do without PriorityClasses.",
+        causes=(
+            "all pods have the same priority, as they do without PriorityClasses",
+            "the pods on the nodes are more important",
+        ),
         fixes=("free room by hand", "give the pod a PriorityClass of higher value"),
     ),
     "preemption-not-eligible": Reason(
         plugins=("DefaultPreemption",),
         means="The pod may not preempt other pods, so kube-scheduler tried no node.",
-        arises="preemptionPolicy: Never in its PriorityClass, or its victims are already terminating.",
+        causes=(
+            "preemptionPolicy: Never in the pod's PriorityClass",
+            "victims of an earlier preemption are still terminating",
+        ),
         fixes=("wait for the victims", "use a PriorityClass that may preempt"),
     ),
     "preemption-not-tried": Reason(
@@ -281,13 +315,17 @@ PLUGIN_MESSAGE_REASONS: dict[str, Reason] = {
             "PreFilter rejected the pod before DynamicResources ran. Its PostFilter then finds no state "
             'and reports only "not found". Preemption is not tried.'
         ),
-        arises="Any rejection in PreFilter, such as a missing claim, since Kubernetes 1.34.",
+        causes=("since Kubernetes 1.34, any rejection in PreFilter, such as a missing claim",),
         fixes=("look at the reason before it",),
     ),
     "no-nodes": Reason(
         plugins=(),
         means="The cluster has no nodes.",
-        arises="A new cluster, or node registration that fails.",
+        causes=(
+            "a new cluster without node pools",
+            "nodes that fail to register",
+            "a node group that was scaled to zero",
+        ),
         fixes=("add nodes",),
     ),
 }

@@ -30,9 +30,10 @@ RESOURCE_REASONS[HostPortConflict.reason] = Reason(
         "Another pod on the node uses the host port. kube-scheduler compares the port with its protocol and address; "
         "0.0.0.0 means every address."
     ),
-    arises=(
-        "hostPort or hostNetwork: the second replica on a node, two ingress controllers, a rolling update "
-        "with maxSurge."
+    causes=(
+        "a second replica on the node: hostPort or hostNetwork permits one",
+        "a rolling update with maxSurge",
+        "two ingress controllers or agents with the same port",
     ),
     fixes=("use a Service instead of a host port", "another port or address", "remove the pod that uses it"),
 )
@@ -60,9 +61,12 @@ RESOURCE_REASONS[InsufficientResource.reason] = Reason(
         "The pod requests more than is free: the node's allocatable minus the requests of the pods on it. "
         "Actual usage, limits, and what `kubectl top` shows do not count."
     ),
-    arises=(
-        "A full node, fragmentation (enough free in total, not enough on any one node), an init container that "
-        "requests more than the main containers, requests far above usage, or a resource that the node does not have."
+    causes=(
+        "the nodes are full: their pods request almost everything, whatever they use",
+        "requests far above usage, of this pod or of others",
+        "fragmentation: enough is free in total, but not on any one node",
+        "an init container that requests more than the main containers",
+        "the node does not have the resource, for example because its device plugin does not run",
     ),
     fixes=(
         "lower the request, if the pod uses less",
@@ -144,7 +148,11 @@ def _offers(finding: InsufficientResource, sums: Balance, size: int, detail: Nod
 RESOURCE_REASONS[TooManyPods.reason] = Reason(
     plugins=("NodeResourcesFit",),
     means="The node runs as many pods as its allocatable permits (status.allocatable.pods, 110 by default).",
-    arises="Many small pods, or a network plugin with few addresses per machine.",
+    causes=(
+        "many small pods on large nodes",
+        "a network plugin with few addresses per machine",
+        "maxPods in the kubelet's configuration is low",
+    ),
     fixes=("remove pods", "raise maxPods in the kubelet's configuration", "add a node"),
 )
 

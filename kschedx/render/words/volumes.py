@@ -57,9 +57,12 @@ def describe_claim(finding: ClaimFinding) -> Words:
 CLAIM_REASONS[ClaimNotFound.reason] = Reason(
     plugins=("VolumeRestrictions", "VolumeBinding", "NodeVolumeLimits", "VolumeZone"),
     means="A volume names a PersistentVolumeClaim that does not exist in the pod's namespace.",
-    arises=(
-        "The claim was deleted, never created, or has another name. For an ephemeral volume, "
-        "kube-controller-manager has not created it yet."
+    causes=(
+        "the claim was never created",
+        "the name in claimName is wrong",
+        "the claim is in another namespace",
+        "the claim was deleted",
+        "for an ephemeral volume, kube-controller-manager has not created it yet",
     ),
     fixes=(
         "create the claim",
@@ -81,7 +84,10 @@ def _claim_not_found(finding: ClaimNotFound) -> Words:
 CLAIM_REASONS[ClaimLost.reason] = Reason(
     plugins=("VolumeBinding",),
     means="The claim's phase is Lost: the PersistentVolume that it was bound to is gone.",
-    arises="The volume was deleted by a person or by the storage system.",
+    causes=(
+        "a person deleted the PersistentVolume",
+        "the storage system deleted the volume",
+    ),
     fixes=("restore the PersistentVolume", "delete and recreate the claim; its data is gone"),
 )
 
@@ -93,7 +99,10 @@ def _claim_lost(finding: ClaimLost) -> Words:
 CLAIM_REASONS[ClaimBeingDeleted.reason] = Reason(
     plugins=("VolumeBinding",),
     means="The claim has a deletion timestamp. No new pod can use it.",
-    arises="It was deleted while a pod still used it. It is removed with the last of these pods.",
+    causes=(
+        "the claim was deleted while a pod still used it; it is removed with the last of these pods",
+        "a finalizer of another controller holds it",
+    ),
     fixes=("wait, then create it again",),
 )
 
@@ -105,7 +114,10 @@ def _claim_being_deleted(finding: ClaimBeingDeleted) -> Words:
 CLAIM_REASONS[ClaimNotOwned.reason] = Reason(
     plugins=("VolumeBinding",),
     means="An ephemeral volume's claim has the right name but belongs to another owner.",
-    arises="A claim of the name POD-VOLUME existed before.",
+    causes=(
+        "a claim of the name POD-VOLUME existed before",
+        "the pod was recreated under its old name before its claim was deleted",
+    ),
     fixes=("rename the volume or the pod", "delete the other claim if it is not needed"),
 )
 
@@ -121,7 +133,12 @@ CLAIM_REASONS[ClaimUnbound.reason] = Reason(
         "A claim that must be bound before its pod is scheduled is not bound. Only classes with "
         "volumeBindingMode: WaitForFirstConsumer wait for the pod."
     ),
-    arises="The provisioner is slow, missing or failing; the claim names no class or one that does not exist.",
+    causes=(
+        "the provisioner is slow, missing, or failing",
+        "the storage class does not exist",
+        "the claim names no class, and there is no default class",
+        "no existing volume matches the claim",
+    ),
     fixes=("kubectl describe pvc: its events show the reason", "name an existing class", "repair the provisioner"),
 )
 
@@ -162,7 +179,10 @@ def size_text(number: int) -> str:
 CLAIM_REASONS[VolumeNotFound.reason] = Reason(
     plugins=("VolumeBinding", "VolumeZone"),
     means="A claim is bound to a PersistentVolume that does not exist.",
-    arises="The volume was deleted by force, or the cluster was restored without it.",
+    causes=(
+        "the volume was deleted by force",
+        "the cluster was restored from a backup without it",
+    ),
     fixes=("restore the PersistentVolume", "delete and recreate the claim"),
 )
 
@@ -226,7 +246,11 @@ def describe_volume(finding: VolumeFinding) -> Words:
 VOLUME_REASONS[VolumeNodeAffinityMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
     means=("The claim's volume can be used only from nodes that match its node affinity. This node does not."),
-    arises="Zonal disks and local volumes do not move. If their zone or node is full, the pod stays pending.",
+    causes=(
+        "a zonal disk, and the nodes of its zone are full or gone",
+        "a local volume, and its node is full, cordoned, or gone",
+        "the pod's own constraints exclude the volume's zone",
+    ),
     fixes=("free room in the volume's zone or on its node", "move the data to a new volume elsewhere"),
 )
 
@@ -243,7 +267,11 @@ def _volume_node_affinity_mismatch(finding: VolumeNodeAffinityMismatch) -> Words
 VOLUME_REASONS[VolumeZoneMismatch.reason] = Reason(
     plugins=("VolumeZone",),
     means="The volume's zone or region label names other zones than the node's.",
-    arises="The same as for a volume's node affinity, for volumes that carry labels instead.",
+    causes=(
+        "the nodes of the volume's zone are full or gone",
+        "the pod's own constraints exclude the volume's zone",
+        "the volume's labels name a wrong zone",
+    ),
     fixes=("free room in the volume's zone", "move the data to a new volume elsewhere"),
 )
 
@@ -260,7 +288,11 @@ def _volume_zone_mismatch(finding: VolumeZoneMismatch) -> Words:
 VOLUME_REASONS[SelectedNodeMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
     means="The claim's volume is being provisioned for another node (annotation volume.kubernetes.io/selected-node).",
-    arises="An earlier attempt selected that node, and provisioning has not finished or failed.",
+    causes=(
+        "provisioning on the node of an earlier attempt has not finished",
+        "the provisioner fails and does not give up",
+        "the node was removed during provisioning",
+    ),
     fixes=("wait for the provisioner", "remove the annotation from the claim"),
 )
 
@@ -272,7 +304,12 @@ def _selected_node_mismatch(finding: SelectedNodeMismatch) -> Words:
 VOLUME_REASONS[NoMatchingVolume.reason] = Reason(
     plugins=("VolumeBinding",),
     means="No existing volume can be bound to the claim on this node, and none can be provisioned.",
-    arises="A class without a provisioner whose volumes are bound, too small, or on other nodes.",
+    causes=(
+        "the class has no provisioner, and all its volumes are bound",
+        "the free volumes are too small",
+        "the free volumes are on other nodes",
+        "access modes, volume mode, or labels do not match",
+    ),
     fixes=("create a PersistentVolume that fits", "release one that is no longer used", "request a smaller volume"),
 )
 
@@ -303,7 +340,11 @@ def _candidate(one: VolumeCandidate) -> str:
 VOLUME_REASONS[ProvisioningTopologyMismatch.reason] = Reason(
     plugins=("VolumeBinding",),
     means=("The claim's class provisions volumes only in its allowedTopologies. The node is outside."),
-    arises="A class for one zone, and pods that may run in others.",
+    causes=(
+        "a class for one zone, and pods that may run in others",
+        "a zone in allowedTopologies that has no nodes",
+        "a typo in allowedTopologies",
+    ),
     fixes=("free room on nodes inside", "use a class for this zone"),
 )
 
@@ -325,7 +366,11 @@ VOLUME_REASONS[InsufficientStorageCapacity.reason] = Reason(
         "The driver reports its capacity (CSIStorageCapacity), and no storage that the node can access has "
         "room for the claim. The maximum volume size counts before the capacity."
     ),
-    arises="A full storage pool, or one that cannot provision a volume of this size.",
+    causes=(
+        "the storage pool is full",
+        "the pool cannot provision a volume of this size",
+        "the driver has not reported the capacity of a new node yet",
+    ),
     fixes=("request a smaller volume", "free room in the pool", "use another class"),
 )
 
@@ -359,7 +404,10 @@ def _capacity(one: StorageCapacity) -> str:
 VOLUME_REASONS[DiskConflict.reason] = Reason(
     plugins=("VolumeRestrictions",),
     means="A pod on the node uses the same disk, and one of the two writes to it.",
-    arises="Disks named in the pod itself (gcePersistentDisk, awsElasticBlockStore, iscsi, rbd).",
+    causes=(
+        "two pods name the same disk directly (gcePersistentDisk, awsElasticBlockStore, iscsi, rbd)",
+        "a rolling update that starts the new pod before the old one stops",
+    ),
     fixes=("mount it read-only in both", "use a claim instead", "wait until the other pod finishes"),
 )
 
@@ -383,7 +431,11 @@ def _disk_conflict(finding: DiskConflict) -> Words:
 VOLUME_REASONS[ClaimInUse.reason] = Reason(
     plugins=("VolumeRestrictions",),
     means="The claim's access mode is ReadWriteOncePod, and a running pod uses it.",
-    arises="A rolling update that starts the new pod before the old one stops.",
+    causes=(
+        "a rolling update that starts the new pod before the old one stops",
+        "a second replica of a workload with one claim",
+        "a finished Job's pod that still runs a container",
+    ),
     fixes=("strategy: Recreate, or maxSurge: 0", "delete the pod that uses it"),
 )
 
@@ -401,7 +453,11 @@ def _claim_in_use(finding: ClaimInUse) -> Words:
 VOLUME_REASONS[VolumeLimitExceeded.reason] = Reason(
     plugins=("NodeVolumeLimits",),
     means="The node cannot attach more volumes of this driver: its CSINode sets the limit.",
-    arises="Many small volumes on few nodes, or volumes left attached without a pod.",
+    causes=(
+        "many small volumes on few nodes",
+        "volumes that stay attached without a pod",
+        "a machine type with a low limit",
+    ),
     fixes=("detach volumes that no pod uses", "move pods with volumes", "add a node"),
 )
 
@@ -437,7 +493,11 @@ def _attached(one: AttachedVolume) -> str:
 VOLUME_REASONS[DriverNotInstalled.reason] = Reason(
     plugins=("NodeVolumeLimits",),
     means="The node's CSINode does not list the CSI driver that the volume needs.",
-    arises="The driver's DaemonSet does not run there, because of a taint or a selector.",
+    causes=(
+        "the driver's DaemonSet does not run on the node, because of a taint or a selector",
+        "the driver's pod on the node is failing",
+        "the node is new, and its driver has not registered yet",
+    ),
     fixes=("run the driver on the node", "use nodes that have it"),
 )
 
@@ -453,7 +513,7 @@ def _driver_not_installed(finding: DriverNotInstalled) -> Words:
 VOLUME_REASONS[VolumeToBind.reason] = Reason(
     plugins=("VolumeBinding",),
     means="On the selected node an existing volume would be bound to the claim. Nothing is wrong.",
-    arises="A class with WaitForFirstConsumer: the claim waits for its pod.",
+    causes=("a class with volumeBindingMode: WaitForFirstConsumer, whose claims wait for their pod",),
     fixes=(),
 )
 
@@ -468,7 +528,7 @@ def _volume_to_bind(finding: VolumeToBind) -> Words:
 VOLUME_REASONS[VolumeToProvision.reason] = Reason(
     plugins=("VolumeBinding",),
     means="On the selected node a volume would be provisioned for the claim. Nothing is wrong.",
-    arises="A class with WaitForFirstConsumer and a provisioner.",
+    causes=("a class with volumeBindingMode: WaitForFirstConsumer and a provisioner",),
     fixes=(),
 )
 

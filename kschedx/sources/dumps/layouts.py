@@ -346,7 +346,7 @@ def _matters(kind: str) -> bool:
 
 def _emptiness(names: Sequence[str]) -> str:
     more = f" and {len(names) - 1} more, which are" if len(names) > 1 else ", which is"
-    return f"what belongs into {names[0]}{more} empty"
+    return f"the content of {names[0]}{more} empty"
 
 
 def plan(names: Sequence[str], place: str) -> Plan:

@@ -220,7 +220,7 @@ class ApiServer:
             case exceptions.ProtocolError() | OSError():
                 raise _DroppedError(f"the connection broke: {_inner(error)}", place=place) from None
             case _:
-                raise InputError(f"cannot be asked: {_inner(error)}", place=place) from None
+                raise InputError(f"cannot be reached: {_inner(error)}", place=place) from None
 
     def _refused(self, response: urllib3.BaseHTTPResponse, body: bytes, place: Place, secret: str) -> RefusedError:
         """The server's own words, cut short and without the secret that it may say back, and what its status means."""
@@ -242,7 +242,7 @@ class ApiServer:
             refused = RefusedError(f"{self.url} does not accept the credentials ({text})", place=self._place, hint=hint)
         elif 300 <= status < 400:
             target = shown(response.headers.get("Location", "elsewhere"))[:_SHOWN]
-            refused = RefusedError(f"no API server: it sends on to {target} ({reason})", place=place)
+            refused = RefusedError(f"not an API server: it sends on to {target} ({reason})", place=place)
         else:
             refused = RefusedError(f"the server answers {text}", place=place)
         refused.status = status

@@ -159,12 +159,13 @@ def server_version(server: ApiServer) -> str:
     except msgspec.ValidationError:
         return ""
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError("no API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
+        raise InputError("not an API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
 
 
-def read(
-    server: ApiServer, kinds: Sequence[ResourceKind] = tuple(KINDS.values()), *, namespace: str = ""
-) -> Iterator[Event]:
+AT_ALL_TIMES = tuple(kind for kind in KINDS.values() if not kind.is_on_demand)
+
+
+def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, namespace: str = "") -> Iterator[Event]:
     """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked.
 
     Of a kind that is namespaced, only the objects of `namespace`, if one is given. What the server does not serve is
@@ -244,7 +245,9 @@ class _Reading:
                 raise
             if refused.status == 404 and not kind.group:
                 place = Place(source=self._server.url)
-                raise InputError(f"no API server: it knows no {kind.resource}", place=place, hint=_ADDRESS) from None
+                raise InputError(
+                    f"not an API server: it knows no {kind.resource}", place=place, hint=_ADDRESS
+                ) from None
             self._put(Unread(kind=kind.key, forbidden=refused.status == 403))
         finally:
             self._asked.pop(me, None)

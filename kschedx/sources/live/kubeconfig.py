@@ -173,7 +173,7 @@ class Kubeconfig(Struct, frozen=True, kw_only=True):
 
 def _find(entries: Mapping[str, Named[KubeconfigEntry]], what: str, name: str, place: Place) -> Named[KubeconfigEntry]:
     if name not in entries:
-        known = f"known: {', '.join(sorted(entries))}" if entries else f"there is no {what} at all"
+        known = f"known: {', '.join(sorted(entries))}" if entries else f"there is no {what}"
         raise InputError(f'{what} "{name}" does not exist', place=place, hint=nearest(name, entries) or known)
     return entries[name]
 
@@ -255,7 +255,7 @@ def _elements(listed: Sequence[msgspec.Raw], what: str, path: Path) -> Iterator[
         except InputError as error:
             raise error.at(Place(source=str(path), field=f"{what}s[{index}]")) from None
         if element.name in seen:
-            raise InputError(f'{what} "{element.name}" is there twice', place=Place(source=str(path)))
+            raise InputError(f'{what} "{element.name}" is defined twice', place=Place(source=str(path)))
         seen.add(element.name)
         yield element
 

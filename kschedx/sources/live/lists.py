@@ -175,7 +175,7 @@ def pages(server: ApiServer, resource: ResourceKind, namespace: str = "") -> Ite
                 raise
             if restarts == MAX_RESTARTS:
                 place = Place(source=server.url, object=resource.resource)
-                hint = "the server forgets sooner than it answers"
+                hint = "the server's versions expire before it answers"
                 message = f"the list expired {MAX_RESTARTS + 1} times before it was read"
                 raise InputError(message, place=place, hint=hint) from None
         yield Restarted(kind=resource.key)
@@ -276,7 +276,7 @@ def _whole(body: bytes, place: Place) -> tuple[_Body, memoryview]:
     except RecursionError:
         raise InputError("not valid JSON: it is nested too deeply", place=place) from None
     except msgspec.ValidationError as error:
-        raise InputError(f"no list: {str(error).lower()}", place=place) from None
+        raise InputError(f"not a list: {str(error).lower()}", place=place) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise explain_malformed(error, body, place=place) from None
     return envelope, memoryview(b"[]" if items == b"null" else items)

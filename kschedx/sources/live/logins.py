@@ -66,7 +66,7 @@ def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout
         raise InputError(f"{name} is not installed", place=place, hint=hint)
     has_person = sys.stdin is not None and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not has_person:
-        raise InputError(f"{name} asks a person, and standard input is no terminal", place=place)
+        raise InputError(f"{name} needs a person, and standard input is not a terminal", place=place)
     is_interactive = has_person and plugin.interactive_mode != "Never"
     environment = _environment(plugin, cluster, is_interactive=is_interactive, place=place)
     try:
@@ -87,7 +87,7 @@ def _environment(
     own: dict[str, str] = {}
     for variable in plugin.env:
         if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
-            raise InputError(f'"{variable.name}" is no name of an environment variable', place=place)
+            raise InputError(f'"{variable.name}" is not a name of an environment variable', place=place)
         own[variable.name] = variable.value
     spec: dict[str, object] = {"interactive": is_interactive}
     if plugin.provide_cluster_info:
@@ -186,11 +186,11 @@ def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Cre
         raise InputError(f'{name} prints no ExecCredential of "{plugin.api_version}"', place=place)
     status = answer.status
     if status is None:
-        raise InputError(f"{name} gives no status", place=place)
+        raise InputError(f"{name} returns no status", place=place)
     if bool(status.client_certificate_data) is not bool(status.client_key_data):
-        raise InputError(f"{name} gives a certificate or a key without the other", place=place)
+        raise InputError(f"{name} returns a certificate or a key without the other", place=place)
     if not status.token and not status.client_certificate_data:
-        message = f"{name} gives neither a token nor clientCertificateData and clientKeyData"
+        message = f"{name} returns neither a token nor clientCertificateData and clientKeyData"
         raise InputError(message, place=place)
     return status
 
@@ -226,7 +226,7 @@ def id_token(config: Mapping[str, str], place: Place, *, timeout: float) -> str:
         return token
     for needed in ("idp-issuer-url", "client-id", "refresh-token"):
         if not config.get(needed):
-            raise InputError(f"the ID token has expired, and without {needed} there is no new one", place=place)
+            raise InputError(f"the ID token has expired, and {needed} is missing to renew it", place=place)
     return _renewed(config, place, timeout)
 
 
@@ -288,7 +288,7 @@ def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InputError(f"the identity provider {issuer} returned an unknown answer", place=place) from None
     if not tokens.id_token:
-        raise InputError(f"the identity provider {issuer} gives no ID token", place=place, hint="log in again")
+        raise InputError(f"the identity provider {issuer} returns no ID token", place=place, hint="log in again")
     return tokens.id_token
 
 

@@ -115,7 +115,7 @@ def test_errors_name_the_line_that_an_editor_shows(suffix: str, tmp_path: Path) 
     item = whole.rindex(b"\n        {\n" if suffix == "json" else b"\n- ", 0, at) + 1
     broken = whole[:at] + whole[at:].replace(b"web-2", b"web-1", 1)
     line = broken.count(b"\n", 0, item) + 1
-    assert refused(tmp_path, broken).startswith(f"dump:{line}: Pod shop/web-1: there is already one of this name")
+    assert refused(tmp_path, broken).startswith(f"dump:{line}: Pod shop/web-1: an object of this name already exists")
 
 
 @settings(max_examples=100, deadline=None)

@@ -189,7 +189,7 @@ def test_files_that_are_no_manifests_beside(form: str, tmp_path: Path) -> None:
 
 def test_files_that_are_no_manifests_alone(tmp_path: Path) -> None:
     path = forms.folder(tmp_path / "d", {"values.yaml": b"replicas: 3\n"})
-    with pytest.raises(InputError, match=r"values\.yaml.*no Kubernetes object"):
+    with pytest.raises(InputError, match=r"values\.yaml.*not a Kubernetes object"):
         load([str(path)])
 
 
@@ -241,9 +241,9 @@ def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: P
         files[f"{top}/cluster-resources/{name}"] = b""
     files[f"{top}/cluster-resources/priorityclasses.json"] = b"null"
     lacks = lacking(read_whole(forms.folder(tmp_path / "d", files))[1])
-    assert lacks["PersistentVolume"] == "what belongs into cluster-resources/pvs.json, which is empty"
+    assert lacks["PersistentVolume"] == "the content of cluster-resources/pvs.json, which is empty"
     assert lacks["PersistentVolumeClaim"] == (
-        "what belongs into cluster-resources/pvcs/default.json and 1 more, which are empty"
+        "the content of cluster-resources/pvcs/default.json and 1 more, which are empty"
     )
     assert "PriorityClass" not in lacks
 
@@ -251,11 +251,11 @@ def test_an_empty_file_of_a_dump_is_a_lack_and_an_empty_list_is_none(tmp_path: P
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"nodes": [], "other": 1}', 'x:1: no "kind", so this is no Kubernetes object'),
-        ("nodes:\n- a\n", 'x:1: no "kind", so this is no Kubernetes object'),
+        ('{"nodes": [], "other": 1}', 'x:1: no "kind", so this is not a Kubernetes object'),
+        ("nodes:\n- a\n", 'x:1: no "kind", so this is not a Kubernetes object'),
         ('{"pods": [}', "x:1: not valid JSON: invalid character '}', at column 11"),
         ('{"pods": {}, "nodes": []}', "x: pods: not an array"),
-        ('{"pods": [7], "nodes": []}', "x: pods: not an object, so this is no Kubernetes object"),
+        ('{"pods": [7], "nodes": []}', "x: pods: not an object, so this is not a Kubernetes object"),
         ('{"pods": [{"metadata": {"name": 7}}], "nodes": []}', "x: pods[0]: metadata.name: expected str"),
     ],
 )
@@ -271,7 +271,7 @@ def test_what_begins_as_a_simulator_export(
 
 def test_two_dumps_are_not_one(tmp_path: Path) -> None:
     files = {f"{top}/{name}": content for top in "ab" for name, content in forms.inspected().items()}
-    with pytest.raises(InputError, match="there is already one of this name"):
+    with pytest.raises(InputError, match="an object of this name already exists"):
         load([str(forms.folder(tmp_path / "d", files))])
 
 

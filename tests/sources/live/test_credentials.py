@@ -75,7 +75,7 @@ def encoded(text: str) -> str:
         ),
         ({"server": HERE}, {"auth-provider": {"name": "azure"}}, '"azure" (kubelogin, with exec'),
         ({"server": HERE}, {"auth-provider": {"name": "x"}}, 'there is no auth-provider "x"'),
-        ({"server": HERE}, {"auth-provider": {"name": "oidc"}}, "without idp-issuer-url there is no new one"),
+        ({"server": HERE}, {"auth-provider": {"name": "oidc"}}, "idp-issuer-url is missing to renew it"),
         (
             {"server": HERE},
             {

@@ -1,0 +1,120 @@
+"""`kschedx descheduler-policy`: what a policy of the descheduler should say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kschedx.cli import connection
+from kschedx.cli.help import Command
+from kschedx.cli.options import DECIDES
+from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.question import Question, asks
+
+if TYPE_CHECKING:
+    from kschedx.render.page.model import Page
+
+HELP = """Advise a DeschedulerPolicy for the descheduler (0.36).
+
+\b
+Examples:
+  kschedx descheduler-policy advise
+  kschedx descheduler-policy advise --goal compaction --config binpack
+"""
+SUMMARY = "Advise a policy for the descheduler"
+
+ADVISE = """Show which plugins of the descheduler (0.36) evict anything, and the policy that reaches a goal.
+
+Every plugin runs by itself, for several rounds: controllers recreate the evicted pods, kube-scheduler places them, and
+the next round shows which pods bounce. Then policies for the goal are tried with several thresholds and limits. The
+one with the fewest evictions wins; one that bounces pods or leaves one pending is never advised.
+
+balance: the fullest and the emptiest node, by requested CPU and memory, are as close as possible. compaction: as many
+nodes as possible run nothing but DaemonSets. Only nodes that take any pod count.
+
+\b
+Examples:
+  kschedx descheduler-policy advise
+  kschedx descheduler-policy advise --goal balance --target 20
+  kschedx descheduler-policy advise --goal compaction --config binpack
+  kschedx descheduler-policy advise -o yaml > policy.yaml
+
+Exit codes: 0 a policy reaches the goal, 1 none does, 2 usage or input error.
+"""
+
+app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def descheduler_policy() -> None:
+    """Its commands are below it."""
+
+
+@app.command(help=ADVISE, short_help="Advise a policy that reaches a goal with the fewest evictions.", cls=Command)
+@asks(*DECIDES)
+def advise(
+    goal: Annotated[
+        str, typer.Option("--goal", metavar="balance|compaction", help="What the policy is for.")
+    ] = "balance",
+    target: Annotated[
+        int | None,
+        typer.Option(
+            "--target",
+            min=0,
+            metavar="N",
+            show_default=False,
+            help="balance: percentage points between the fullest and the emptiest node. compaction: empty nodes.  "
+            "[default: the best that a policy reaches]",
+        ),
+    ] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=50, metavar="N", help="Rounds of each trial.")] = 3,
+    evictions: Annotated[
+        str,
+        typer.Option("--evictions", metavar="api|dry-run", help="dry-run: no PodDisruptionBudget forbids an eviction."),
+    ] = "api",
+    now: Annotated[
+        str | None,
+        typer.Option(
+            "--now", metavar="TIME", help="When the loops run.  [default: when the snapshot was taken, else now]"
+        ),
+    ] = None,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every plugin and policy; json the whole document; yaml the policy; html, markdown and "
+            "svg to share it.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is ADVISE."""
+    from kschedx.descheduler.advice import Goal
+    from kschedx.descheduler.advice import advise as advised
+    from kschedx.errors import InputError, nearest
+    from kschedx.render.manifests import to_yaml
+
+    if goal not in tuple(Goal):
+        raise InputError(f'--goal: found "{goal}", allowed are balance, compaction', hint=nearest(goal, tuple(Goal)))
+    reached = question.read_to_decide(whole=True)
+    snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
+    found = advised(snapshot, setup, Goal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.descheduler_policy import print_advice
+
+        print_advice(found, wide=wide)
+
+    def page(_: bool) -> Page:
+        from kschedx.render.descheduler_policy import advice_page
+
+        return advice_page(found, snapshot)
+
+    policy = {} if found.chosen is None else found.chosen.policy
+    write(Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(policy), page=page), output)
+    is_done = found.is_reached and (found.chosen is not None or target is not None)
+    return ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE

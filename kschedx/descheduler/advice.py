@@ -1,0 +1,387 @@
+"""`kschedx descheduler-policy advise`: which plugins would evict anything, how often pods would bounce, and the policy
+that reaches a goal with the fewest evictions. Every policy is tried: its loops run on the moving cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from kschedx.descheduler.arguments import BALANCE, DEFAULT_EVICTOR
+from kschedx.descheduler.cluster import PodFacts, is_node_ready, pods_of
+from kschedx.descheduler.descheduling import API, Descheduling, deschedule
+from kschedx.descheduler.policy import API_VERSION, KIND, PREFERRED, REQUIRED
+from kschedx.descheduler.rounds import Fate
+from kschedx.descheduler.utilization import rounded
+from kschedx.explain.setup import Setup
+from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.names import CPU, MEMORY
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE
+from kschedx.kube.types import Node
+from kschedx.snapshot.snapshot import Snapshot
+
+Written = Mapping[str, object]
+
+
+class Goal(StrEnum):
+    BALANCE = "balance"
+    """The fullest and the emptiest node are as close as possible."""
+    COMPACTION = "compaction"
+    """As many nodes as possible run nothing but DaemonSets."""
+
+
+ROUNDS = 3
+"""How many loops a trial carries out."""
+MANY_PODS = 20_000
+"""From which only few thresholds are tried, and no limit."""
+MOST_PLACED = 5_000
+"""Evictions up to which it is tried where the pods of a plugin by itself land."""
+SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
+    ("RemoveFailedPods", {}),
+    ("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 100}),
+    ("PodLifeTime", {"maxPodLifeTimeSeconds": 7 * 86400}),
+    ("RemovePodsViolatingNodeTaints", {}),
+    ("RemovePodsViolatingNodeAffinity", {"nodeAffinityType": [REQUIRED]}),
+    ("RemovePodsViolatingNodeAffinity", {"nodeAffinityType": [PREFERRED]}),
+    ("RemovePodsViolatingInterPodAntiAffinity", {}),
+    ("RemoveDuplicates", {}),
+    ("RemovePodsViolatingTopologySpreadConstraint", {}),
+    ("LowNodeUtilization", {"thresholds": {CPU: 20, MEMORY: 20}, "targetThresholds": {CPU: 50, MEMORY: 50}}),
+    ("HighNodeUtilization", {"thresholds": {CPU: 20, MEMORY: 20}}),
+)
+"""Every plugin with the args that the descheduler's own documentation shows, or without."""
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """What one policy does, its loops carried out."""
+
+    plugin: str
+    args: Mapping[str, object]
+    policy: Written
+    evictions: int
+    """Of all rounds."""
+    refused: int
+    is_placed: bool = True
+    """Where the pods land was tried; if not, what is below is unknown, and only the first round ran."""
+    bounces: int = 0
+    """Evictions of a pod that an earlier round had evicted, those of the round that is only looked at included."""
+    returned: int = 0
+    """Evicted pods that went back to the same node."""
+    pending: int = 0
+    """Evicted pods that stay pending."""
+    is_settled: bool = False
+    is_undecided: bool = False
+    measure: int = 0
+    """What the goal is measured by, afterwards."""
+    error: str = ""
+    """Of the plugin."""
+
+    @property
+    def is_harmless(self) -> bool:
+        """Every evicted pod has a node, and no later round evicts it again."""
+        return self.is_placed and not (self.pending or self.bounces or self.is_undecided or self.error)
+
+
+class Advice(Struct, frozen=True, kw_only=True):
+    goal: Goal
+    target: int | None
+    """The measure that is wanted; None for the best that a policy reaches."""
+    before: int
+    """The measure of the cluster as it is."""
+    plugins: tuple[Trial, ...]
+    """Every plugin by itself."""
+    tried: tuple[Trial, ...]
+    """The policies for the goal."""
+    chosen: Trial | None
+    """None where no policy improves anything."""
+
+    @property
+    def is_reached(self) -> bool:
+        if self.chosen is None:
+            return self.target is not None and _meets(self.goal, self.before, self.target)
+        return self.target is None or _meets(self.goal, self.chosen.measure, self.target)
+
+    def to_dict(self) -> dict[str, object]:
+        return _document(self)
+
+
+def advise(
+    snapshot: Snapshot,
+    setup: Setup,
+    goal: Goal,
+    *,
+    target: int | None = None,
+    rounds: int = ROUNDS,
+    evictions: str = API,
+    now: str | None = None,
+) -> Advice:
+    """Raises `InputError`."""
+    trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
+    before = trials.measured(pods_of(snapshot))
+    surveyed = tuple(trials.survey(plugin, args) for plugin, args in SURVEYED)
+    is_large = len(snapshot.pods) > MANY_PODS
+    tried = [trials.of(plugin, args) for plugin, args in _candidates(goal, few=is_large)]
+    if target is not None and _meets(goal, before, target):
+        return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=None)
+    best = _best(goal, tried, before, target)
+    if best is not None and not is_large:
+        wanted = best.measure if target is None or not _meets(goal, best.measure, target) else target
+        limited = list(trials.limited(best, wanted))
+        tried += limited
+        best = min((best, *(one for one in limited if _serves(goal, one, wanted))), key=lambda one: one.evictions)
+    return Advice(goal=goal, target=target, before=before, plugins=surveyed, tried=tuple(tried), chosen=best)
+
+
+class _Trials:
+    def __init__(
+        self, snapshot: Snapshot, setup: Setup, goal: Goal, *, rounds: int, evictions: str, now: str | None
+    ) -> None:
+        self._snapshot, self._setup, self._goal = snapshot, setup, goal
+        self._rounds, self._evictions, self._now = rounds, evictions, now
+        self._nodes = [node for node in snapshot.cluster.nodes if _is_open(node)]
+
+    def survey(self, plugin: str, args: Mapping[str, object]) -> Trial:
+        """A plugin by itself; where it evicts very many pods, only how many."""
+        if len(self._snapshot.pods) <= MOST_PLACED:
+            return self.of(plugin, args)
+        written = policy_of(plugin, args)
+        loop = self._run(written, None).loop
+        if len(loop.evicted) <= MOST_PLACED:
+            return self.of(plugin, args)
+        return Trial(
+            plugin=plugin,
+            args=args,
+            policy=written,
+            evictions=len(loop.evicted),
+            refused=len(loop.refused),
+            is_placed=False,
+            error="; ".join(one.error for one in loop.errors),
+        )
+
+    def _run(self, written: Written, setup: Setup | None) -> Descheduling:
+        found = deschedule(
+            self._snapshot,
+            written,
+            evictions=self._evictions,
+            now=self._now,
+            setup=setup,
+            rounds=self._rounds,
+            tries_orders=False,
+        )
+        assert found.policy is not None, found.error
+        return found
+
+    def of(self, plugin: str, args: Mapping[str, object], limit: int | None = None) -> Trial:
+        """A policy with this plugin, its rounds carried out."""
+        written = policy_of(plugin, args, limit)
+        found = self._run(written, self._setup)
+        landed = [one for landings in found.landings for one in landings]
+        fates = Counter(one.fate for one in landed)
+        return Trial(
+            plugin=plugin,
+            args=args,
+            policy=written,
+            evictions=len(landed),
+            bounces=len(found.repeats),
+            returned=fates[Fate.RETURNED],
+            pending=fates[Fate.PENDING] + fates[Fate.UNDECIDED],
+            refused=sum(len(loop.refused) for loop in found.loops[: len(found.landings)]),
+            is_settled=found.is_settled,
+            is_undecided=found.is_undecided,
+            measure=self._measure(found),
+            error="; ".join(one.error for one in found.loop.errors),
+        )
+
+    def limited(self, best: Trial, wanted: int) -> Iterator[Trial]:
+        """The same policy with lower and lower limits of its evictions, as long as the goal is met: bisection."""
+        low, high = 0, best.evictions
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self.of(best.plugin, best.args, middle)
+            yield found
+            if _serves(self._goal, found, wanted):
+                high = min(middle, found.evictions)
+            else:
+                low = middle
+
+    def _measure(self, found: Descheduling) -> int:
+        return self.measured(found.pods)
+
+    def measured(self, pods: Sequence[PodFacts]) -> int:
+        if self._goal is Goal.COMPACTION:
+            busy = {pod.node for pod in pods if not (pod.is_finished or pod.is_daemon or MIRROR in pod.annotations)}
+            return sum(node.name not in busy for node in self._nodes)
+        return self._spread(pods)
+
+    def _spread(self, pods: Sequence[PodFacts]) -> int:
+        """Points between the fullest and the emptiest node, of cpu or memory, whichever is further apart."""
+        from kschedx.descheduler.cluster import Cluster
+        from kschedx.descheduler.utilization import shares
+
+        found = shares(Cluster(self._snapshot, pods, counts_budgets=False, nodes=self._nodes))
+        spreads = [0]
+        for name in (CPU, MEMORY):
+            percents = [rounded(one[name]) for one in found.values() if name in one]
+            spreads.append(max(percents) - min(percents) if percents else 0)
+        return max(spreads)
+
+
+def _is_open(node: Node) -> bool:
+    """Ready, not cordoned, and without a taint that keeps pods away."""
+    keeps = any(taint.effect in DO_NOT_SCHEDULE for taint in node.spec.taints)
+    return is_node_ready(node) and not node.spec.unschedulable and not keeps
+
+
+def policy_of(plugin: str, args: Mapping[str, object], limit: int | None = None) -> Written:
+    """A policy with one plugin that evicts only what fits another node."""
+    point = "balance" if plugin in BALANCE else "deschedule"
+    limits = {} if limit is None else {"maxNoOfPodsToEvictTotal": limit}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        **limits,
+        "profiles": [
+            {
+                "name": "default",
+                "pluginConfig": [
+                    {"name": DEFAULT_EVICTOR, "args": {"nodeFit": True}},
+                    {"name": plugin, "args": args},
+                ],
+                "plugins": {point: {"enabled": [plugin]}},
+            }
+        ],
+    }
+
+
+def _candidates(goal: Goal, *, few: bool) -> Iterator[tuple[str, Mapping[str, object]]]:
+    if goal is Goal.COMPACTION:
+        for percent in (30, 60) if few else (20, 30, 40, 50, 60, 70):
+            yield "HighNodeUtilization", {"thresholds": {CPU: percent, MEMORY: percent}}
+        return
+    for points in (10, 20) if few else (5, 10, 15, 20):
+        for resources in ((CPU, MEMORY),) if few else ((CPU, MEMORY), (CPU,), (MEMORY,)):
+            span = dict.fromkeys(resources, points)
+            yield (
+                "LowNodeUtilization",
+                {"useDeviationThresholds": True, "thresholds": span, "targetThresholds": {**span}},
+            )
+    if not few:
+        yield "RemoveDuplicates", {}
+        yield "RemovePodsViolatingTopologySpreadConstraint", {}
+
+
+def _meets(goal: Goal, measure: int, target: int) -> bool:
+    return measure <= target if goal is Goal.BALANCE else measure >= target
+
+
+def _serves(goal: Goal, one: Trial, wanted: int) -> bool:
+    return bool(one.evictions) and one.is_harmless and _meets(goal, one.measure, wanted)
+
+
+def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -> Trial | None:
+    """Of the policies that meet the target the one with the fewest evictions; else the one that comes closest."""
+    sign = 1 if goal is Goal.BALANCE else -1
+    better = [one for one in tried if one.evictions and one.is_harmless and sign * one.measure < sign * before]
+    meeting = [one for one in better if target is not None and _meets(goal, one.measure, target)]
+    if meeting:
+        return min(meeting, key=lambda one: (one.evictions, sign * one.measure))
+    return min(better, key=lambda one: (sign * one.measure, one.evictions), default=None)
+
+
+# --- the document
+
+
+class TrialRow(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    plugin: str
+    args: dict[str, object] = {}
+    max_evictions: int | None = None
+    """The limit maxNoOfPodsToEvictTotal of each round, where one was tried."""
+    evictions: int = 0
+    """Of all rounds."""
+    refused: int = 0
+    """By a limit or a PodDisruptionBudget."""
+    placed: bool = True
+    """Where the pods land was tried; if false, only the first round ran and what is below is unknown."""
+    bounces: int = 0
+    """Evictions of a pod that an earlier round had evicted."""
+    returned: int = 0
+    """Evicted pods that went back to the same node."""
+    pending: int = 0
+    """Evicted pods that stay pending."""
+    settled: bool = False
+    """The last round evicts nothing."""
+    undecided: bool = False
+    measure: int = 0
+    error: str = ""
+
+
+class DeschedulerAdviceDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which plugins of the descheduler would evict anything, and a policy that reaches a goal."""
+
+    api_version: str
+    kind: str
+    goal: str
+    """`balance` or `compaction`."""
+    before: int
+    """The measure as it is: for balance the points between the fullest and the emptiest node; for compaction the nodes
+    that run nothing but DaemonSets."""
+    target: int | None = None
+    after: int | None = None
+    """The measure with the policy."""
+    reached: bool = False
+    evictions: int = 0
+    """Of the policy."""
+    policy: dict[str, object] = {}
+    """The DeschedulerPolicy; absent where none improves anything."""
+    plugins: tuple[TrialRow, ...] = ()
+    tried: tuple[TrialRow, ...] = ()
+
+
+ADVICE = "DeschedulerAdvice"
+
+
+def _document(found: Advice) -> dict[str, object]:
+    chosen = found.chosen
+    document = DeschedulerAdviceDocument(
+        api_version="kschedx/v1",
+        kind=ADVICE,
+        goal=found.goal.value,
+        before=found.before,
+        target=found.target,
+        after=None if chosen is None else chosen.measure,
+        reached=found.is_reached,
+        evictions=0 if chosen is None else chosen.evictions,
+        policy={} if chosen is None else dict(chosen.policy),
+        plugins=tuple(map(_row, found.plugins)),
+        tried=tuple(map(_row, found.tried)),
+    )
+    plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
+    return plain
+
+
+def limit_of(one: Trial) -> int | None:
+    """The evictions that its policy allows in a round."""
+    limit = one.policy.get("maxNoOfPodsToEvictTotal")
+    return limit if isinstance(limit, int) else None
+
+
+def _row(one: Trial) -> TrialRow:
+    return TrialRow(
+        plugin=one.plugin,
+        args=dict(one.args),
+        max_evictions=limit_of(one),
+        evictions=one.evictions,
+        placed=one.is_placed,
+        bounces=one.bounces,
+        returned=one.returned,
+        pending=one.pending,
+        refused=one.refused,
+        settled=one.is_settled,
+        undecided=one.is_undecided,
+        measure=one.measure,
+        error=one.error,
+    )

@@ -1,0 +1,316 @@
+"""What kube-scheduler decides about a pod group as a whole, on a cluster that moves: the sets of nodes that it tries
+the group on, and the pods that it preempts for the group. Every function leaves the cluster as it was.
+
+Upstream: pkg/scheduler/schedule_one_podgroup.go, plugins/topologyaware, plugins/podgrouppodscount, and
+framework/preemption/podgrouppreemption.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from msgspec import Struct
+
+from kschedx.errors import UndecidableError
+from kschedx.framework.config import Profile
+from kschedx.framework.cycle import Outcome
+from kschedx.framework.interface import PlacementScorePlugin
+from kschedx.framework.moving.run import Run
+from kschedx.framework.preemption import budget_selector, covers
+from kschedx.framework.schedule import Decision
+from kschedx.framework.status import MAX_NODE_SCORE
+from kschedx.kube.types import PodGroup
+from kschedx.snapshot.columns import ClusterRow, ClusterRows
+from kschedx.snapshot.pod_groups import group_priority, members_of, whole_group_of
+
+GENERATOR = "TopologyPlacementGenerator"
+POD_COUNT = "PodGroupPodsCount"
+NO_PLACEMENT = "no feasible placements found"
+
+MOST_DECISIONS = 20_000
+"""Members times victims, or times placements, that are tried for a group."""
+
+Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]
+"""Takes one of several nodes, given by their rows, that are equally good."""
+
+
+class Placement(Struct, frozen=True, kw_only=True):
+    """Nodes on which all pods of a group are tried."""
+
+    domain: str = ""
+    """The value of the topology key that the nodes share; empty for all nodes."""
+    nodes: ClusterRows | None = None
+    """Ascending; None for all nodes."""
+
+
+EVERYWHERE = Placement()
+
+
+class Placements(Struct, frozen=True, kw_only=True):
+    """Where a group is tried."""
+
+    key: str = ""
+    """The topology key; empty for a group that is tried on all nodes at once."""
+    each: tuple[Placement, ...] = (EVERYWHERE,)
+    """In order of their domains; kube-scheduler tries them in any."""
+    problem: Decision | None = None
+    """What becomes of every member where there is none."""
+
+
+def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:
+    """A placement for each domain of the group's topology key; where pods of the group run already, only theirs."""
+    constraints = group.spec.scheduling_constraints
+    is_tried = run.scheduler.release.enabled("TopologyAwareWorkloadScheduling")
+    if not is_tried or constraints is None or not constraints.topology:
+        return Placements()
+    if GENERATOR not in profile.placement:
+        return Placements()
+    key, pods = constraints.topology[0].key, run.cluster.pods
+    label = run.snapshot.cluster.label(key)
+    members = members_of(pods, group.metadata.namespace, group.metadata.name)
+    taken: set[str] = set()
+    for row in np.flatnonzero(members & (pods.node >= 0)).tolist():
+        domain = label[int(pods.node[row])]
+        if domain is None:
+            return _undetermined(key, f"no topology domain found for pod {pods.key(row)}")
+        taken.add(domain)
+    if len(taken) > 1:
+        told = ", ".join(sorted(taken))
+        return _undetermined(key, f"more than 1 domain found for pod group: {told}")
+    found = {
+        domain: ClusterRows(np.flatnonzero(label.codes == code))
+        for code, domain in enumerate(label.values)
+        if domain is not None and (not taken or domain in taken)
+    }
+    each = tuple(
+        Placement(domain=domain, nodes=None if len(found[domain]) == len(run.cluster.node_names) else found[domain])
+        for domain in sorted(found)
+        if len(found[domain])
+    )
+    if not each:
+        return Placements(key=key, each=(), problem=Decision(outcome=Outcome.UNSCHEDULABLE, message=NO_PLACEMENT))
+    return Placements(key=key, each=each)
+
+
+def _undetermined(key: str, why: str) -> Placements:
+    told = f"cannot determine domain for already scheduled pods: {why}"
+    return Placements(key=key, each=(), problem=Decision(outcome=Outcome.ERROR, message=told))
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """The members of a group placed one after the other, as far as they find nodes without preemption."""
+
+    placement: Placement
+    nodes: dict[int, ClusterRow]
+    """Members that find a node."""
+    is_feasible: bool
+    """As many as minCount have a node then."""
+
+
+def try_members(run: Run, members: Sequence[int], missing: int, placement: Placement, pick: Pick) -> Trial:
+    """`missing`: how many members have to find a node. Raises `UndecidableError`."""
+    mark = run.cluster.mark()
+    nodes: dict[int, ClusterRow] = {}
+    try:
+        for row in members:
+            decision = run.decide(row, placement.nodes)
+            if decision.outcome is Outcome.UNDECIDED:
+                raise UndecidableError(f"whether pod {run.cluster.pods.key(row)} fits is undecided")
+            if decision.outcome is Outcome.SCHEDULED:
+                nodes[row] = pick(decision.choice)
+                run.bind(row, nodes[row])
+    finally:
+        run.cluster.revert(mark)
+    return Trial(placement=placement, nodes=nodes, is_feasible=bool(nodes) and len(nodes) >= missing)
+
+
+class PlacementChoice(Struct, frozen=True, kw_only=True):
+    """Which placement a group takes."""
+
+    placements: Placements
+    trials: tuple[Trial, ...]
+    best: tuple[Trial, ...]
+    """The feasible ones that the scores leave equal: kube-scheduler takes any; none where the group fits in none."""
+
+    @property
+    def shown(self) -> Trial | None:
+        """The one to explain: the best, or the one in which most members find a node."""
+        every = self.best or self.trials
+        return max(every, key=lambda trial: len(trial.nodes), default=None)
+
+    @property
+    def message(self) -> str:
+        """What the group's condition says where it fits in none."""
+        if self.placements.problem is not None:
+            return self.placements.problem.message
+        count = len(self.placements.each)
+        return f"0/{count} placements are available, first placement status: pod group is unschedulable"
+
+
+def choose_placement(
+    run: Run, group: PodGroup, members: Sequence[int], missing: int, profile: Profile, pick: Pick
+) -> PlacementChoice:
+    """Try the group in every placement. Raises `UndecidableError`."""
+    placements = placements_of(run, group, profile)
+    if len(placements.each) * len(members) > MOST_DECISIONS:
+        raise _too_many(group, f"{len(placements.each):,} domains of {placements.key}")
+    trials = tuple(try_members(run, members, missing, each, pick) for each in placements.each)
+    feasible = [trial for trial in trials if trial.is_feasible]
+    if len(feasible) > 1:
+        scores = _placement_scores(run, group, feasible, profile)
+        feasible = [trial for trial, score in zip(feasible, scores, strict=True) if score == max(scores)]
+    return PlacementChoice(placements=placements, trials=trials, best=tuple(feasible))
+
+
+def _placement_scores(run: Run, group: PodGroup, trials: Sequence[Trial], profile: Profile) -> list[int]:
+    """What the plugins that score placements give each of several."""
+    pods, totals = run.cluster.pods, [0] * len(trials)
+    if POD_COUNT in profile.placement:
+        mine = members_of(pods, group.metadata.namespace, group.metadata.name)
+        running = int(np.count_nonzero(mine & (pods.node >= 0)))
+        counts = [running + len(trial.nodes) for trial in trials]
+        totals = [count * MAX_NODE_SCORE // max(counts) * profile.placement[POD_COUNT] for count in counts]
+    framework = run.scheduler.framework(profile)
+    assert framework is not None, "pod groups came after the framework"
+    for plugin in framework.plugins("filter", PlacementScorePlugin):
+        weight = profile.placement.get(plugin.name, 0)
+        for number, trial in enumerate(trials):
+            nodes = trial.placement.nodes
+            table = framework.nodes if nodes is None else framework.nodes.at(nodes)
+            totals[number] += weight * plugin.score_placement([pods[row] for row in trial.nodes], table)
+    return totals
+
+
+def _too_many(group: PodGroup, what: str) -> UndecidableError:
+    key = f"{group.metadata.namespace}/{group.metadata.name}"
+    return UndecidableError(f"{what} are too many to try for pod group {key}")
+
+
+# --- preemption for the group as a whole
+
+
+class _Unit(Struct, frozen=True, kw_only=True):
+    """Pods that are preempted together or not at all."""
+
+    pods: tuple[int, ...]
+    priority: int
+    is_group: bool
+    """Its pods are of a pod group, be it one pod."""
+    started: int
+
+
+class GroupPreemption(Struct, frozen=True, kw_only=True):
+    """Whom kube-scheduler preempts for a group that does not fit."""
+
+    victims: tuple[int, ...] = ()
+    """The most important first."""
+    reason: str = ""
+    """Why there are none, as kube-scheduler says it; empty where it does not look for any."""
+
+
+NOT_TRIED = GroupPreemption()
+CONSTRAINED = "workload aware preemption is not supported for pod groups with scheduling constraints"
+NEVER = "not eligible due to preemptionPolicy=Never."
+NO_VICTIMS = "No preemption victims found for incoming preemptor"
+GROUP_UNSCHEDULABLE = "pod group is unschedulable"
+"""What a member says that finds a node, while pods are preempted for its group."""
+
+
+def preempt_for_group(
+    run: Run,
+    group: PodGroup,
+    members: Sequence[int],
+    missing: int,
+    profile: Profile,
+    pick: Pick,
+) -> GroupPreemption:
+    """The pods to preempt so that `missing` of the waiting members fit. Raises `UndecidableError`."""
+    if not run.scheduler.release.enabled("WorkloadAwarePreemption"):
+        return NOT_TRIED
+    if "DefaultPreemption" not in profile.points["postFilter"]:
+        reason = "default preemption plugin is not registered, workload aware preemption is disabled"
+        return GroupPreemption(reason=reason)
+    constraints = group.spec.scheduling_constraints
+    if constraints is not None and constraints.topology:
+        return GroupPreemption(reason=CONSTRAINED)
+    pods = run.cluster.pods
+    if any(pods.specs[row].preemption_policy == "Never" for row in members):
+        return GroupPreemption(reason=NEVER)
+    units = _lower_units(run, group_priority(group, run.snapshot.priority_classes))
+    if not units:
+        return GroupPreemption(reason=NO_VICTIMS)
+    if len(units) * len(members) > MOST_DECISIONS:
+        raise _too_many(group, f"{len(units):,} victims")
+    at = {row: ClusterRow(int(pods.node[row])) for unit in units for row in unit.pods}
+    mark = run.cluster.mark()
+    try:
+        for row in at:
+            run.cluster.remove(row)
+        if not try_members(run, members, missing, EVERYWHERE, pick).is_feasible:
+            return GroupPreemption(reason=GROUP_UNSCHEDULABLE)
+        units.sort(key=_importance)
+        gone: list[_Unit] = []
+        for unit in _violating_first(units, run):
+            for row in unit.pods:
+                run.cluster.place(row, at[row])
+            if not try_members(run, members, missing, EVERYWHERE, pick).is_feasible:
+                for row in unit.pods:
+                    run.cluster.remove(row)
+                gone.append(unit)
+    finally:
+        run.cluster.revert(mark)
+    gone.sort(key=_importance)
+    return GroupPreemption(victims=tuple(row for unit in gone for row in unit.pods))
+
+
+def _lower_units(run: Run, priority: int) -> list[_Unit]:
+    """What runs with a lower priority than the group, in load order."""
+    pods, found = run.cluster.pods, dict[str, list[int]]()
+    for row in np.flatnonzero(pods.node >= 0).tolist():
+        group = whole_group_of(run.snapshot, pods, row)
+        key = str(row) if group is None else f"{group.metadata.namespace}/{group.metadata.name}"
+        found.setdefault(key, []).append(row)
+    units: list[_Unit] = []
+    for rows in found.values():
+        group = whole_group_of(run.snapshot, pods, rows[0])
+        own = int(pods.priorities[rows[0]]) if group is None else group_priority(group, run.snapshot.priority_classes)
+        if own < priority:
+            is_group = pods.specs[rows[0]].scheduling_group is not None
+            # kube-scheduler keeps the start of the first pod that it finds
+            units.append(_Unit(pods=tuple(rows), priority=own, is_group=is_group, started=int(pods.started[rows[0]])))
+    return units
+
+
+def _importance(unit: _Unit) -> tuple[int, bool, int, int]:
+    """The most important sorts first: priority, groups before single pods, larger groups, earlier starts."""
+    return -unit.priority, not unit.is_group, -len(unit.pods) if unit.is_group else 0, unit.started
+
+
+def _violating_first(units: Iterable[_Unit], run: Run) -> Iterable[_Unit]:
+    """Units whose preemption, after everything more important, exceeds a disruption budget, and then the others."""
+    pods, empty_counts = run.cluster.pods, run.scheduler.release.behaviour.empty_budget_selector_covers_every_pod
+    rules = [
+        (one, selector)
+        for one in run.snapshot.disruption_budgets
+        if (selector := budget_selector(one, empty_counts=empty_counts)) is not None
+    ]
+    left = {id(one): one.status.disruptions_allowed or 0 for one, _ in rules}
+
+    def exceeds(row: int) -> bool:
+        for budget, selector in rules:
+            if budget.metadata.namespace != pods.namespaces[row] or not covers(selector, pods.labels[row]):
+                continue
+            if pods.names[row] in budget.status.disrupted_pods:
+                continue
+            left[id(budget)] -= 1
+            if left[id(budget)] < 0:
+                return True
+        return False
+
+    others: list[_Unit] = []
+    first: list[_Unit] = []
+    for unit in units:
+        (first if any(exceeds(row) for row in unit.pods) else others).append(unit)
+    return [*first, *others]

@@ -1,0 +1,171 @@
+"""The advice about a DeschedulerPolicy: every plugin by itself, and the policy for the goal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from rich.text import Text
+
+from kschedx.descheduler.advice import Advice, Goal, Trial, limit_of
+from kschedx.render import terminal
+from kschedx.render.descheduling import head_lines
+from kschedx.render.manifests import to_yaml
+from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
+from kschedx.render.page.reports import footer
+from kschedx.render.terminal import BLANK, DIM, columns, ended, line
+from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.wording import Fact, count
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_TRIED = 5
+_HEADS = ("evictions", "bounces", "pending")
+
+
+def print_advice(found: Advice, *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(advice_lines(found, out.width, wide=wide), out)
+
+
+def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]:
+    """The headline, the plugins that would evict anything, and the policies that were tried for the goal."""
+    lines = head_lines(advice_view(found), width)
+    lines += [BLANK, line("each plugin by itself")]
+    shown = [one for one in found.plugins if wide or one.evictions or one.error]
+    rows = [(_title(one), *map(str, _numbers(one))) for one in shown]
+    lines += _table(("plugin", *_HEADS), rows, width)
+    idle = len(found.plugins) - len(shown)
+    if idle:
+        lines.append(line((f"  {count(idle, 'other')} evict no pod" if rows else "  none evicts a pod", DIM)))
+    tried = sorted(found.tried, key=lambda one: (one is not found.chosen, not one.evictions, one.measure))
+    shown = tried if wide else tried[:MOST_TRIED]
+    lines += [BLANK, line(f"tried for {found.goal}")]
+    rows = [(_title(one), _limit(one), *map(str, _numbers(one)), str(one.measure)) for one in shown]
+    lines += _table(("policy", "limit", *_HEADS, _measure_name(found.goal)), rows, width)
+    if len(tried) > len(shown):
+        lines.append(line((f"  {len(tried) - len(shown):,} more: -o wide shows all", DIM)))
+    return lines
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[Text]:
+    """Titles and numbers; a title that is too long is cut."""
+    if not rows:
+        return []
+    room = width - 2 - sum(2 + len(head) for head in heads[1:])
+    cut = [(ended(title, room), *numbers) for title, *numbers in rows]
+    return columns([heads, *cut], indent=2, header=True, right=frozenset(range(1, len(heads))))
+
+
+def _measure_name(goal: Goal) -> str:
+    return "apart" if goal is Goal.BALANCE else "empty"
+
+
+def _limit(one: Trial) -> str:
+    limit = limit_of(one)
+    return "" if limit is None else str(limit)
+
+
+def advice_view(found: Advice) -> View:
+    """The policy as a fix, and a row for each plugin."""
+    chosen = found.chosen
+    return View(
+        command="kschedx descheduler-policy advise",
+        subject=found.goal.value,
+        headline=_headline(found),
+        tone=Tone.GOOD if found.is_reached and (chosen or found.target is not None) else Tone.BAD,
+        facts=tuple(_facts(found)),
+        fixes=() if chosen is None else (Fix(title=f"policy: {_title(chosen)}", changes=to_yaml(chosen.policy)),),
+        items=tuple(_item(one) for one in found.plugins),
+        list_title="Each plugin by itself",
+        list_noun="plugin",
+        list_columns=tuple((name, True) for name in _HEADS),
+    )
+
+
+def _headline(found: Advice) -> str:
+    chosen, goal = found.chosen, found.goal
+    if chosen is None:
+        if found.is_reached:
+            return f"the goal is reached without any eviction: {_state(goal, found.before)}"
+        return f"no policy that was tried improves {goal}: {_state(goal, found.before)}"
+    told = f"{chosen.plugin} reaches {goal} with {count(chosen.evictions, 'eviction')}"
+    if not found.is_reached:
+        told = f"{chosen.plugin} comes closest to {goal} with {count(chosen.evictions, 'eviction')}"
+    return f"{told}: {_change(goal, found.before, chosen.measure)}"
+
+
+def _state(goal: Goal, measure: int) -> str:
+    if goal is Goal.BALANCE:
+        return f"the fullest and the emptiest node are {count(measure, 'point')} apart"
+    return f"{count(measure, 'node')} {'runs' if measure == 1 else 'run'} nothing but DaemonSets"
+
+
+def _change(goal: Goal, before: int, after: int) -> str:
+    if goal is Goal.BALANCE:
+        return f"the fullest and the emptiest node are {after} instead of {count(before, 'point')} apart"
+    return f"{after} instead of {count(before, 'node')} run nothing but DaemonSets"
+
+
+def _facts(found: Advice) -> Iterator[Fact]:
+    if found.target is not None:
+        yield Fact(label="target", items=(_state(found.goal, found.target),))
+    if found.chosen is not None:
+        limit = limit_of(found.chosen)
+        limits = () if limit is None else (f"at most {count(limit, 'eviction')} a round",)
+        yield Fact(label="policy", items=(_title(found.chosen), *limits, "-o yaml prints it"))
+        return
+    harmful = [one for one in found.tried if one.evictions and not one.is_harmless]
+    if harmful:
+        back = sum(bool(one.bounces) for one in harmful)
+        stay = sum(bool(one.pending) for one in harmful)
+        yield Fact(
+            label="because", items=(f"{count(back, 'policy', 'policies')} bounce pods", f"{stay} leave pods pending")
+        )
+    if found.goal is Goal.COMPACTION:
+        told = "kube-scheduler's default scoring prefers empty nodes: try --config binpack (MostAllocated)"
+        yield Fact(label="note", items=(told,))
+
+
+def _title(one: Trial) -> str:
+    return " ".join(filter(None, (one.plugin, _args_text(one.args))))
+
+
+def _args_text(args: Mapping[str, object]) -> str:
+    """The args on a line, in few words."""
+    low, high = args.get("thresholds"), args.get("targetThresholds")
+    if isinstance(low, Mapping):
+        if args.get("useDeviationThresholds"):
+            return " ".join(f"{name} ±{percent}" for name, percent in low.items())
+        if isinstance(high, Mapping):
+            return " ".join(f"{name} {percent}-{high[name]}%" for name, percent in low.items())
+        return " ".join(f"{name} {percent}%" for name, percent in low.items())
+    kinds = args.get("nodeAffinityType")
+    if isinstance(kinds, list):
+        return "required" if str(kinds[0]).startswith("required") else "preferred"
+    return " ".join(f"{name} {json.dumps(value)}" for name, value in args.items())
+
+
+def _numbers(one: Trial) -> tuple[int | str, ...]:
+    """Evictions, bounces and pending pods."""
+    return (one.evictions, one.bounces, one.pending) if one.is_placed else (one.evictions, "?", "?")
+
+
+def _item(one: Trial) -> Item:
+    facts = [Fact(label="args", items=(json.dumps(one.args),))] if one.args else []
+    facts += [Fact(label="returned", items=(f"{count(one.returned, 'pod')} to the same node",))] if one.returned else []
+    facts += [Fact(label="refused", items=(count(one.refused, "eviction"),))] if one.refused else []
+    facts += [Fact(label="error", items=(one.error,))] if one.error else []
+    tone = Tone.PLAIN if not one.evictions else Tone.GOOD if one.is_harmless else Tone.BAD
+    return Item(title=_title(one), tone=tone, values=_numbers(one), facts=tuple(facts))
+
+
+def advice_page(found: Advice, snapshot: Snapshot) -> Page:
+    """The plugins, and the policies that were tried."""
+    heads = ("policy", "limit", *_HEADS, _measure_name(found.goal))
+    tried = Table(
+        title=f"Tried for {found.goal}",
+        columns=tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heads)),
+        rows=tuple((_title(one), _limit(one), *_numbers(one), one.measure) for one in found.tried),
+    )
+    lines = advice_lines(found, SCREEN_WIDTH)
+    return page_of(advice_view(found), (tried,), (one.plain for one in lines), footer(snapshot))

@@ -1,0 +1,221 @@
+"""Kueue beside kube-scheduler: what it admits becomes pods that are scheduled, what it evicts loses its pods.
+
+Kueue does not look at nodes, except for topologies, so its cycles do not depend on kube-scheduler's decisions. The pods
+that one cycle admits are scheduled before those of the next.
+Upstream: pkg/controller/jobframework/reconciler.go, pkg/podset, pkg/controller/tas of kubernetes-sigs/kueue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers.workloads import Workload as Owner
+from kschedx.controllers.workloads import copy_pod, fields_at, manifest_of
+from kschedx.errors import InputError
+from kschedx.explain.subject import admitted as stored_pod
+from kschedx.holding.kueue import as_if_admitted
+from kschedx.kube import kueue as api
+from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
+from kschedx.kube.types import Pod
+from kschedx.kueue.document import Eviction
+from kschedx.kueue.run import Run, cycles_of, start_of
+from kschedx.kueue.settings import Settings
+from kschedx.kueue.workloads import READY, Job, timestamp
+from kschedx.simulate.simulator import Simulator
+
+WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
+
+Labels = Mapping[str, str]
+
+
+class KueueResult(Struct, frozen=True, kw_only=True):
+    """What Kueue does with its Workloads, each `namespace/name`."""
+
+    admitted: tuple[str, ...] = ()
+    """In Kueue's order."""
+    evicted: Mapping[str, str] = {}
+    """To Kueue's message."""
+    pending: Mapping[str, str] = {}
+    """To Kueue's message; empty where it writes none."""
+    refused: Mapping[str, str] = {}
+    """Admitted Workloads to why the API server refuses their pods."""
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "admitted": list(self.admitted),
+            "evicted": dict(self.evicted),
+            "pending": dict(self.pending),
+            "refused": dict(self.refused),
+        }
+
+
+def admit_workloads(simulator: Simulator) -> KueueResult:
+    """Run Kueue on the cluster as it stands until it is settled, and schedule the pods of what it admits."""
+    return _Admission(simulator).run()
+
+
+class _Admission:
+    def __init__(self, simulator: Simulator) -> None:
+        snapshot = simulator.snapshot
+        self._simulator = simulator
+        self._run = Run(snapshot, Settings(), timestamp(start_of(snapshot, None)))
+        self._workloads = {one.key: one for one in snapshot.of(Workload)}
+        self._flavors = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
+        self._rows: dict[str, list[int]] = {}
+        for row, key in self._pods_of_workloads():
+            self._rows.setdefault(key, []).append(row)
+        self._admitted: dict[str, None] = {}
+        self._evicted: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+
+    def _pods_of_workloads(self) -> Iterator[tuple[int, str]]:
+        """Rows of pods with the Workloads that hold quota for them."""
+        by_owner = {
+            (one.metadata.namespace, owner.kind, owner.name): key
+            for key, one in self._workloads.items()
+            for owner in one.metadata.owner_references
+        }
+        pods, gone = self._simulator.pods, self._simulator.deleted
+        for row in range(len(pods)):
+            namespace = pods.namespaces[row]
+            owners = [("Pod", pods.names[row]), *((owner.kind, owner.name) for owner in pods.owners[row])]
+            names = (pods.annotations[row].get(WORKLOAD_ANNOTATION), pods.labels[row].get(api.GROUP_LABEL))
+            keys = [f"{namespace}/{name}" for name in names if name]
+            keys += [by_owner[namespace, kind, name] for kind, name in owners if (namespace, kind, name) in by_owner]
+            key = next((one for one in keys if one in self._workloads), None)
+            if key is not None and row not in gone:
+                yield row, key
+
+    def run(self) -> KueueResult:
+        jobs = self._run.jobs
+        begun = [key for key, job in jobs.items() if job.is_admitted and not self._workloads[key].has("Admitted")]
+        self._follow(begun, self._run.begin)
+        for cycle in cycles_of(self._run):
+            self._follow([key for key, head in cycle.heads.items() if head.outcome == "Admitted"], cycle.evicted)
+        snapshot = self._simulator.snapshot
+        self._simulator.put(
+            snapshot.with_records(Workload, [jobs[one.key].record(one) for one in snapshot.of(Workload)])
+        )
+        return KueueResult(
+            admitted=tuple(self._admitted),
+            evicted=self._evicted,
+            pending={key: job.pending_message for key, job in jobs.items() if job.state == "Pending" and job.is_active},
+            refused=self._refused,
+        )
+
+    def _follow(self, admitted: Iterable[str], evicted: Mapping[str, Eviction]) -> None:
+        """Jobs start and stop; kube-scheduler places the pods of those that start."""
+        rows = [row for key in admitted for row in self._start(self._run.jobs[key])]
+        for key, eviction in evicted.items():
+            self._stop(key, eviction.message)
+        self._simulator.react(rows)
+
+    # --- jobs
+
+    def _start(self, job: Job) -> list[int]:
+        """Rows of the Workload's pods: those that Kueue's gate holds, or those that the job creates now."""
+        self._admitted[job.key] = None
+        self._evicted.pop(job.key, None)
+        held = [row for row in self._rows.get(job.key, ()) if row not in self._simulator.deleted]
+        rows = self._rows[job.key] = self._ungated(job, held) if held else self._created(job)
+        self._suspend(job.key, suspended=False)
+        return rows
+
+    def _stop(self, key: str, message: str) -> None:
+        """The job is suspended, and its pods are deleted."""
+        if self._admitted.pop(key, key) is not None:
+            self._evicted[key] = message
+        for row in self._rows.pop(key, ()):
+            if row not in self._simulator.deleted:
+                self._simulator.manager.delete_pod(row)
+        self._suspend(key, suspended=True)
+
+    def _suspend(self, key: str, *, suspended: bool) -> None:
+        """Write `spec.suspend` of the job, where the snapshot has its manifest."""
+        maker = self._maker(key)
+        manifest = manifest_of(self._simulator.snapshot, maker)
+        spec = fields_at(manifest, "spec") if manifest is not None else {}
+        if manifest is not None and "suspend" in spec:
+            changed = {**manifest, "spec": {**spec, "suspend": suspended}}
+            self._simulator.manager.keep_manifest(maker, changed)
+
+    def _maker(self, key: str) -> Owner:
+        """What owns the Workload."""
+        metadata = self._workloads[key].metadata
+        owner = metadata.controller
+        kind, name = ("Workload", metadata.name) if owner is None else (owner.kind, owner.name)
+        return Owner(kind, metadata.namespace, name)
+
+    def _ungated(self, job: Job, rows: Sequence[int]) -> list[int]:
+        simulator = self._simulator
+        assigned = {one.name: one for one in _assignments(job)}
+        places = {name: chain(_places(one), repeat({})) for name, one in assigned.items()}
+        made: list[int] = []
+        for row in rows:
+            pod = simulator.pods[row]
+            name = pod.metadata.labels.get(api.PODSET_LABEL, "")
+            name = name if name in assigned else next(iter(assigned))
+            simulator.delete(row)
+            changed = self._as_admitted(job, assigned[name], pod, next(places[name]))
+            made += simulator.create(simulator.snapshot, [changed])
+        return made
+
+    def _created(self, job: Job) -> list[int]:
+        """Pods of the Workload's templates, owned by what owns the Workload."""
+        simulator, workload = self._simulator, self._workloads[job.key]
+        maker, owner = self._maker(job.key), workload.metadata.controller
+        templates = {one.name: one.template for one in workload.spec.pod_sets}
+        before = len(simulator.pods)
+        for one in _assignments(job):
+            template = templates[one.name]
+            metadata = replace(
+                template.metadata,
+                name=maker.name if len(templates) == 1 else f"{maker.name}-{one.name}",
+                namespace=job.namespace,
+                owner_references=() if owner is None else (owner,),
+            )
+            for place, count in _counted(one):
+                pod = self._as_admitted(job, one, Pod(metadata=metadata, spec=template.spec), place)
+                manifest = {"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)}
+                try:
+                    subject = stored_pod(simulator.snapshot, manifest, simulator.setup, title=f"Workload {job.key}")
+                except InputError as error:
+                    self._refused[job.key] = error.message
+                    continue
+                simulator.manager.add(maker, *copy_pod(subject.snapshot, subject.pod, count))
+        return [*range(before, len(simulator.pods))]
+
+    def _as_admitted(self, job: Job, assigned: PodSetAssignment, pod: Pod, place: Labels) -> Pod:
+        """The pod with the labels and tolerations of its flavors, its admission checks, and its topology domain."""
+        updates = [
+            up for one in job.checks if one.state == READY for up in one.pod_set_updates if up.name == assigned.name
+        ]
+        for name in dict.fromkeys(assigned.flavors.values()):
+            if name in self._flavors:
+                pod = as_if_admitted(pod, self._flavors[name], updates)
+        return replace(pod, spec=replace(pod.spec, node_selector={**pod.spec.node_selector, **place}))
+
+
+def _assignments(job: Job) -> tuple[PodSetAssignment, ...]:
+    return job.admission.pod_set_assignments if job.admission is not None else ()
+
+
+def _counted(assigned: PodSetAssignment) -> Iterator[tuple[Labels, int]]:
+    """The labels of each topology domain with its number of pods; without a topology all pods together."""
+    topology = assigned.topology_assignment
+    if topology is None:
+        yield {}, assigned.count or 0
+        return
+    for domain in topology.counted():
+        yield dict(zip(topology.levels, domain.values, strict=True)), domain.count
+
+
+def _places(assigned: PodSetAssignment) -> Iterator[Labels]:
+    """The labels of each pod's topology domain."""
+    for place, count in _counted(assigned):
+        yield from repeat(place, count)

@@ -1,0 +1,80 @@
+"""The pod groups of scheduling.k8s.io, behind the gate GenericWorkload, and the pods that name them.
+
+From 1.36 on a group is a PodGroup. In 1.35 it is an entry of a Workload; here it is a PodGroup as well, named
+`train/workers`, or `train/workers/0` for pods that name a replica of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kschedx.kube.types import GroupedWorkload, ObjectMeta, Pod, PodGroup, PodGroupSpec, PodSpec, PriorityClass
+from kschedx.snapshot.columns import BoolArray
+from kschedx.snapshot.pods import PodTable
+
+if TYPE_CHECKING:
+    from kschedx.snapshot.snapshot import Snapshot
+
+
+def groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
+    """`namespace/name` to pod group."""
+    found = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in groups}
+    for workload in workloads:
+        namespace = workload.metadata.namespace
+        for entry in workload.spec.pod_groups:
+            name = f"{workload.metadata.name}/{entry.name}"
+            metadata = ObjectMeta(name=name, namespace=namespace)
+            spec = PodGroupSpec(scheduling_policy=entry.policy)
+            found[f"{namespace}/{name}"] = PodGroup(metadata=metadata, spec=spec)
+    return found
+
+
+def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:
+    """The group that a pod names, in a PodGroup or in a Workload; None for a pod without one."""
+    if not of_workloads:
+        return spec.scheduling_group.pod_group_name if spec.scheduling_group is not None else None
+    named = spec.workload_ref
+    if named is None:
+        return None
+    replica = f"/{named.pod_group_replica_key}" if named.pod_group_replica_key else ""
+    return f"{named.name}/{named.pod_group}{replica}"
+
+
+def find_group(snapshot: Snapshot, namespace: str, name: str) -> PodGroup | None:
+    """The group of that name; every replica of a Workload's group has the same."""
+    return snapshot.pod_groups.get(f"{namespace}/{'/'.join(name.split('/')[:2])}")
+
+
+def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
+    """(row,) which pods name the group."""
+    of_workloads = "/" in name
+    found = pods.specs.where(lambda spec: group_name(spec, of_workloads=of_workloads) == name)
+    return found & pods.namespaces.where(lambda space: space == namespace)
+
+
+def group_of_pod(snapshot: Snapshot, pod: Pod) -> PodGroup | None:
+    """The PodGroup that a pod names, where it exists."""
+    name = group_name(pod.spec, of_workloads=False)
+    return None if name is None else find_group(snapshot, pod.metadata.namespace, name)
+
+
+def whole_group_of(snapshot: Snapshot, pods: PodTable, row: int) -> PodGroup | None:
+    """The PodGroup of a pod, where preempting the pod means preempting all pods of the group."""
+    named = pods.specs[row].scheduling_group
+    if named is None or named.pod_group_name is None:
+        return None
+    group = find_group(snapshot, pods.namespaces[row], named.pod_group_name)
+    return group if group is not None and group.is_preempted_whole else None
+
+
+def group_priority(group: PodGroup, classes: Mapping[str, PriorityClass]) -> int:
+    """The group's priority; admission resolves its class, and without one the cluster's default.
+
+    Upstream: PodGroupPriority in pkg/scheduler/util/utils.go.
+    """
+    if group.spec.priority is not None:
+        return group.spec.priority
+    name = group.spec.priority_class_name
+    of_class = classes.get(name) if name else next((one for one in classes.values() if one.global_default), None)
+    return 0 if of_class is None else of_class.value

@@ -1,0 +1,70 @@
+"""The advised policy does what it says, and no policy that was tried does it with fewer evictions."""
+
+from __future__ import annotations
+
+import pytest
+
+import kschedx
+from kschedx.descheduler.advice import Advice, Goal, advise
+from kschedx.descheduler.descheduling import deschedule
+from kschedx.explain.setup import Setup
+from kschedx.schemas import check_document
+from tests.builders import Manifest
+from tests.descheduler.clusters import NOW, budget, node, pod
+
+NODES = [node(name) for name in ("a", "b", "c")]
+LOPSIDED = [pod(f"p{number}", "a", owner=f"app-{number}", cpu="600m") for number in range(6)]
+SPARSE = [pod(f"p{number}", name, owner=f"app-{number}", cpu="600m") for number, name in enumerate("aabbc")]
+
+
+def advised(objects: list[Manifest], goal: Goal, target: int | None = None) -> tuple[Advice, kschedx.Snapshot, Setup]:
+    snapshot = kschedx.Snapshot.from_objects(objects)
+    setup = Setup.for_cluster(snapshot, kube_version="1.36")
+    return advise(snapshot, setup, goal, target=target, now=NOW), snapshot, setup
+
+
+@pytest.mark.parametrize("target", [None, 40, 60])
+def test_the_advised_policy_does_what_it_says(target: int | None) -> None:
+    found, snapshot, setup = advised([*NODES, *LOPSIDED], Goal.BALANCE, target)
+    chosen = found.chosen
+    assert chosen is not None
+    assert found.is_reached
+    assert chosen.measure < found.before == 90
+    serving = [
+        one for one in found.tried if one.evictions and one.is_harmless and one.measure <= (target or chosen.measure)
+    ]
+    assert chosen.evictions == min(one.evictions for one in serving)
+    again = deschedule(snapshot, chosen.policy, now=NOW, setup=setup, rounds=3)
+    assert sum(map(len, again.landings)) == chosen.evictions
+    assert not again.repeats
+    check_document(found.to_dict())
+
+
+def test_a_larger_target_needs_fewer_evictions() -> None:
+    numbers = []
+    for target in (None, 60):
+        chosen = advised([*NODES, *LOPSIDED], Goal.BALANCE, target)[0].chosen
+        assert chosen is not None
+        numbers.append(chosen.evictions)
+    assert numbers[1] < numbers[0]
+
+
+def test_budgets_are_respected() -> None:
+    guarded = [*NODES, *LOPSIDED, *(budget(f"app-{number}", 0) for number in range(6))]
+    found, _, _ = advised(guarded, Goal.BALANCE)
+    assert found.chosen is None
+    assert not found.to_dict().get("policy")
+
+
+def test_a_cluster_that_meets_the_target_needs_no_policy() -> None:
+    found, _, _ = advised([*NODES, *SPARSE], Goal.BALANCE, 50)
+    assert found.is_reached
+    assert found.chosen is None
+
+
+def test_the_default_scoring_undoes_compaction_and_is_never_advised() -> None:
+    """LeastAllocated puts the evicted pods back on the nodes that are to be emptied."""
+    found, _, _ = advised([*NODES, *SPARSE], Goal.COMPACTION)
+    assert all(one.is_harmless for one in [found.chosen] if one is not None)
+    survey = {one.plugin: one for one in found.plugins}
+    assert survey["HighNodeUtilization"].evictions

@@ -1,0 +1,168 @@
+"""Kueue and kube-scheduler in one cluster that moves: whose pods are created, in which order, and where they run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import kschedx
+from kschedx.simulate.admission import KueueResult
+from kschedx.simulate.simulation import Simulation
+from tests.builders import node, pod
+from tests.kueue.objects import flavor, local, queue, quota, snapshot, workload
+
+Json = dict[str, Any]
+GATED: Json = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}
+
+
+def owned(one: Json, name: str, kind: str = "Job") -> Json:
+    api = "v1" if kind == "Pod" else "batch/v1"
+    owner = {"apiVersion": api, "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
+    return {**one, "metadata": {**one["metadata"], "ownerReferences": [owner]}}
+
+
+def requests(cpu: str) -> list[Json]:
+    return [{"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}]
+
+
+def job(name: str, *, suspend: bool = True) -> Json:
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
+    meta = {"name": name, "namespace": "ml", "uid": f"uid-{name}"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": meta,
+        "spec": {"suspend": suspend, "template": template},
+    }
+
+
+def nodes(*cpus: str, **labels: str) -> list[Json]:
+    prefix = "-".join(labels.values()) or "n"
+    found = []
+    for number, cpu in enumerate(cpus):
+        name = f"{prefix}{number}"
+        allocatable = {"cpu": cpu, "memory": "16Gi", "pods": "20"}
+        one: Json = node(name, labels={"kubernetes.io/hostname": name, **labels}, allocatable=allocatable)
+        found.append(one | {"status": one["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}})
+    return found
+
+
+def run(*objects: Json, changes: tuple[Json, ...] = ()) -> Simulation:
+    return kschedx.simulate(snapshot(*objects), changes=changes, namespace="ml")
+
+
+def decided(found: Simulation) -> KueueResult:
+    assert found.kueue is not None
+    return found.kueue
+
+
+def by_job(found: Simulation) -> Counter[tuple[str, str]]:
+    """Job and node to the number of its pods there."""
+    result: Counter[tuple[str, str]] = Counter()
+    for one in found.workloads:
+        for name, number in one.nodes.items():
+            result[one.workload.name, name] += number
+    return result
+
+
+def test_a_suspended_job_that_is_admitted_gets_its_pods_on_the_nodes_of_its_flavor() -> None:
+    found = run(
+        flavor("spot", nodeLabels={"pool": "spot"}, tolerations=[{"key": "spot", "operator": "Exists"}]),
+        queue("q", quota("spot", "4")),
+        local("q"),
+        *nodes("8", pool="spot"),
+        *nodes("8", pool="other"),
+        job("train"),
+        owned(workload("w", cpu="1", count=3), "train"),
+    )
+    assert by_job(found) == {("train", "spot0"): 3}
+    assert decided(found) == KueueResult(admitted=("ml/w",))
+    assert found.is_done
+
+
+def test_the_workload_that_kueue_admits_first_gets_the_room() -> None:
+    """The younger one has the higher priority in Kueue; the pods of both have none for kube-scheduler."""
+    found = run(
+        queue("q", quota("f", "8")),
+        local("q"),
+        *nodes("2"),
+        owned(workload("old", cpu="2", minute=1), "old"),
+        owned(workload("urgent", cpu="2", minute=2, priority=9), "urgent"),
+    )
+    assert decided(found).admitted == ("ml/urgent", "ml/old")
+    assert by_job(found) == {("urgent", "n0"): 1}
+    assert len(found.pending) == 1
+    assert not found.is_done
+
+
+def test_kueue_opens_the_gate_of_what_it_admits_alone() -> None:
+    found = run(
+        queue("q", quota("f", "2")),
+        local("q"),
+        *nodes("8"),
+        pod("a", namespace="ml", containers=requests("2"), **GATED),
+        pod("b", namespace="ml", containers=requests("2"), **GATED),
+        owned(workload("wa", cpu="2", minute=1), "a", "Pod"),
+        owned(workload("wb", cpu="2", minute=2), "b", "Pod"),
+    )
+    assert found.placed == {"ml/a": "n0"}
+    assert found.gated == ("ml/b",)
+    assert [*decided(found).pending] == ["ml/wb"]
+
+
+def test_pods_of_a_preempted_workload_are_deleted_before_its_preemptor_starts() -> None:
+    running = owned(pod("low-x", namespace="ml", on="n0", containers=requests("4")), "low")
+    found = run(
+        queue("q", quota("f", "4"), preemption={"withinClusterQueue": "LowerPriority"}),
+        local("q"),
+        *nodes("4"),
+        running,
+        job("low", suspend=False),
+        owned(workload("wl", cpu="4", held="f"), "low"),
+        owned(workload("wh", cpu="4", priority=5, minute=1), "high"),
+    )
+    assert by_job(found) == {("high", "n0"): 1}
+    assert [*decided(found).evicted] == [*decided(found).pending] == ["ml/wl"]
+    assert "ml/low-x" not in found.after.pods.rows
+
+
+def test_partial_admission_creates_as_many_pods_as_kueue_admits() -> None:
+    found = run(queue("q", quota("f", "3")), local("q"), *nodes("8"), owned(workload("w", count=5, minimum=2), "train"))
+    assert by_job(found) == {("train", "n0"): 3}
+
+
+def test_pods_go_to_the_topology_domains_of_their_workload() -> None:
+    topology = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Topology",
+        "metadata": {"name": "t"},
+        "spec": {"levels": [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]},
+    }
+    wanted = owned(workload("w", cpu="1", count=4), "train")
+    wanted["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+    found = run(
+        flavor("f", nodeLabels={"pool": "p"}, topologyName="t"),
+        topology,
+        queue("q", quota("f", "8")),
+        local("q"),
+        *[one for rack in ("r1", "r2") for one in nodes("2", "2", pool="p", rack=rack)],
+        wanted,
+    )
+    assert len(found.placed) == 4
+    racks = {name[:4] for name in found.placed.values()}
+    assert len(racks) == 1
+
+
+def test_the_cluster_in_the_end_says_what_kueue_decided() -> None:
+    objects = (queue("q", quota("f", "2")), local("q"), *nodes("8"), job("a"), owned(workload("w", cpu="2"), "a"))
+    first = run(*objects)
+    again = kschedx.simulate(first.after, namespace="ml")
+    assert decided(again) == KueueResult()
+    assert not again.placed
+
+
+def test_what_changes_decides_what_is_admitted() -> None:
+    objects = (queue("q", quota("f", "2")), local("q"), *nodes("8"), owned(workload("w", cpu="4"), "a"))
+    assert not run(*objects).placed
+    more = {"set": "clusterqueue/q:spec.resourceGroups[0].flavors[0].resources[0].nominalQuota=4"}
+    assert len(run(*objects, changes=(more,)).placed) == 1
