@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kschedx.errors import InputError, nearest
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.events import recorded
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
@@ -136,10 +137,20 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         facts=tuple(holding_facts(explanation.holding, cycle)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
-        event=event_text(cycle, explanation.holding),
+        event=event_text(cycle, explanation.holding) or _own_event(explanation),
         deciders=tuple(_deciders(explanation)) if with_fixes else (),
         notes=tuple(note.text for note in explanation.notes if note.id not in SAID),
     )
+
+
+def _own_event(explanation: Explanation) -> str:
+    """What the cluster's own kube-scheduler says of a pod that cannot be decided here."""
+    theirs = (
+        None
+        if explanation.outcome is not Outcome.UNDECIDED
+        else recorded(explanation.cycle.snapshot, explanation.cycle.pod)
+    )
+    return "" if theirs is None else theirs.message
 
 
 def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | None) -> str:
