@@ -272,9 +272,13 @@ def permissions() -> str:
                 "    verbs: [get, list]",
             ]
     lines += [
-        '  - apiGroups: [""] # of ConfigMaps only the two of cluster-autoscaler',
+        '  - apiGroups: [""] # of ConfigMaps only those of cluster-autoscaler and the descheduler',
         "    resources: [configmaps]",
-        "    resourceNames: [cluster-autoscaler-status, cluster-autoscaler-priority-expander]",
+        "    resourceNames:",
+        "      - cluster-autoscaler-status",
+        "      - cluster-autoscaler-priority-expander",
+        "      - descheduler",
+        "      - descheduler-policy-configmap",
         "    verbs: [get, list]",
         "```",
         "",

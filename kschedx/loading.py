@@ -116,23 +116,25 @@ def load_live(
     namespace: str = "",
     keep: Slim | None = None,
     whole: bool = False,
+    on_demand: bool = False,
 ) -> Snapshot:
     """A snapshot of a live cluster; `source` is what a person calls it, and `watch` sees every step of the reading.
 
     `namespace` is the only one whose objects are listed; empty for all. `keep` collects what the snapshot is made of,
-    `whole` keeps the manifests of pods and nodes.
+    `whole` keeps the manifests of pods and nodes, `on_demand` reads the kinds that scheduling does not need too.
 
     Kinds that may not be read, or that the server does not know, are named in `Snapshot.source.missing`. Raises
     `InputError` where the server cannot be read.
     """
-    from kschedx.sources.live.cluster import Unread, read, server_version
+    from kschedx.sources.live.cluster import AT_ALL_TIMES, Unread, read, server_version
     from kschedx.sources.live.lists import ListPage, Restarted
 
     builder = SnapshotBuilder(whole=whole)
     missing: dict[str, Missing] = {}
+    kinds = tuple(KINDS.values()) if on_demand else AT_ALL_TIMES
     with without_collection():
         version = server_version(server)
-        for event in read(server, namespace=namespace):
+        for event in read(server, kinds, namespace=namespace):
             watch(event)
             match event:
                 case ListPage():
@@ -150,7 +152,7 @@ def load_live(
     origin = replace(
         snapshot.source,
         missing=dict(sorted(missing.items())),
-        complete=frozenset(KINDS) - missing.keys(),
+        complete=frozenset(kind.key for kind in kinds) - missing.keys(),
         server_version=version,
         namespaces=(namespace,) if namespace else (),
     )

@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 
@@ -130,19 +131,18 @@ def test_a_replaced_word_is_found(text: str) -> None:
 
 SCREENS = sorted((ROOT / "tests/golden").rglob("why.txt"))
 MARK = re.compile(r"^[✓✗‖?] ")
+LABELLED = re.compile(r"  \S+( \S+)?  +\S")
 BALANCE = re.compile(r"^  free\s+(\S+) = (\S+) allocatable - (\S+) requested", re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-LONGEST_HEADLINE = 30
+LONGEST_HEADLINE = 40
 
 
 def headlines(screen: str) -> Iterator[str]:
-    """The first paragraph's lines of the answer, up to its first labelled line, as one sentence."""
+    """The answer's first sentence, joined from its lines up to the first labelled one."""
     lines = screen.splitlines()[1:]
     if lines and MARK.match(lines[0]):
-        rest = iter(lines[1:])
-        yield " ".join(
-            [lines[0], *(line.strip() for line in rest if re.match(r"  \S+ \S", line) and line[:6].isspace())]
-        )
+        rest = takewhile(lambda line: re.match(r"  \S", line) and not LABELLED.match(line), lines[1:])
+        yield " ".join([lines[0], *map(str.strip, rest)])
 
 
 @pytest.mark.parametrize("path", SCREENS, ids=lambda path: path.parent.name)
@@ -161,7 +161,7 @@ def test_the_sum_of_a_screen_is_in_one_unit(path: Path) -> None:
 
 
 NAMES = re.compile(
-    r"`.*?`|\b(?:GPUs|CI|CPU|Python|Kueue|Kubernetes|Karpenter|Pending|ResourceQuota|PodDisruptionBudgets?|API|JSON|HTML|MCP|I)\b"
+    r"`.*?`|\b(?:GPUs|CI|CPU|Python|Kueue|Kubernetes|Karpenter|Pending|ResourceQuota|PodDisruptionBudgets?|Jobs?|Workloads?|ClusterQueues?|StrictFIFO|API|JSON|HTML|MCP|I)\b"
 )
 
 

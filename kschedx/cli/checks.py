@@ -130,7 +130,7 @@ class Baseline:
             raise InputError((error.strerror or str(error)).lower(), place=Place(source=path)) from None
         except msgspec.MsgspecError:
             hint = "write one with -o sarif"
-            raise InputError("--baseline: this is no SARIF file", place=Place(source=path), hint=hint) from None
+            raise InputError("--baseline: this is not a SARIF file", place=Place(source=path), hint=hint) from None
         known = {
             one.partial_fingerprints[FINGERPRINT]
             for run in found.runs

@@ -113,11 +113,12 @@ def read_cluster(
     namespace: str = "",
     keep: Slim | None = None,
     whole: bool = False,
+    on_demand: bool = False,
 ) -> Reached:
     """What is in `paths`, or the live cluster where there are none. Raises `InputError`.
 
-    `check` and `ignore_orphans` are `loading.load`'s, about files; `namespace` is `loading.load_live`'s,
-    `keep` and `whole` those of both.
+    `check` and `ignore_orphans` are `loading.load`'s, about files; `namespace` and `on_demand` are
+    `loading.load_live`'s, `keep` and `whole` those of both.
     """
     from kschedx.errors import InputError
     from kschedx.loading import load, load_live
@@ -130,7 +131,9 @@ def read_cluster(
             return Reached(snapshot=remembered(paths, check, ignore_orphans))
         return Reached(snapshot=load(paths, check=check, ignore_orphans=ignore_orphans, keep=keep, whole=whole))
     server, source, default_namespace = connect(connection)
-    found = load_live(server, source, Reading(source).see, namespace=namespace, keep=keep, whole=whole)
+    found = load_live(
+        server, source, Reading(source).see, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
+    )
     return Reached(snapshot=found, namespace=default_namespace)
 
 
@@ -141,18 +144,38 @@ def read_cluster_to_decide(
     check: bool = False,
     ignore_orphans: bool | None = None,
     whole: bool = False,
+    on_demand: bool = False,
 ) -> Reached:
     """As `read_cluster`, with nodes to put pods on. Raises `UndecidableError` where nodes or pods may not be listed."""
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.loading import without_nodes
 
-    reached = read_cluster(paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole)
+    reached = read_cluster(
+        paths, connection, check=check, ignore_orphans=ignore_orphans, whole=whole, on_demand=on_demand
+    )
     found = reached.snapshot
     require_nodes_and_pods(found)
     if not found.cluster.nodes:
         raise without_nodes(found)
     _let_go_of_what_is_tried()
     return reached
+
+
+def config_map(connection: Connection, namespace: str, name: str) -> bytes:
+    """A ConfigMap of the live cluster, as JSON. Raises `InputError`."""
+    from urllib.parse import quote
+
+    from kschedx.errors import InputError, Place
+    from kschedx.sources.live.client import RefusedError
+
+    server, source, _ = connect(connection)
+    place = Place(source=source, object=f"ConfigMap {namespace}/{name}")
+    try:
+        return server.get(f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps/{quote(name, safe='')}")
+    except RefusedError as refused:
+        said = {403: "may not be read", 404: "there is none"}.get(refused.status, refused.message)
+        hint = "Helm calls it descheduler, kustomize descheduler-policy-configmap" if refused.status == 404 else ""
+        raise InputError(said, place=place, hint=hint) from None
 
 
 def _let_go_of_what_is_tried() -> None:

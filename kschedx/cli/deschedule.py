@@ -16,25 +16,26 @@ from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.errors import Place
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Show what the descheduler (0.36) evicts with a policy, why it leaves other pods alone, and where pods land.
 
 One loop runs over the cluster as the descheduler runs it. Controllers then recreate the evicted pods, kube-scheduler
-places them, and the next loop shows whether it evicts them again. With --rounds N, up to N loops run,
-until one evicts nothing.
+places them, and the next loop shows whether it evicts them again. With --rounds N, up to N loops run, until one evicts
+nothing.
 
 --policy is a DeschedulerPolicy descheduler/v1alpha2, a ConfigMap that holds one, or values of the descheduler's Helm
-chart. For plugins that measure usage, the snapshot must hold NodeMetrics and PodMetrics of metrics.k8s.io.
+chart. For plugins that measure usage, NodeMetrics and PodMetrics of metrics.k8s.io are read as well; a snapshot must
+hold them.
 
 \b
 Examples:
   kschedx deschedule --policy policy.yaml
   kschedx deschedule --policy values.yaml -s cluster.json --rounds 5
   kschedx deschedule --policy policy.yaml -o json
-  kubectl get configmap descheduler -n kube-system -o yaml |
-    kschedx deschedule --policy -
+  kschedx deschedule --policy configmap/kube-system/descheduler
 
 Exit codes: 0 every evicted pod finds a node, 1 one stays pending or the next loop evicts it again, 2 usage or input
 error or a policy that the descheduler refuses, 3 kschedx cannot decide.
@@ -45,7 +46,12 @@ SUMMARY = "Show what the descheduler evicts, and what follows"
 @asks(*DECIDES)
 def deschedule(
     policy: Annotated[
-        str, typer.Option("--policy", metavar="FILE", help="The DeschedulerPolicy; - is standard input.")
+        str,
+        typer.Option(
+            "--policy",
+            metavar="FILE|configmap/NAMESPACE/NAME",
+            help="The DeschedulerPolicy; - is standard input, configmap/NAMESPACE/NAME the live cluster's.",
+        ),
     ],
     rounds: Annotated[
         int, typer.Option("--rounds", min=1, max=50, metavar="N", help="The maximum number of loops.")
@@ -76,25 +82,27 @@ def deschedule(
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
+    from kschedx.descheduler.cluster import lacks_details
     from kschedx.descheduler.descheduling import deschedule as descheduled
-    from kschedx.descheduler.policy import policy_in
+    from kschedx.descheduler.policy import measures_usage, policy_in
     from kschedx.errors import InputError, Place
 
-    written = policy_in(_read(policy), policy)
-    reached = question.read_to_decide(whole=True)
+    written = policy_in(_read(policy, question), policy)
+    reached = question.read_to_decide(whole=True, on_demand=measures_usage(written))
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     found = descheduled(snapshot, written, evictions=evictions, now=now, source=policy, setup=setup, rounds=rounds)
     if found.policy is None:
         is_named = f'"{policy}"' in found.error
-        raise InputError(found.error, place=Place(source="" if is_named else policy))
+        place = _place_of(found.error_field, policy)
+        raise InputError(found.error, place=Place() if is_named and place.line is None else place)
     _require_metrics(snapshot, found)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
-        typer.echo(f"note: {policy}: {ignored}", err=True)
-    if snapshot.source.taken:
-        lacks = "this snapshot has no restart counts, container states and annotations of the descheduler"
-        typer.echo(f"note: {lacks}; `kubectl get nodes,pods,... -A -o json` has them", err=True)
+        typer.echo(f"note: {_place_of(ignored.partition(': ')[0], policy)}: {ignored}", err=True)
+    if snapshot.source.taken and lacks_details(snapshot):
+        lacks = "this snapshot is of an older kschedx and has no restart counts and container states"
+        typer.echo(f"note: {lacks}; take it again with `kschedx snapshot`", err=True)
     write(_report(found, snapshot), output)
     if found.is_undecided:
         return ExitCode.UNDECIDED
@@ -102,10 +110,28 @@ def deschedule(
     return ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE
 
 
-def _read(path: str) -> bytes:
+def _place_of(field: str, policy: str) -> Place:
+    """Where a field of the policy stands in its file, or in the Helm values, as far as that can be found."""
+    from kschedx.errors import Place
+    from kschedx.sources.line_numbers import line_of
+
+    if not field or not Path(policy).is_file():
+        return Place(source=policy)
+    document = Place(source=policy, document=1)
+    lines = (line_of(f"{prefix}{field}", document) for prefix in ("", "deschedulerPolicy."))
+    return Place(source=policy, line=next((line for line in lines if line), None))
+
+
+def _read(path: str, question: Question) -> bytes:
     """Raises `InputError`."""
     from kschedx.errors import InputError, Place
 
+    kind, slash, name = path.partition("/")
+    if slash and kind in ("configmap", "cm") and not Path(path).exists():
+        namespace, _, own = name.rpartition("/")
+        if question.snapshot:
+            raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
+        return connection.config_map(question.where, namespace or "kube-system", own)
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
@@ -113,16 +139,23 @@ def _read(path: str) -> bytes:
 
 
 def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
-    """Raises `UndecidableError` where the policy measures usage and the snapshot holds no metrics."""
+    """Raises `UndecidableError` where the policy measures usage and nothing was measured."""
     from kschedx.descheduler.cluster import Metrics
     from kschedx.errors import UndecidableError
+    from kschedx.snapshot.snapshot import Missing
 
     measures = found.policy is not None and found.policy.has_metrics
-    if measures and found.loop.errors and not Metrics.of(snapshot).nodes:
-        raise UndecidableError(
-            "the policy measures usage, and the snapshot has no NodeMetrics and PodMetrics: add the output of "
-            "`kubectl get nodemetrics,podmetrics -A -o json` prints"
-        )
+    if not measures or not found.loop.errors or Metrics.of(snapshot).nodes:
+        return
+    missing = snapshot.source.missing.get("NodeMetrics")
+    if missing is Missing.FORBIDDEN:
+        raise UndecidableError("the policy measures usage, and nodes.metrics.k8s.io may not be listed")
+    if missing is Missing.ABSENT:
+        raise UndecidableError("the policy measures usage, and the cluster serves no metrics.k8s.io (metrics-server)")
+    raise UndecidableError(
+        "the policy measures usage, and the snapshot has no NodeMetrics: add the output of "
+        "`kubectl get nodes.metrics.k8s.io,pods.metrics.k8s.io -A -o json`"
+    )
 
 
 def _report(found: Descheduling, snapshot: Snapshot) -> Report:

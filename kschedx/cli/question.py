@@ -188,16 +188,20 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         if isinstance(self.ask, Recorder):
             write(self.recorded_in, [json.format(json.encode(self.ask.recording)), b"\n"], mode=0o600)
 
-    def read(self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False) -> Reached:
+    def read(
+        self, *, keep: Slim | None = None, namespace: str = "", whole: bool = False, on_demand: bool = False
+    ) -> Reached:
         """What --snapshot names, or the live cluster. Raises `InputError`.
 
-        `keep`, `namespace` and `whole` are `loading.load_live`'s.
+        `keep`, `namespace`, `whole` and `on_demand` are `loading.load_live`'s.
         """
         from kschedx.cli import connection
 
-        return connection.read_cluster(self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole)
+        return connection.read_cluster(
+            self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
+        )
 
-    def read_to_decide(self, *, whole: bool = False) -> Reached:
+    def read_to_decide(self, *, whole: bool = False, on_demand: bool = False) -> Reached:
         """As `read`, with nodes to put pods on; wrong options are told before anything is read.
 
         Raises `UndecidableError` where nodes or pods may not be listed.
@@ -206,7 +210,12 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
         _ = self.gates, self.configuration, self.changes, self.ask
         return connection.read_cluster_to_decide(
-            self._cluster_paths, self.where, check=True, ignore_orphans=self.ignore_orphans, whole=whole or self.calls
+            self._cluster_paths,
+            self.where,
+            check=True,
+            ignore_orphans=self.ignore_orphans,
+            whole=whole or self.calls,
+            on_demand=on_demand,
         )
 
     def setup(self, snapshot: Snapshot) -> Setup:

@@ -33,7 +33,8 @@ Examples:
   kschedx snapshot -o small.json -s dump.tar.gz  # cut down a dump
 
 The file holds no environment variables, no commands, no Secrets, no ConfigMaps, and only the annotations that
-scheduling reads. Every command answers from it as from the cluster: kschedx why pod/NAME --snapshot FILE.
+scheduling reads. It also holds what the descheduler reads: restarts, states, conditions, and metrics. Every command
+answers from it as from the cluster: kschedx why pod/NAME --snapshot FILE.
 
 --extenders record also keeps what the HTTP extenders of a configuration answer about the pending pods.
 --anonymize replaces names, labels, and images; every decision stays the same.
@@ -120,7 +121,7 @@ def snapshot(
     wish.check()
     begun = datetime.now(UTC)
     keep = Slim([namespace] if namespace else [])
-    found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None).snapshot
+    found = question.read(namespace=namespace or "", keep=keep, whole=extenders is not None, on_demand=True).snapshot
     source = _source(found, namespace, question.snapshot, begun)
     header = replace(source.header, complete={kind: keep.count(kind) for kind in sorted(source.complete)})
     made = _Made(header=header, objects=keep.lines(), others=keep.count() - keep.count("Node") - keep.count("Pod"))

@@ -38,6 +38,8 @@ ROUNDS = 3
 """How many loops a trial carries out."""
 MANY_PODS = 20_000
 """From which only few thresholds are tried, and no limit."""
+MOST_PLACED = 5_000
+"""Evictions up to which it is tried where the pods of a plugin by itself land."""
 SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
     ("RemoveFailedPods", {}),
     ("RemovePodsHavingTooManyRestarts", {"podRestartThreshold": 100}),
@@ -62,16 +64,18 @@ class Trial(Struct, frozen=True, kw_only=True):
     policy: Written
     evictions: int
     """Of all rounds."""
-    bounces: int
-    """Evictions of a pod that an earlier round had evicted, those of the round that is only looked at included."""
-    returned: int
-    """Evicted pods that went back to the same node."""
-    pending: int
-    """Evicted pods that stay pending."""
     refused: int
-    is_settled: bool
-    is_undecided: bool
-    measure: int
+    is_placed: bool = True
+    """Where the pods land was tried; if not, what is below is unknown, and only the first round ran."""
+    bounces: int = 0
+    """Evictions of a pod that an earlier round had evicted, those of the round that is only looked at included."""
+    returned: int = 0
+    """Evicted pods that went back to the same node."""
+    pending: int = 0
+    """Evicted pods that stay pending."""
+    is_settled: bool = False
+    is_undecided: bool = False
+    measure: int = 0
     """What the goal is measured by, afterwards."""
     error: str = ""
     """Of the plugin."""
@@ -79,7 +83,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     @property
     def is_harmless(self) -> bool:
         """Every evicted pod has a node, and no later round evicts it again."""
-        return not (self.pending or self.bounces or self.is_undecided or self.error)
+        return self.is_placed and not (self.pending or self.bounces or self.is_undecided or self.error)
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -117,8 +121,8 @@ def advise(
 ) -> Advice:
     """Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
-    before = trials.measured(pods_of(snapshot))
-    surveyed = tuple(trials.of(plugin, args) for plugin, args in SURVEYED)
+    before = trials.measured(trials.pods)
+    surveyed = tuple(trials.survey(plugin, args) for plugin, args in SURVEYED)
     is_large = len(snapshot.pods) > MANY_PODS
     tried = [trials.of(plugin, args) for plugin, args in _candidates(goal, few=is_large)]
     if target is not None and _meets(goal, before, target):
@@ -138,20 +142,44 @@ class _Trials:
     ) -> None:
         self._snapshot, self._setup, self._goal = snapshot, setup, goal
         self._rounds, self._evictions, self._now = rounds, evictions, now
+        self.pods = pods_of(snapshot)
         self._nodes = [node for node in snapshot.cluster.nodes if _is_open(node)]
 
-    def of(self, plugin: str, args: Mapping[str, object], limit: int | None = None) -> Trial:
-        written = policy_of(plugin, args, limit)
+    def survey(self, plugin: str, args: Mapping[str, object]) -> Trial:
+        """A plugin by itself; where it evicts very many pods, only how many."""
+        if len(self._snapshot.pods) <= MOST_PLACED:
+            return self.of(plugin, args)
+        written = policy_of(plugin, args)
+        loop = self._run(written, None).loop
+        if len(loop.evicted) <= MOST_PLACED:
+            return self.of(plugin, args)
+        return Trial(
+            plugin=plugin,
+            args=args,
+            policy=written,
+            evictions=len(loop.evicted),
+            refused=len(loop.refused),
+            is_placed=False,
+            error="; ".join(one.error for one in loop.errors),
+        )
+
+    def _run(self, written: Written, setup: Setup | None) -> Descheduling:
         found = deschedule(
             self._snapshot,
             written,
             evictions=self._evictions,
             now=self._now,
-            setup=self._setup,
+            setup=setup,
             rounds=self._rounds,
-            tries_orders=False,
+            trial_of=self.pods,
         )
         assert found.policy is not None, found.error
+        return found
+
+    def of(self, plugin: str, args: Mapping[str, object], limit: int | None = None) -> Trial:
+        """A policy with this plugin, its rounds carried out."""
+        written = policy_of(plugin, args, limit)
+        found = self._run(written, self._setup)
         landed = [one for landings in found.landings for one in landings]
         fates = Counter(one.fate for one in landed)
         return Trial(
@@ -235,15 +263,16 @@ def _candidates(goal: Goal, *, few: bool) -> Iterator[tuple[str, Mapping[str, ob
         for percent in (30, 60) if few else (20, 30, 40, 50, 60, 70):
             yield "HighNodeUtilization", {"thresholds": {CPU: percent, MEMORY: percent}}
         return
-    for points in (10,) if few else (5, 10, 15, 20):
-        for resources in ((CPU, MEMORY), (CPU,), (MEMORY,)):
+    for points in (10, 20) if few else (5, 10, 15, 20):
+        for resources in ((CPU, MEMORY),) if few else ((CPU, MEMORY), (CPU,), (MEMORY,)):
             span = dict.fromkeys(resources, points)
             yield (
                 "LowNodeUtilization",
                 {"useDeviationThresholds": True, "thresholds": span, "targetThresholds": {**span}},
             )
-    yield "RemoveDuplicates", {}
-    yield "RemovePodsViolatingTopologySpreadConstraint", {}
+    if not few:
+        yield "RemoveDuplicates", {}
+        yield "RemovePodsViolatingTopologySpreadConstraint", {}
 
 
 def _meets(goal: Goal, measure: int, target: int) -> bool:
@@ -274,14 +303,16 @@ class TrialRow(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     """The limit maxNoOfPodsToEvictTotal of each round, where one was tried."""
     evictions: int = 0
     """Of all rounds."""
+    refused: int = 0
+    """By a limit or a PodDisruptionBudget."""
+    placed: bool = True
+    """Where the pods land was tried; if false, only the first round ran and what is below is unknown."""
     bounces: int = 0
     """Evictions of a pod that an earlier round had evicted."""
     returned: int = 0
     """Evicted pods that went back to the same node."""
     pending: int = 0
     """Evicted pods that stay pending."""
-    refused: int = 0
-    """By a limit or a PodDisruptionBudget."""
     settled: bool = False
     """The last round evicts nothing."""
     undecided: bool = False
@@ -345,6 +376,7 @@ def _row(one: Trial) -> TrialRow:
         args=dict(one.args),
         max_evictions=limit_of(one),
         evictions=one.evictions,
+        placed=one.is_placed,
         bounces=one.bounces,
         returned=one.returned,
         pending=one.pending,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.descheduling import NodeMetrics, PodMetrics, PodStatusFacts
 from kschedx.kube.names import CPU, MEMORY, PODS
 from kschedx.kube.quantity import ResourceList, Written
 from kschedx.kube.resources import Exact, RequestOptions, exact_request, nano_units
@@ -29,7 +30,7 @@ from kschedx.kube.types import (
     PodStatus,
     Taint,
 )
-from kschedx.snapshot.snapshot import METRICS_KINDS, ManifestHead, ManifestName, Snapshot
+from kschedx.snapshot.snapshot import ManifestHead, ManifestName, Snapshot
 
 AS_THE_DESCHEDULER = RequestOptions(use_status_resources=False, pod_level_resources=True, pod_level_in_place=False)
 """How it counts requests."""
@@ -41,47 +42,12 @@ NANO, MILLI = 10**9, 10**6
 # --- facts about pods that scheduling does not read
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
-    reason: str = ""
-
-
-class Terminated(Struct, frozen=True, kw_only=True, rename="camel"):
-    reason: str = ""
-    exit_code: int = 0
-
-
-class ContainerState(Struct, frozen=True, kw_only=True):
-    waiting: Waiting | None = None
-    terminated: Terminated | None = None
-
-
-class ContainerFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    restart_count: int = 0
-    state: ContainerState = ContainerState()
-
-
-class ConditionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    last_transition_time: str = ""
-
-
 class _Metadata(ManifestName, frozen=True, kw_only=True):
     annotations: Labels = field(default_factory=dict)
 
 
 class _Spec(Struct, frozen=True, kw_only=True):
     priority: int | None = None
-
-
-class PodStatusFacts(Struct, frozen=True, kw_only=True, rename="camel"):
-    reason: str = ""
-    qos_class: str = ""
-    conditions: tuple[ConditionFacts, ...] = ()
-    container_statuses: tuple[ContainerFacts, ...] = ()
-    init_container_statuses: tuple[ContainerFacts, ...] = ()
-    ephemeral_container_statuses: tuple[ContainerFacts, ...] = ()
 
 
 class _PodDetails(ManifestHead, frozen=True, kw_only=True, rename="camel"):
@@ -174,6 +140,12 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
     return tuple(found)
 
 
+def lacks_details(snapshot: Snapshot) -> bool:
+    """Whether its pods have neither a QoS class nor a container's status, as in snapshots of an older kschedx."""
+    pods = pods_of(snapshot)
+    return bool(pods) and not any(pod.status.qos_class or pod.status.container_statuses for pod in pods)
+
+
 class _Times:
     """Times as nanoseconds, each text read once."""
 
@@ -213,19 +185,6 @@ def _qos(spec: PodSpec) -> str:
 # --- metrics
 
 
-class _ContainerMetrics(Struct, frozen=True, kw_only=True):
-    name: str = ""
-    usage: ResourceList = {}
-
-
-class PodMetrics(ManifestHead, frozen=True, kw_only=True, rename="camel"):
-    containers: tuple[_ContainerMetrics, ...] = ()
-
-
-class NodeMetrics(ManifestHead, frozen=True, kw_only=True, rename="camel"):
-    usage: ResourceList = field(default_factory=dict)
-
-
 class Metrics(Struct, frozen=True, kw_only=True):
     """The objects of `metrics.k8s.io`, by name of the node and by `namespace/name` of the pod."""
 
@@ -234,12 +193,10 @@ class Metrics(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Metrics:
-        manifests = snapshot.manifests
-        if manifests is None or not METRICS_KINDS.intersection(snapshot.source.kinds):
-            return cls(nodes={}, pods={})
+        nodes, pods = snapshot.objects.get(NodeMetrics, ()), snapshot.objects.get(PodMetrics, ())
         return cls(
-            nodes=manifests.records("NodeMetrics", NodeMetrics),
-            pods=manifests.records("PodMetrics", PodMetrics),
+            nodes={one.metadata.name: one for one in nodes if isinstance(one, NodeMetrics)},
+            pods={f"{one.metadata.namespace}/{one.metadata.name}": one for one in pods if isinstance(one, PodMetrics)},
         )
 
 

@@ -27,6 +27,8 @@ class Result(Protocol):
     @property
     def error(self) -> str: ...
     @property
+    def error_field(self) -> str: ...
+    @property
     def loops(self) -> Sequence[Loop]: ...
     @property
     def landings(self) -> Sequence[Sequence[Landing]]: ...
@@ -64,7 +66,7 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class RefusedEviction(Struct, frozen=True, kw_only=True):
-    """An eviction that a plugin asked for in vain."""
+    """An eviction that a plugin requested and that was refused."""
 
     pod: str
     node: str
@@ -75,7 +77,7 @@ class RefusedEviction(Struct, frozen=True, kw_only=True):
 
 
 class PodVerdict(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the evictor of a profile says of a pod before anything is evicted."""
+    """Whether the evictor of a profile may evict a pod, before anything is evicted."""
 
     filter: bool = True
     checks: str = ""
@@ -105,7 +107,7 @@ class Utilization(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PassedOver(Struct, frozen=True, kw_only=True):
-    """What the descheduler says of a pod that it passes over."""
+    """Why the descheduler does not evict a pod."""
 
     profile: str
     plugin: str
@@ -138,7 +140,7 @@ class Round(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
 
 class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A pod that a round evicts and a later one evicts again."""
+    """A pod that one round evicts and a later round evicts again."""
 
     pod: str
     round: int
@@ -154,7 +156,7 @@ class RepeatedEviction(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NodeShares(Struct, frozen=True, kw_only=True):
-    """What requests take of a node, in percent of allocatable."""
+    """The requests on a node, in percent of its allocatable resources."""
 
     before: dict[str, int]
     after: dict[str, int]
@@ -167,6 +169,8 @@ class DeschedulingDocument(Round, frozen=True, kw_only=True, rename="camel", omi
     kind: str
     error: str = ""
     """Why the descheduler refuses the policy; then nothing runs."""
+    error_field: str = ""
+    """The field of the policy that the error is about, or the first of several."""
     ignored: tuple[str, ...] = ()
     """Fields of the policy that the descheduler does not know, and ignores without a word."""
     chance: str = ""
@@ -192,7 +196,9 @@ API_VERSION, KIND = "kschedx/v1", "Descheduling"
 def document_of(found: Result) -> dict[str, object]:
     """The document as plain dicts."""
     if found.policy is None:
-        return _plain(DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error))
+        return _plain(
+            DeschedulingDocument(api_version=API_VERSION, kind=KIND, error=found.error, error_field=found.error_field)
+        )
     grace = found.policy.grace_period_seconds
     first, *others = (round_of(loop, grace) for loop in found.loops)
     for number, landed in enumerate(found.landings):

@@ -15,13 +15,9 @@ from kschedx.descheduler.arguments import DefaultEvictorArgs, Namespaces, Protec
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, nodes_for
 from kschedx.descheduler.policy import SYSTEM_CRITICAL, Policy, Profile, aggregate, query_fault, quoted
 from kschedx.kube.autoscalers import MIRROR
+from kschedx.kube.descheduling import CONFIG_SOURCE, EVICT, PREFER_NO_EVICTION
 from kschedx.kube.selectors import EVERYTHING, compile_selector, parse_label_query
 from kschedx.kube.types import Node
-
-EVICT = "descheduler.alpha.kubernetes.io/evict"
-"""The annotation that makes a pod evictable whatever else is true of it."""
-PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
-CONFIG_SOURCE = "kubernetes.io/config.source"
 
 FITS_NOWHERE = (
     "pod does not fit on any other node because of nodeSelector(s), Taint(s), or nodes marked as unschedulable"
@@ -294,7 +290,7 @@ class Evictions:
 
 
 class Said(Struct, frozen=True, kw_only=True):
-    """What the descheduler says of a pod that it passes over."""
+    """Why the descheduler does not evict a pod."""
 
     profile: str
     plugin: str

@@ -14,9 +14,10 @@ from kschedx.descheduler.arguments import (
     RemoveFailedPodsArgs,
     TooManyRestartsArgs,
 )
-from kschedx.descheduler.cluster import NANO, ConditionFacts, ContainerFacts, PodFacts
+from kschedx.descheduler.cluster import NANO, PodFacts
 from kschedx.descheduler.evictor import Handle, Outcome, in_namespaces
 from kschedx.descheduler.policy import aggregate
+from kschedx.kube.descheduling import ConditionFacts, ContainerFacts
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import compile_selector

@@ -171,14 +171,19 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
     """
     ignored: list[str] = []
     read, configs = _decoded(written, source, ignored)
-    if faults := [*_faults(read, configs), *_metrics_faults(read)]:
-        raise PolicyError(aggregate(faults))
+    faults = [*_faults(read, configs), *(("metricsProviders", fault) for fault in _metrics_faults(read))]
+    if faults:
+        raise _refusal(aggregate(fault for _, fault in faults), faults[0][0])
     thresholds = [
-        _priority_threshold(_args_of(DEFAULT_EVICTOR, config, DefaultEvictorArgs), classes) for config in configs
+        _priority_threshold(_args_of(DEFAULT_EVICTOR, config, DefaultEvictorArgs), classes, f"profiles[{at}]")
+        for at, config in enumerate(configs)
     ]
     selector = _node_selector(read.node_selector)
     return Policy(
-        profiles=tuple(map(_profile, read.profiles, configs, thresholds)),
+        profiles=tuple(
+            _profile(profile, configs[at], thresholds[at], f"profiles[{at}]")
+            for at, profile in enumerate(read.profiles)
+        ),
         node_selector=selector,
         most_per_node=read.max_no_of_pods_to_evict_per_node,
         most_per_namespace=read.max_no_of_pods_to_evict_per_namespace,
@@ -189,6 +194,11 @@ def read_policy(written: Mapping[str, object], classes: Mapping[str, PriorityCla
         has_prometheus=any(one.source == PROMETHEUS for one in read.metrics_providers),
         ignored=tuple(ignored),
     )
+
+
+def _refusal(text: str, field: str) -> PolicyError:
+    """The descheduler's text, and the field that it is about, or the first of several."""
+    return PolicyError(text, place=Place(field=field))
 
 
 def aggregate(faults: Iterable[str]) -> str:
@@ -210,6 +220,15 @@ def policy_in(text: bytes, source: str) -> Mapping[str, object]:
     return found[0]
 
 
+def measures_usage(written: Mapping[str, object]) -> bool:
+    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that can be told before it is validated."""
+    collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
+    sources = providers if isinstance(providers, Sequence) else ()
+    return (isinstance(collector, Mapping) and collector.get("enabled") is True) or any(
+        isinstance(one, Mapping) and one.get("source") == KUBERNETES_METRICS for one in sources
+    )
+
+
 def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
     for part in yaml.split(text, source=source):
         read = yaml.load(part, source=source)
@@ -218,16 +237,26 @@ def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
 
 
 def _policies_in(document: Mapping[str, object], source: str) -> Iterator[Mapping[str, object]]:
-    values, data = document.get("deschedulerPolicy"), document.get("data")
+    values, data = _helm_values(document), document.get("data")
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():
             held = _documents(str(text).encode(), f"{source}: data[{key}]")
             yield from (one for one in held if one.get("kind") == KIND)
-    elif isinstance(values, Mapping):
-        version = document.get("deschedulerPolicyAPIVersion") or API_VERSION
-        yield {"apiVersion": version, "kind": KIND, **values}
+    elif values is not None:
+        policy, version = values["deschedulerPolicy"], values.get("deschedulerPolicyAPIVersion") or API_VERSION
+        assert isinstance(policy, Mapping)
+        yield {"apiVersion": version, "kind": KIND, **policy}
     elif "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
         yield document
+
+
+def _helm_values(document: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Values of the chart: by themselves, below the chart's name, or in a HelmRelease's spec.values."""
+    spec = document.get("spec")
+    for values in (document, document.get("descheduler"), spec.get("values") if isinstance(spec, Mapping) else None):
+        if isinstance(values, Mapping) and isinstance(values.get("deschedulerPolicy"), Mapping):
+            return values
+    return None
 
 
 # --- reading
@@ -269,7 +298,8 @@ def _args(config: _PluginConfig, path: str) -> Args | None:
 
 def _unreadable(message: str, source: str, hint: str, path: str = "") -> PolicyError:
     failed = f"failed decoding descheduler's policy config {quoted(source or 'policy.yaml')}"
-    return PolicyError(f"{failed}: {path}: {message}" if path else f"{failed}: {message}", hint=hint)
+    text = f"{failed}: {path}: {message}" if path else f"{failed}: {message}"
+    return PolicyError(text, place=Place(field=path), hint=hint)
 
 
 def _known(value: object, kind: inspect.Type, path: str, ignored: list[str]) -> object:
@@ -315,13 +345,15 @@ def _args_of(name: str, configs: _Configs, kind: type[T]) -> T | None:
 # --- validation
 
 
-def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[str]:
-    for profile, entries in zip(policy.profiles, configs, strict=True):
-        for name, args in entries:
+def _faults(policy: _Policy, configs: Sequence[_Configs]) -> Iterator[tuple[str, str]]:
+    """Where, and what is wrong."""
+    for at, (profile, entries) in enumerate(zip(policy.profiles, configs, strict=True)):
+        for number, (name, args) in enumerate(entries):
+            path = f"profiles[{at}].pluginConfig[{number}]"
             if args is None:
-                yield f"in profile {profile.name}: plugin {name} in pluginConfig not registered"
+                yield f"{path}.name", f"in profile {profile.name}: plugin {name} in pluginConfig not registered"
             elif found := list(_args_faults(args)):
-                yield f"in profile {profile.name}: {aggregate(found)}"
+                yield f"{path}.args", f"in profile {profile.name}: {aggregate(found)}"
 
 
 def _metrics_faults(policy: _Policy) -> Iterator[str]:
@@ -562,7 +594,7 @@ def _threshold_faults(thresholds: Thresholds) -> Iterator[str]:
 # --- defaults, and what is found when the profiles are built
 
 
-def _priority_threshold(args: DefaultEvictorArgs | None, classes: Mapping[str, PriorityClass]) -> int:
+def _priority_threshold(args: DefaultEvictorArgs | None, classes: Mapping[str, PriorityClass], path: str) -> int:
     threshold = args.priority_threshold if args is not None else None
     if threshold is None:
         return SYSTEM_CRITICAL
@@ -574,9 +606,9 @@ def _priority_threshold(args: DefaultEvictorArgs | None, classes: Mapping[str, P
         priority = classes[threshold.name].value
     else:
         missing = f"priorityclasses.scheduling.k8s.io {quoted(threshold.name)} not found"
-        raise PolicyError(f"unable to get priority value from the priority class: {missing}")
+        raise _refusal(f"unable to get priority value from the priority class: {missing}", f"{path}.pluginConfig")
     if priority > SYSTEM_CRITICAL:
-        raise PolicyError(f"priority threshold can't be greater than {SYSTEM_CRITICAL}")
+        raise _refusal(f"priority threshold can't be greater than {SYSTEM_CRITICAL}", f"{path}.pluginConfig")
     return priority
 
 
@@ -585,11 +617,11 @@ _NOT_BUILT = "failed to create new descheduler: "
 
 def _node_selector(text: str | None) -> Selector:
     if fault := query_fault(text or ""):
-        raise PolicyError(_NOT_BUILT + fault)
+        raise _refusal(_NOT_BUILT + fault, "nodeSelector")
     return parse_label_query(text or "")
 
 
-def _profile(profile: _Profile, configs: _Configs, threshold: int) -> Profile:
+def _profile(profile: _Profile, configs: _Configs, threshold: int, path: str) -> Profile:
     """Raises `PolicyError` for the first thing for which the descheduler cannot build the profile."""
     plugins = profile.plugins
     deschedule, balance = plugins.deschedule.enabled, plugins.balance.enabled
@@ -604,7 +636,9 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int) -> Profile:
         if others := sorted({name for name in names if name not in known}):
             shown = " ".join(f"{name}:{{}}" for name in others)
             configures = f"profile {quoted(profile.name)} configures {point} extension point"
-            raise PolicyError(f"{failed}{configures} of non-existing plugins: map[{shown}]")
+            raise _refusal(
+                f"{failed}{configures} of non-existing plugins: map[{shown}]", f"{path}.plugins.{point.lower()}.enabled"
+            )
     given: dict[str, Args] = {DEFAULT_EVICTOR: DefaultEvictorArgs()}
     seen: set[str] = set()
     for name, args in configs:
@@ -613,10 +647,11 @@ def _profile(profile: _Profile, configs: _Configs, threshold: int) -> Profile:
             given[name] = args
     for name in dict.fromkeys((*deschedule, *balance, *filters, *pre_evictions)):
         if name not in given:
-            raise PolicyError(f"{failed}unable to build {name} plugin: unable to find {quoted(name)} plugin config")
+            missing = f"unable to build {name} plugin: unable to find {quoted(name)} plugin config"
+            raise _refusal(f"{failed}{missing}", f"{path}.plugins")
         if fault := _build_fault(given[name]):
             cause = f"unable to initialize {quoted(name)} plugin: {fault}"
-            raise PolicyError(f"{failed}unable to build {name} plugin: {cause}")
+            raise _refusal(f"{failed}unable to build {name} plugin: {cause}", f"{path}.pluginConfig")
     evictor = given[DEFAULT_EVICTOR]
     assert isinstance(evictor, DefaultEvictorArgs)
     return Profile(

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.workloads import is_controlled
-from kschedx.descheduler.cluster import Cluster, ConditionFacts, PodFacts, PodStatusFacts
+from kschedx.descheduler.cluster import Cluster, PodFacts
 from kschedx.descheduler.evictor import Eviction
 from kschedx.descheduler.run import Loop
 from kschedx.explain.setup import Setup
+from kschedx.kube.descheduling import ConditionFacts, PodStatusFacts
 from kschedx.kube.types import PodDisruptionBudget
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot

@@ -13,10 +13,11 @@ from typing import TypeAlias
 
 from kschedx.descheduler.arguments import InterPodAntiAffinityArgs, NodeAffinityArgs, NodeTaintsArgs
 from kschedx.descheduler.cluster import Cluster, Fit, PodFacts, anti_affinity_terms, by_namespace, matching
-from kschedx.descheduler.evictor import PREFER_NO_EVICTION, Handle, Outcome
+from kschedx.descheduler.evictor import Handle, Outcome
 from kschedx.descheduler.lifetime import concerned
 from kschedx.descheduler.policy import PREFERRED, REQUIRED
 from kschedx.errors import InputError
+from kschedx.kube.descheduling import PREFER_NO_EVICTION
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.selectors import PreferredSchedulingTerm, Selector, compile_preferred_terms
 from kschedx.kube.tolerations import NO_SCHEDULE, PREFER_NO_SCHEDULE, Tolerations

@@ -304,7 +304,9 @@ def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event],
                     contents.forget(kind)
                     missing[kind] = (Missing.FORBIDDEN if forbidden else Missing.ABSENT).value
         contents.finish()
-    complete = {kind: len(contents.objects[kind]) for kind in KINDS if kind not in missing}
+    complete = {
+        kind: len(contents.objects[kind]) for kind, row in KINDS.items() if kind not in missing and not row.is_on_demand
+    }
     contents.files = {source: None}
     contents.headers = [SnapshotHeader(source=source, server_version=version, complete=complete, missing=missing)]
     return contents

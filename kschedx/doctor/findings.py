@@ -23,7 +23,7 @@ class Certainty(StrEnum):
 
 
 class Reaction(StrEnum):
-    """What `kschedx why` does about it."""
+    """How `kschedx why` treats it."""
 
     REFUSES = "refuses"
     """It reads nothing of the dump: exit code 2."""
@@ -34,7 +34,7 @@ class Reaction(StrEnum):
 
 
 class Weakness(Struct, frozen=True, kw_only=True):
-    """Which verdicts are weaker for it."""
+    """Which verdicts it makes less reliable."""
 
     plugins: tuple[str, ...]
     """Empty: whatever `effect` says, and no plugin's verdict."""
@@ -71,7 +71,7 @@ class Unreadable(_Finding, frozen=True, kw_only=True, tag="unreadable"):
 
 
 class Difference(StrEnum):
-    """Between two objects of one name."""
+    """The difference between two objects of one name."""
 
     NONE = "none"
     UNKNOWN = "unknown"
@@ -83,7 +83,7 @@ class Difference(StrEnum):
 
 
 class Copies(_Finding, frozen=True, kw_only=True, tag="copies"):
-    """Objects that are there twice, with the same difference: in the same two files, or in many files."""
+    """Objects that occur twice, in the same two files or in many files."""
 
     difference: Difference
     pairs: int
@@ -114,7 +114,7 @@ class Lacking(_Finding, frozen=True, kw_only=True, tag="lacking"):
 
 
 class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
-    """There is no object of a kind that every cluster has, or the ones that others name are not there."""
+    """A kind that every cluster has is missing, or objects that others name are."""
 
     kind: str
     present: int = 0
@@ -128,7 +128,7 @@ class MissingKind(_Finding, frozen=True, kw_only=True, tag="missing-kind"):
 
 
 class PerhapsNone(_Finding, frozen=True, kw_only=True, tag="perhaps-none"):
-    """Kinds of which there is nothing. A cluster may have none; kubectl's output does not show the difference."""
+    """Kinds without objects. kubectl's output does not show whether the cluster has none."""
 
     counts: ClassVar[bool] = False
     kinds: tuple[str, ...]
@@ -141,7 +141,7 @@ class NamespacesOnly(_Finding, frozen=True, kw_only=True, tag="namespaces-only")
 
 
 class PodsOfNamespaces(_Finding, frozen=True, kw_only=True, tag="pods-of-namespaces"):
-    """Pods of some namespaces are there and those of others are not."""
+    """Pods of some namespaces are present, and those of others are missing."""
 
     present: tuple[str, ...]
     namespaces: int
@@ -156,7 +156,7 @@ class PodsOfNamespaces(_Finding, frozen=True, kw_only=True, tag="pods-of-namespa
 
 
 class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
-    """Workloads say that they have more pods than are there, in namespaces whose pods are there."""
+    """Workloads that report more pods than are present, in namespaces whose pods are present."""
 
     pods: int
     workloads: tuple[str, ...]
@@ -165,7 +165,7 @@ class WorkloadPods(_Finding, frozen=True, kw_only=True, tag="workload-pods"):
 
 
 class Cut(_Finding, frozen=True, kw_only=True, tag="cut"):
-    """A snapshot says that it held more objects of a kind than are there: it was cut, or edited."""
+    """A snapshot that held more objects of a kind than it does now: it was truncated or edited."""
 
     kinds: Mapping[str, int]
     """Kind to number of objects that it held."""
@@ -185,7 +185,7 @@ class EmptyNodes(_Finding, frozen=True, kw_only=True, tag="empty-nodes"):
 
 
 class UnknownNode(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A node that pods name and that is not there."""
+    """A missing node that pods name."""
 
     name: str
     pods: int
@@ -196,7 +196,7 @@ class UnknownNode(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Orphans(_Finding, frozen=True, kw_only=True, tag="orphans"):
-    """Unfinished pods bound to nodes that are not there."""
+    """Unfinished pods bound to missing nodes."""
 
     nodes: tuple[UnknownNode, ...]
     pods: int
@@ -205,14 +205,14 @@ class Orphans(_Finding, frozen=True, kw_only=True, tag="orphans"):
 
 
 class NoStatus(_Finding, frozen=True, kw_only=True, tag="no-status"):
-    """Pods that are bound to a node and do not say whether they have finished."""
+    """Pods that are bound to a node and have no status."""
 
     pods: int
     examples: tuple[str, ...]
 
 
 class TwoClusters(_Finding, frozen=True, kw_only=True, tag="two-clusters"):
-    """The namespace kube-system, which lives as long as its cluster, is there with two uids."""
+    """The namespace kube-system, which exists as long as its cluster, has two uids."""
 
     first: Place
     second: Place
@@ -221,7 +221,7 @@ class TwoClusters(_Finding, frozen=True, kw_only=True, tag="two-clusters"):
 
 
 class OtherOwner(_Finding, frozen=True, kw_only=True, tag="other-owner"):
-    """Objects are owned by one of the same name as one that is there, with another uid."""
+    """Objects whose owner has the name of a present object, but another uid."""
 
     objects: int
     example: str
@@ -258,7 +258,7 @@ class Skew(_Finding, frozen=True, kw_only=True, tag="skew"):
 
 
 class NodesOfTwoTimes(_Finding, frozen=True, kw_only=True, tag="nodes-of-two-times"):
-    """Ready nodes whose last heartbeats are further apart than those of one moment can be."""
+    """Ready nodes whose last heartbeats are too far apart for one moment."""
 
     newest: str
     newest_node: str
@@ -271,7 +271,7 @@ class NodesOfTwoTimes(_Finding, frozen=True, kw_only=True, tag="nodes-of-two-tim
 
 
 class PodsAfterNodes(_Finding, frozen=True, kw_only=True, tag="pods-after-nodes"):
-    """Pods were seen later than any node."""
+    """Pods that are newer than every node."""
 
     pod: str
     pod_time: str
@@ -282,7 +282,7 @@ class PodsAfterNodes(_Finding, frozen=True, kw_only=True, tag="pods-after-nodes"
 
 
 class YoungNodes(_Finding, frozen=True, kw_only=True, tag="young-nodes"):
-    """Pods were started on nodes before these were there."""
+    """Pods that started on nodes before these were created."""
 
     nodes: int
     pods: int
@@ -293,7 +293,7 @@ class YoungNodes(_Finding, frozen=True, kw_only=True, tag="young-nodes"):
 
 
 class TakenTwice(_Finding, frozen=True, kw_only=True, tag="taken-twice"):
-    """Snapshots that say that they were taken at different times."""
+    """Snapshots that were taken at different times."""
 
     first: str
     first_source: str
@@ -302,14 +302,14 @@ class TakenTwice(_Finding, frozen=True, kw_only=True, tag="taken-twice"):
 
 
 class NoAutoscalerStatus(_Finding, frozen=True, kw_only=True, tag="no-autoscaler-status"):
-    """cluster-autoscaler runs, and what it says of itself is not there."""
+    """cluster-autoscaler runs, and its status is missing."""
 
     pod: str
     config_map: str
 
 
 class NoNodePools(_Finding, frozen=True, kw_only=True, tag="no-node-pools"):
-    """Karpenter made nodes, and none of its NodePools is there."""
+    """Karpenter created nodes, and its NodePools are missing."""
 
     nodes: int
     example: str
@@ -319,7 +319,7 @@ class NoNodePools(_Finding, frozen=True, kw_only=True, tag="no-node-pools"):
 
 
 class AutoscalerFlags(_Finding, frozen=True, kw_only=True, tag="autoscaler-flags"):
-    """cluster-autoscaler's status is there, and no Deployment that tells its flags."""
+    """cluster-autoscaler's status is present, and the Deployment with its flags is missing."""
 
     counts: ClassVar[bool] = False
     config_map: str

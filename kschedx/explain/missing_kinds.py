@@ -153,7 +153,11 @@ def _matters(kind: str, cycle: Cycle) -> bool:
 
 
 def _forbidden(snapshot: Snapshot) -> list[str]:
-    return [kind for kind, cause in snapshot.source.missing.items() if cause is Missing.FORBIDDEN]
+    return [
+        kind
+        for kind, cause in snapshot.source.missing.items()
+        if cause is Missing.FORBIDDEN and not (kind in KINDS and KINDS[kind].is_on_demand)
+    ]
 
 
 # --- when a kind matters

@@ -16,10 +16,18 @@ from msgspec.structs import replace
 from kschedx.findings.nodes import CONDITION_OF_TAINT
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
-from kschedx.kube import devices, optional_admission, other_schedulers, storage, types
+from kschedx.kube import descheduling, devices, optional_admission, other_schedulers, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
-from kschedx.kube.autoscalers import DO_NOT_DISRUPT, NODE_POOL_ID, OTHER_SCHEDULERS, SCALE_DOWN_DISABLED
+from kschedx.kube.autoscalers import (
+    DELETION_COST,
+    DO_NOT_DISRUPT,
+    MIRROR,
+    NODE_POOL_ID,
+    OTHER_SCHEDULERS,
+    SCALE_DOWN_DISABLED,
+)
 from kschedx.kube.decoding import decode
+from kschedx.kube.descheduling import ContainerFacts, PodStatusFacts
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
@@ -48,6 +56,7 @@ ANNOTATIONS = frozenset({
     *optional_admission.PLUGIN_OF_ANNOTATION,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
+    *(MIRROR, DELETION_COST, *descheduling.ANNOTATIONS),
 })  # fmt: skip
 """The annotations that count; any other may hold anything."""
 
@@ -191,12 +200,13 @@ class Slim:
         """Objects that `SnapshotBuilder.add` has accepted."""
         try:
             pods: list[PodItem] = batch.decode(_PODS)
+            details: list[_Details] = batch.decode(_DETAILS)
         except msgspec.ValidationError:
             raws: list[Raw] = batch.decode(_RAWS)
             for raw in raws:
                 self._add_one(raw)
         else:
-            self._add_pods(pods)
+            self._add_pods(pods, details)
 
     def add_page(self, page: Page) -> None:
         """As `SnapshotBuilder.add_page`."""
@@ -225,7 +235,7 @@ class Slim:
             if head.kind == events.KIND and head.group in events.GROUPS and self._is_wanted(namespace):
                 self._add_event(raw)
         elif kind.key == "Pod":
-            self._add_pods([decode(raw, PodItem)])
+            self._add_pods([decode(raw, PodItem)], [decode(raw, _Details)])
         elif kind.key == "Namespace":
             if self._is_wanted(name):
                 self._put(kind.key, raw)
@@ -244,9 +254,9 @@ class Slim:
 
     # --- pods
 
-    def _add_pods(self, items: Iterable[PodItem]) -> None:
+    def _add_pods(self, items: Iterable[PodItem], details: Iterable[_Details]) -> None:
         lines = self._lines.setdefault("Pod", [])
-        for item in items:
+        for item, more in zip(items, details, strict=True):
             meta, status = item.metadata, item.status
             if item.api_version not in ("v1", "") or not self._is_wanted(meta.namespace or "default"):
                 continue
@@ -265,7 +275,7 @@ class Slim:
             pod: dict[str, object] = {"apiVersion": "v1", "kind": "Pod", "metadata": _known(metadata)}
             pod["spec"] = self._spec(item.spec)
             if status is not None:
-                pod["status"] = _status(status)
+                pod["status"] = _with_details(_status(status), more.status or PodStatusFacts())
             lines.append(_ENCODER.encode(pod))
 
     def _shared(self, raw: MaybeRaw, shape: Shape) -> Raw | None:
@@ -313,10 +323,61 @@ def _status(status: SlimPodStatus) -> dict[str, object]:
     return {**part, **more}
 
 
+class _Details(Struct, tag_field="kind", tag="Pod"):
+    status: PodStatusFacts | None = None
+
+
+_STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+
+
+def _with_details(status: dict[str, object], more: PodStatusFacts) -> dict[str, object]:
+    """With what the descheduler reads: restarts and states of containers, and conditions with their times."""
+    status |= _known({"reason": more.reason, "qosClass": more.qos_class})
+    if more.conditions:
+        told = {one.get("type"): one.get("message", "") for one in _dicts(status.get("conditions"))}
+        status["conditions"] = [
+            _known(
+                {
+                    "type": one.type,
+                    "status": one.status,
+                    "reason": one.reason,
+                    "message": told.get(one.type, ""),
+                    "lastTransitionTime": one.last_transition_time,
+                }
+            )
+            for one in more.conditions
+        ]
+    for key, found in zip(
+        _STATUSES,
+        (more.container_statuses, more.init_container_statuses, more.ephemeral_container_statuses),
+        strict=True,
+    ):
+        known = {one.get("name"): one for one in _dicts(status.get(key))}
+        kept = [own | known.get(one.name, {}) for one in found if (own := _container(one)) or one.name in known]
+        if kept:
+            status[key] = kept
+    return status
+
+
+def _container(one: ContainerFacts) -> dict[str, object]:
+    """Empty for a container that runs and has never restarted."""
+    state: dict[str, object] = {}
+    if one.state.waiting is not None:
+        state["waiting"] = _known({"reason": one.state.waiting.reason})
+    if one.state.terminated is not None:
+        ended = one.state.terminated
+        state["terminated"] = {"exitCode": ended.exit_code, **_known({"reason": ended.reason})}
+    more = _known({"restartCount": one.restart_count, "state": state})
+    return {"name": one.name, **more} if more else {}
+
+
+def _dicts(value: object) -> list[dict[str, object]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def _conditions(conditions: object) -> list[dict[str, object]]:
     """Those that count; of their messages, what kube-scheduler said."""
-    found = [one for one in conditions if isinstance(one, dict)] if isinstance(conditions, list) else []
-    kept = [one for one in found if one.get("type") in _CONDITIONS]
+    kept = [one for one in _dicts(conditions) if one.get("type") in _CONDITIONS]
     return [one if one["type"] == "PodScheduled" else {**one, "message": ""} for one in kept]
 
 
@@ -332,6 +393,7 @@ def _known(fields: Mapping[str, object]) -> dict[str, object]:
 
 _ENCODER = msgspec.json.Encoder()
 _PODS = msgspec.json.Decoder(list[PodItem])
+_DETAILS = msgspec.json.Decoder(list[_Details])
 _RAWS = msgspec.json.Decoder(list[Raw])
 _CONDITIONS = frozenset(
     {"PodScheduled", "DisruptionTarget", "PodResizePending", "Ready", "Initialized", "PodReadyToStartContainers"}

@@ -40,7 +40,7 @@ from kschedx.kueue.flavors import flavor_mismatch
 from kschedx.kueue.quota import QueueNode
 from kschedx.kueue.run import Run
 from kschedx.kueue.settings import Settings
-from kschedx.kueue.verdict import judge
+from kschedx.kueue.verdict import decision_of, judge
 from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -183,7 +183,12 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
             quotas=tuple(_quotas(run, node, run.jobs[workload.key])),
         )
     if state in (WorkloadState.WAITING, WorkloadState.STOPPED):
-        found = replace(found, judge=partial(judge, snapshot, workload.key))
+        now = timestamp(snapshot.source.taken)
+        found = replace(
+            found,
+            decide=partial(decision_of, snapshot, workload.key),
+            judge=partial(judge, snapshot, workload.key, now=now),
+        )
     if state in (WorkloadState.FINISHED, WorkloadState.NO_QUEUE):
         return found
     return replace(found, fits=tuple(flavor_fits(snapshot, pod, workload, cluster_queue, attempt)))

@@ -163,8 +163,14 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     requeue_at: str = ""
     """It is put back into the queue then."""
 
+    decide: Callable[[], Verdict | None] | None = None
+    """Asks Kueue's own rules what the Workload waits for."""
     judge: Callable[[], Verdict | None] | None = None
     """Asks Kueue's own rules for the decision, and tries fixes, which takes longer than the rest."""
+
+    @cached_property
+    def decision(self) -> Verdict | None:
+        return None if self.decide is None else self.decide()
 
     @cached_property
     def verdict(self) -> Verdict | None:
@@ -218,6 +224,20 @@ class ReservedRoom(Struct, frozen=True, kw_only=True):
     """Conditions that are not met."""
 
 
+class SharedDevices(Struct, frozen=True, kw_only=True):
+    """The devices of a node that HAMi shares among pods."""
+
+    node: str
+    kind: str
+    """`nvidia`, `mlu`."""
+    devices: int
+    healthy: int
+    memory: int
+    """Of the largest device, in MiB."""
+    requested: int = 0
+    """Of one device, by the pod, in MiB; 0 for all of it."""
+
+
 class OtherScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
 
@@ -236,6 +256,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     queues_above: tuple[SchedulerQueue, ...] = ()
     """The nearest first."""
     rooms: tuple[ReservedRoom, ...] = ()
+    shared: tuple[SharedDevices, ...] = ()
     application: str = ""
     """What YuniKorn schedules together."""
     task_group: str = ""

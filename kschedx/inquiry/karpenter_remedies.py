@@ -106,8 +106,8 @@ def _smaller(verdict: PoolVerdict, rejection: NoInstanceType, pod: Pod) -> Itera
         if one.requirements.overlaps(rejection.requirements)
         and one.is_offered(rejection.requirements, verdict.template.allowed)
     ]
-    daemons = verdict.template.daemon_requests
     for one in sorted(fitting, key=_size, reverse=True)[:1]:
+        daemons = verdict.template.overhead(one.name).requests
         short = _short(rejection.pod_requests, daemons, one)
         asked: list[ResourceAmount] = []
         changed: Pod | None = pod

@@ -45,6 +45,7 @@ from kschedx.render.states import (
     WaitingForKubelet,
     WaitingForOrdinal,
     Waits,
+    kueue_wait,
 )
 from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
 from kschedx.snapshot.snapshot import Snapshot
@@ -437,24 +438,36 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
             return Finished(subject=subject, phase=condition.type, message=condition.message)
     if job.spec.suspend:
         queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
-        message = _quota_message(snapshot, workload) if queue else ""
-        return Suspended(subject=subject, kind="Job", queue=queue, message=message)
+        if queue:
+            return _held_by_kueue(snapshot, subject, workload, queue)
+        return Suspended(subject=subject, kind="Job")
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
     return None
 
 
-def _quota_message(snapshot: Snapshot, workload: Workload) -> str:
-    """What Kueue says of the quota of a Job's Workload."""
-    for one in snapshot.of(kueue.Workload):
-        owners = one.metadata.owner_references
-        if one.metadata.namespace == workload.namespace and any(
-            (owner.kind, owner.name) == (workload.kind, workload.name) for owner in owners
-        ):
-            for condition in one.status.conditions:
-                if condition.type == "QuotaReserved" and condition.status != "True":
-                    return condition.message
-    return ""
+def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: str) -> Suspended:
+    """A Job that Kueue keeps suspended, with what it waits for."""
+    owner = (workload.kind, workload.name)
+    found = [
+        one
+        for one in snapshot.of(kueue.Workload)
+        if one.metadata.namespace == workload.namespace
+        and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
+    ]
+    if not found:
+        return Suspended(subject=subject, kind="Job", queue=queue)
+    from kschedx.kueue.verdict import decision_of
+
+    verdict = decision_of(snapshot, found[0].key)
+    condition = found[0].condition("QuotaReserved")
+    return Suspended(
+        subject=subject,
+        kind="Job",
+        queue=queue,
+        message=condition.message if condition is not None and condition.status != "True" else "",
+        waits="" if verdict is None else kueue_wait(verdict),
+    )
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:

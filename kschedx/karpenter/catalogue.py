@@ -40,7 +40,7 @@ class _Written(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class WrittenOffering(_Written, frozen=True, kw_only=True):
-    """Where a type can be had, and for how much an hour."""
+    """Where an instance type is available, and its price per hour."""
 
     zone: str
     capacity_type: str = "on-demand"
@@ -49,7 +49,7 @@ class WrittenOffering(_Written, frozen=True, kw_only=True):
 
 
 class WrittenType(_Written, frozen=True, kw_only=True):
-    """An instance type: what a node of it has, of which `overhead` is not for pods."""
+    """An instance type: the resources of its nodes, of which `overhead` is not for pods."""
 
     name: str
     capacity: ResourceList

@@ -13,16 +13,15 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
+from kschedx.karpenter.installation import karpenter_version
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
 from kschedx.karpenter.known_types import KnownTypes, known_types
 from kschedx.karpenter.node_claims import PoolTemplate
 from kschedx.karpenter.nodes import ClusterState
 from kschedx.karpenter.pods import (
     UNSCHEDULABLE,
-    DaemonSets,
     Looked,
     PodEligibility,
-    karpenter_daemon_pods,
     look_at,
     pod_requirements,
 )
@@ -230,7 +229,13 @@ class Karpenter:
 
     @cached_property
     def provisioner(self) -> Provisioner:
-        return Provisioner.of(self.pools, lambda pool: self.known[pool.name].types, self.options.settings)
+        return Provisioner.of(self.pools, lambda pool: self.known[pool.name].types, self.settings)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """How it runs; its version is the cluster's where no other is asked for."""
+        given = self.options.settings
+        return given if given.version else replace(given, version=karpenter_version(self.snapshot))
 
     @property
     def skipped(self) -> tuple[SkippedPool, ...]:
@@ -331,10 +336,8 @@ class Karpenter:
 
     @cached_property
     def templates(self) -> Mapping[str, PoolTemplate]:
-        daemons = DaemonSets(
-            tuple(karpenter_daemon_pods(self.snapshot)), leaves_out_devices=self.options.settings.ignores_devices
-        )
-        return {one.name: one for one in self.provisioner.templates(daemons)}
+        provisioner = self.provisioner
+        return {one.name: one for one in provisioner.templates(provisioner.daemons(self.snapshot))}
 
     def verdicts(self, pod: Pod, failure: SchedulingFailure) -> tuple[PoolVerdict, ...]:
         """What each pool that was asked says."""

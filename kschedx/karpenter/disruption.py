@@ -13,13 +13,23 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from kschedx.errors import InputError
+from kschedx.karpenter.installation import karpenter_version
 from kschedx.karpenter.nodes import ClusterState, StateNode, is_of_daemon_set, is_static, tolerates_all
-from kschedx.karpenter.requirements import ZONE
-from kschedx.kube.autoscalers import CAPACITY_TYPE, DO_NOT_DISRUPT, NODE_POOL, NodeClaim, NodePool, condition
+from kschedx.karpenter.requirements import INSTANCE_TYPE, ZONE
+from kschedx.kube.autoscalers import (
+    CAPACITY_TYPE,
+    DELETION_COST,
+    DO_NOT_DISRUPT,
+    NODE_POOL,
+    NodeClaim,
+    NodePool,
+    condition,
+)
 from kschedx.kube.duration import Duration
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Pod, PodDisruptionBudget, Taint
+from kschedx.releases.karpenter import KarpenterBehaviour, karpenter_behaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -28,6 +38,10 @@ UNCONSOLIDATABLE = "Unconsolidatable"
 """Reasons of Karpenter's events."""
 DISRUPTED = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
 NEVER = "Never"
+BALANCED = "Balanced"
+BALANCED_THRESHOLD = 0.5
+"""1 / BalancedK."""
+_PRICED_BY = (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
 _NOTHING = frozenset({"0", "0%"})
 
 
@@ -36,6 +50,33 @@ class Obstacle(Struct, frozen=True, kw_only=True):
 
     reason: str
     text: str
+
+
+class Balance(Struct, frozen=True, kw_only=True):
+    """How Karpenter scores the deletion of a node: the share of its pool's cost that it saves, to the share of the
+    pool's disruption that it causes. At least half is needed.
+
+    Upstream: ScoreMove in controllers/disruption/balanced.go; designs/balanced-consolidation.md.
+    """
+
+    disruption: float
+    """The node's share: 1, and the eviction costs of its pods."""
+    savings: float | None
+    """The node's share of the price; None where nodes of the pool can differ in price, which no cluster tells."""
+
+    @property
+    def needed(self) -> float:
+        """The smallest share of the price that is enough."""
+        return self.disruption * BALANCED_THRESHOLD
+
+    @property
+    def rejects(self) -> bool:
+        """Even a deletion without a new node saves too little; deleted with others, the node may still go."""
+        return self.savings is not None and self.savings < self.needed
+
+    def to_dict(self) -> dict[str, object]:
+        told: dict[str, object] = {"disruption": round(self.disruption, 4), "savingsNeeded": round(self.needed, 4)}
+        return told if self.savings is None else {**told, "savings": round(self.savings, 4)}
 
 
 class NodeDisruption(Struct, frozen=True, kw_only=True):
@@ -50,7 +91,9 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
     """Nothing has come or gone there for as long as the pool's consolidateAfter says."""
     is_drifted: bool
     is_empty: bool
-    """No pod would have to go elsewhere."""
+    """No pod would have to go elsewhere; from Karpenter 1.14 on, none whose eviction costs anything."""
+    balance: Balance | None = None
+    """Of a pool with the consolidation policy Balanced."""
 
     @property
     def may_go(self) -> bool:
@@ -65,6 +108,7 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
             "consolidatable": self.is_consolidatable,
             "drifted": self.is_drifted,
             "empty": self.is_empty,
+            **({} if self.balance is None else {"balance": self.balance.to_dict()}),
         }
 
 
@@ -84,14 +128,54 @@ def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
     state = next(known, StateNode(node=snapshot.cluster.nodes[row], row=ClusterRow(row)))
     pods = [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
     conditions = state.claim.status.conditions if state.claim is not None else ()
+    behaviour = karpenter_behaviour(karpenter_version(snapshot))
+    pool = next((one for one in snapshot.of(NodePool) if one.name == state.pool), None)
+    is_balanced = pool is not None and pool.spec.disruption.consolidation_policy == BALANCED
     return NodeDisruption(
         node=name,
         pool=state.pool if state.claim is not None else "",
-        obstacles=tuple(_obstacles(snapshot, state, pods, now)) if state.claim is not None else (),
+        obstacles=tuple(_obstacles(snapshot, state, pods, now, behaviour)) if state.claim is not None else (),
         is_consolidatable=_is_true(condition(conditions, "Consolidatable")),
         is_drifted=_is_true(condition(conditions, "Drifted")),
-        is_empty=not any(map(_goes_elsewhere, pods)),
+        is_empty=_is_empty(pods, behaviour),
+        balance=_balance(snapshot, cluster, state) if is_balanced and behaviour.moves_are_balanced else None,
     )
+
+
+def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:
+    leaving = [pod for pod in pods if _goes_elsewhere(pod)]
+    if behaviour.cheap_pods_leave_nodes_empty:
+        return all(eviction_cost(pod) <= 0 for pod in leaving)
+    return not leaving
+
+
+def eviction_cost(pod: Pod) -> float:
+    """What Karpenter takes a pod's eviction to cost, -10 to 10: 1, and more for its deletion cost and its priority.
+
+    Upstream: EvictionCost in pkg/utils/disruption/disruption.go.
+    """
+    try:
+        deletion = float(pod.metadata.annotations.get(DELETION_COST, "0"))
+    except ValueError:
+        deletion = 0.0  # Karpenter logs it
+    cost = 1.0 + deletion / 2**27 + (pod.spec.priority or 0) / 2**25
+    return min(max(cost, -10.0), 10.0)
+
+
+def _balance(snapshot: Snapshot, cluster: ClusterState, state: StateNode) -> Balance:
+    """Nodes of one type, zone, and capacity type cost the same."""
+    mates = [one for one in (*cluster.staying, *cluster.leaving) if one.pool == state.pool and one.row >= 0]
+    costs = {one.row: _disruption_cost(snapshot, one) for one in (*mates, state)}
+    kinds = {tuple(one.labels.get(key) for key in _PRICED_BY) for one in mates}
+    return Balance(
+        disruption=costs[state.row] / sum(costs.values()),
+        savings=1 / len(costs) if len(kinds) == 1 and None not in next(iter(kinds)) else None,
+    )
+
+
+def _disruption_cost(snapshot: Snapshot, state: StateNode) -> float:
+    pods = [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
+    return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if _goes_elsewhere(pod))
 
 
 def _is_true(found: object) -> bool:
@@ -103,7 +187,9 @@ def _goes_elsewhere(pod: Pod) -> bool:
     return not (pod.metadata.deletion_timestamp or is_of_daemon_set(owners) or is_static(owners))
 
 
-def _obstacles(snapshot: Snapshot, state: StateNode, pods: list[Pod], now: int) -> Iterator[Obstacle]:
+def _obstacles(
+    snapshot: Snapshot, state: StateNode, pods: list[Pod], now: int, behaviour: KarpenterBehaviour
+) -> Iterator[Obstacle]:
     """In the order in which Karpenter looks."""
     for text in (*_of_node(state), *_of_pods(snapshot, pods, now)):
         yield Obstacle(reason=BLOCKED, text=text[:1].upper() + text[1:])
@@ -118,8 +204,8 @@ def _obstacles(snapshot: Snapshot, state: StateNode, pods: list[Pod], now: int) 
             yield Obstacle(reason=UNCONSOLIDATABLE, text=f'Node does not have label "{label}"')
     if pool.spec.disruption.consolidate_after == NEVER:
         yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
-    elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and any(map(_goes_elsewhere, pods)):
-        yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has non-empty consolidation disabled')
+    elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, behaviour):
+        yield Obstacle(reason=UNCONSOLIDATABLE, text=behaviour.not_empty.format(pool=pool.name))
 
 
 def _of_node(state: StateNode) -> Iterator[str]:

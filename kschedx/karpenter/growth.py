@@ -16,7 +16,7 @@ from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.requirements import HOSTNAME, ZONE
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
-from kschedx.kube.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta, Pod
+from kschedx.kube.types import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -48,6 +48,8 @@ class KarpenterGrowth(Struct, frozen=True, kw_only=True):
     passed_over: Mapping[PodEligibility, int]
     by_chance: bool
     types_are_known: bool
+    follows: str
+    """The version of Karpenter."""
 
 
 def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
@@ -60,7 +62,9 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
     grown = Counter((new.template.name, one.name) for new, one, _ in nodes)
     choices = {(new.template.name, one.name): len(new.types) for new, one, _ in reversed(nodes)}
     return KarpenterGrowth(
-        snapshot=with_new_nodes(karpenter.snapshot, [(node, _daemons(new)) for new, _, node in nodes]),
+        snapshot=with_new_nodes(
+            karpenter.snapshot, [(node, new.template.overhead(one.name).pods) for new, one, node in nodes]
+        ),
         grown=tuple(
             KarpenterGrowthStep(pool=pool, instance_type=name, nodes=number, choices=choices[pool, name])
             for (pool, name), number in grown.items()
@@ -72,6 +76,7 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
         passed_over=dict(waiting),
         by_chance=result.by_chance,
         types_are_known=karpenter.types_are_known,
+        follows=karpenter.settings.followed,
     )
 
 
@@ -124,24 +129,18 @@ def _resources(amounts: Amounts) -> dict[str, str | int | float]:
     return {name: str(amount) for name, amount in amounts.items()}
 
 
-def _daemons(new: NewNodeClaim) -> tuple[Pod, ...]:
-    return new.template.daemon_pods
-
-
 # What Karpenter does about one pod, as the value of the key `autoscaler` of the Explanation document.
 
 Json = dict[str, object]
 
 KIND = "karpenter"
-FOLLOWS = "1.13"
-"""The release of Karpenter."""
 
 
 def provisioning_document(karpenter: Karpenter, found: PodProvisioning) -> Json:
     """Keys are a contract: they are added, never changed."""
     made: Json = {
         "kind": KIND,
-        "follows": FOLLOWS,
+        "follows": karpenter.settings.followed,
         "outcome": found.looked.outcome.value,
         "pools": {one.name: _pool(one) for one in found.pools},
         "skippedPools": {one.pool.name: one.why for one in karpenter.skipped},
@@ -162,7 +161,7 @@ def karpenter_growth_document(growth: KarpenterGrowth) -> Json:
     """What Karpenter adds, as the value of the key `autoscaler` of a Simulation document."""
     return {
         "kind": KIND,
-        "follows": FOLLOWS,
+        "follows": growth.follows,
         "nodes": [
             {"pool": one.pool, "instanceType": one.instance_type, "nodes": one.nodes, "choices": one.choices}
             for one in growth.grown

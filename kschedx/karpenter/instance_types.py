@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -131,14 +132,18 @@ class NoInstanceType(Struct, frozen=True, kw_only=True):
     fits_and_is_offered: bool
     requirements: Requirements
     requests: Amounts
-    """Of the pod and of the DaemonSets."""
+    """Of the pod and of the DaemonSets, the fewest of any type."""
+    most_requests: Amounts = {}
+    """The same of the type with most."""
     pod_requests: Amounts = {}
     too_few: Mapping[str, int] = {}
     """Keys of `minValues` with how many values there are."""
 
     @property
     def text(self) -> str:
-        told = f"requirements={self.requirements}, resources={format_amounts(self.requests)}"
+        least, most = format_amounts(self.requests), format_amounts(self.most_requests or self.requests)
+        resources = least if least == most else f"min={least}, max={most}"
+        told = f"requirements={self.requirements}, resources={resources}"
         if self.too_few:
             return f"{too_few_text(self.too_few)}, {told}"
         text = f"{self._lead}, {told}"
@@ -191,6 +196,26 @@ def too_few_text(too_few: Mapping[str, int]) -> str:
     return f"minValues requirement is not met for label(s) (label(s)=[{' '.join(sorted(too_few))}])"
 
 
+class Overhead(Protocol):
+    """What a new node of some types holds beside its pods."""
+
+    @property
+    def requests(self) -> Amounts: ...
+
+    def is_for(self, name: str) -> bool: ...
+
+
+def _fold(overheads: Sequence[Overhead], *, least: bool) -> dict[str, Amount]:
+    """The lowest of each resource that every overhead has, or the highest of each that one has; overheads of nothing do
+    not count."""
+    each = [overhead.requests for overhead in overheads if overhead.requests]
+    names = set[str]().union(*each)
+    if least:
+        names = {name for name in names if all(name in one for one in each)}
+    pick = min if least else max
+    return {name: pick((one[name] for one in each if name in one), key=lambda amount: amount.nano) for name in names}
+
+
 class FilteredTypes(Struct, frozen=True, kw_only=True):
     """The types that are left, or why none is."""
 
@@ -205,17 +230,22 @@ def filter_types(
     requirements: Requirements,
     *,
     pod_requests: Amounts,
-    daemon_requests: Amounts,
+    overheads: Sequence[Overhead],
     total: Amounts,
     allowed: frozenset[str],
     relaxes_min_values: bool,
 ) -> FilteredTypes:
-    """`total` is what the node has to hold; the pod's and the DaemonSets' requests are for the text."""
+    """`total` is what the node has to hold beside the overhead of its type; a type without one is left out. The pod's
+    requests are for the text."""
     seen = [False] * 6
     left: list[InstanceType] = []
+    holds_of = [(overhead, merge_amounts(overhead.requests, total)) for overhead in overheads]
     for one in types:
+        held = next((amounts for overhead, amounts in holds_of if overhead.is_for(one.name)), None)
+        if held is None:
+            continue
         meets, is_offered = one.answers(requirements, allowed)
-        has_room = fits_within(total, one.allocatable)
+        has_room = fits_within(held, one.allocatable)
         if meets and has_room and is_offered:
             left.append(one)
         for index, holds in enumerate(
@@ -241,7 +271,8 @@ def filter_types(
             meets_and_is_offered=seen[4],
             fits_and_is_offered=seen[5],
             requirements=requirements,
-            requests=merge_amounts(daemon_requests, pod_requests),
+            requests=merge_amounts(_fold(overheads, least=True), pod_requests),
+            most_requests=merge_amounts(_fold(overheads, least=False), pod_requests),
             pod_requests=pod_requests,
             too_few={} if relaxes_min_values else too_few,
         )

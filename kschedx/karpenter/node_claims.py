@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.karpenter.amounts import Amount, amounts_of, merge_amounts
 from kschedx.karpenter.instance_types import InstanceType, cheapest, filter_types
 from kschedx.karpenter.nodes import PortUsage, ports_of, untolerated_taints
-from kschedx.karpenter.pods import PodData
+from kschedx.karpenter.pods import DaemonOverhead, PodData
 from kschedx.karpenter.rejections import (
     Incompatible,
     NotTolerated,
@@ -32,8 +32,9 @@ from kschedx.karpenter.requirements import (
     well_known,
 )
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
-from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodePool
+from kschedx.kube.autoscalers import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED, NodePool
 from kschedx.kube.types import Pod, Taint
+from kschedx.releases.karpenter import KarpenterBehaviour
 
 
 class PoolTemplate(Struct, frozen=True, kw_only=True):
@@ -47,8 +48,13 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
     """Those that meet the pool's own requirements."""
     types_are_known: bool
     """All of them, not only those that were seen."""
-    daemon_pods: tuple[Pod, ...] = ()
-    daemon_requests: dict[str, Amount] = {}
+    overheads: tuple[DaemonOverhead, ...] = (DaemonOverhead(),)
+    """What DaemonSets request of a new node; each type is in one of them."""
+    behaviour: KarpenterBehaviour
+
+    def overhead(self, name: str) -> DaemonOverhead:
+        """Of an instance type."""
+        return next((one for one in self.overheads if one.is_for(name)), DaemonOverhead())
 
     @property
     def name(self) -> str:
@@ -63,13 +69,16 @@ class PoolTemplate(Struct, frozen=True, kw_only=True):
         return amounts_of(self.pool.spec.limits)
 
 
-def pool_requirements(pool: NodePool) -> Requirements:
-    """Of its template, with the labels of every node that comes of it."""
+def pool_requirements(pool: NodePool, behaviour: KarpenterBehaviour | None = None) -> Requirements:
+    """Of its template, with the labels of every node that comes of it; without `behaviour` only those that every
+    version knows."""
     template = pool.spec.template
     labels = template.metadata.labels | {
         NODE_POOL: pool.name,
         class_label(template.spec.node_class_ref): template.spec.node_class_ref.name,
     }
+    if behaviour is not None and behaviour.new_nodes_are_initialized:
+        labels |= {REGISTERED: "true", INITIALIZED: "true"}
     return written_requirements(pool).together(Requirements.of_labels(labels).values())
 
 
@@ -108,12 +117,13 @@ class NewNodeClaim:
         self.template = template
         self.types = tuple(types)
         self.pods: list[str] = []
-        self.requests = template.daemon_requests
+        self.requests: dict[str, Amount] = {}
         self.requirements = template.requirements.together((LabelRequirement.of(HOSTNAME, "In", (host_name,)),))
         self._host_name = host_name
-        self._ports = PortUsage()
-        for pod in template.daemon_pods:
-            self._ports.add(pod)
+        self._ports = [PortUsage() for _ in template.overheads]
+        for usage, overhead in zip(self._ports, template.overheads, strict=True):
+            for pod in overhead.pods:
+                usage.add(pod)
 
     @property
     def cheapest_first(self) -> tuple[InstanceType, ...]:
@@ -134,9 +144,10 @@ class NewNodeClaim:
         taints = untolerated_taints(pod.spec.tolerations, self.template.taints)
         if taints:
             return NotTolerated(taints=taints)
-        taken = self._ports.conflict(pod) if ports_of(pod) else None
-        if taken is not None:
-            return PortTaken(asked=taken[0], taken=taken[1], by=taken[2])
+        if not self.template.behaviour.daemons_depend_on_type and ports_of(pod):
+            taken = self._ports[0].conflict(pod)
+            if taken is not None:
+                return PortTaken(asked=taken[0], taken=taken[1], by=taken[2])
         conflicts = self.requirements.conflicts(data.requirements, allowed)
         if conflicts:
             return Incompatible(conflicts=conflicts)
@@ -174,7 +185,7 @@ class NewNodeClaim:
             self.types,
             own,
             pod_requests=data.requests,
-            daemon_requests=self.template.daemon_requests,
+            overheads=self._overheads_without_conflict(data.pod),
             total=merge_amounts(self.requests, data.requests),
             allowed=allowed,
             relaxes_min_values=relaxes_min_values,
@@ -183,6 +194,13 @@ class NewNodeClaim:
             return left.failure
         return Accepted(requirements=own.with_min_values(left.relaxed), types=left.types)
 
+    def _overheads_without_conflict(self, pod: Pod) -> tuple[DaemonOverhead, ...]:
+        """Of the types on which no host port of the pod is taken."""
+        if not ports_of(pod):
+            return self.template.overheads
+        pairs = zip(self._ports, self.template.overheads, strict=True)
+        return tuple(overhead for usage, overhead in pairs if usage.conflict(pod) is None)
+
     def add(self, data: PodData, accepted: Accepted, topologies: Topologies) -> None:
         self.pods.append(data.key)
         self.types = accepted.types
@@ -190,7 +208,8 @@ class NewNodeClaim:
         self.requirements = accepted.requirements
         topologies.register(HOSTNAME, self._host_name)
         topologies.record(data.pod, data.key, self.template.taints, accepted.requirements)
-        self._ports.add(data.pod)
+        for usage in self._ports:
+            usage.add(data.pod)
 
     def use_reservations(self) -> None:
         """A node that may use reserved capacity uses nothing else (FinalizeScheduling)."""

@@ -42,6 +42,7 @@ from kschedx.kube.types import (
     Toleration,
     Volume,
 )
+from kschedx.releases.karpenter import KarpenterBehaviour
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
@@ -322,7 +323,9 @@ class PodData(Struct, frozen=True, kw_only=True):
     asks_for_devices: bool
 
     @classmethod
-    def of(cls, pod: Pod, volumes: tuple[Requirements | None, ...], *, prefers: bool) -> PodData:
+    def of(
+        cls, pod: Pod, volumes: tuple[Requirements | None, ...], *, prefers: bool, behaviour: KarpenterBehaviour
+    ) -> PodData:
         return cls(
             pod=pod,
             key=pod.key,
@@ -330,12 +333,14 @@ class PodData(Struct, frozen=True, kw_only=True):
             requirements=pod_requirements(pod, prefers=prefers),
             strict=pod_requirements(pod, prefers=False),
             volumes=volumes,
-            asks_for_devices=asks_for_devices(pod),
+            asks_for_devices=asks_for_devices(pod, behaviour),
         )
 
 
-def asks_for_devices(pod: Pod) -> bool:
+def asks_for_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
     """Karpenter leaves such pods alone unless it runs with --ignore-dra-requests=false."""
+    if behaviour.claims_of_pods_count and pod.spec.resource_claims:
+        return True
     return any(one.resources.claims for one in (*pod.spec.init_containers, *pod.spec.containers))
 
 
@@ -346,29 +351,83 @@ def asks_for_devices(pod: Pod) -> bool:
 # whose first required terms meet no pool loses them for every later look, as upstream's shared pods do.
 
 
+class DaemonHost(Protocol):
+    """An instance type, as far as it decides which DaemonSets run on its nodes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def requirements(self) -> Requirements: ...
+
+
+class DaemonOverhead(Struct, frozen=True, kw_only=True):
+    """Pods of DaemonSets on new nodes of some instance types."""
+
+    pods: tuple[Pod, ...] = ()
+    requests: Amounts = {}
+    types: frozenset[str] | None = None
+    """Names; None for all types of the pool."""
+
+    def is_for(self, name: str) -> bool:
+        return self.types is None or name in self.types
+
+
 class DaemonSets:
     """The pods that stand for the cluster's DaemonSets."""
 
-    def __init__(self, pods: Sequence[Pod], *, leaves_out_devices: bool = True) -> None:
-        self._pods = [pod for pod in pods if not (leaves_out_devices and asks_for_devices(pod))]
+    def __init__(self, pods: Sequence[Pod], behaviour: KarpenterBehaviour, *, leaves_out_devices: bool = True) -> None:
+        self._pods = [pod for pod in pods if not (leaves_out_devices and asks_for_devices(pod, behaviour))]
+        self._behaviour = behaviour
         self._seen: dict[tuple[object, ...], bool] = {}
 
-    def for_pool(self, taints: Sequence[Taint], requirements: Requirements, allowed: frozenset[str]) -> tuple[Pod, ...]:
-        """Those that run on new nodes of a pool."""
+    def for_pool(
+        self,
+        taints: Sequence[Taint],
+        requirements: Requirements,
+        allowed: frozenset[str],
+        types: Sequence[DaemonHost],
+    ) -> tuple[DaemonOverhead, ...]:
+        """Those that run on new nodes of a pool, by the types of such nodes."""
+        if not self._behaviour.daemons_depend_on_type or not types:
+            return (self._overhead(self._in_pool(taints, requirements, allowed, None), None),)
+        names: dict[tuple[int, ...], list[str]] = {}
+        for one in types:
+            names.setdefault(self._in_pool(taints, requirements, allowed, one.requirements), []).append(one.name)
+        return tuple(self._overhead(indices, frozenset(its)) for indices, its in names.items())
+
+    def _overhead(self, indices: Sequence[int], types: frozenset[str] | None) -> DaemonOverhead:
+        pods = tuple(self._pods[index] for index in indices)
+        return DaemonOverhead(pods=pods, requests=pod_requests(pods) if pods else {}, types=types)
+
+    def _in_pool(
+        self,
+        taints: Sequence[Taint],
+        requirements: Requirements,
+        allowed: frozenset[str],
+        of_type: Requirements | None,
+    ) -> tuple[int, ...]:
         return tuple(
-            self._pods[index]
+            index
             for index in range(len(self._pods))
-            if self._runs_in_pool(index, taints, requirements, allowed)
+            if self._runs_in_pool(index, taints, requirements, allowed, of_type)
         )
 
     def _runs_in_pool(
-        self, index: int, taints: Sequence[Taint], requirements: Requirements, allowed: frozenset[str]
+        self,
+        index: int,
+        taints: Sequence[Taint],
+        requirements: Requirements,
+        allowed: frozenset[str],
+        of_type: Requirements | None,
     ) -> bool:
         self._pods[index] = tolerating_preferred_taints(self._pods[index]) or self._pods[index]
         if not tolerates_all(self._pods[index].spec.tolerations, taints):
             return False
         while True:
-            if requirements.is_compatible(pod_requirements(self._pods[index], prefers=False), allowed):
+            own = pod_requirements(self._pods[index], prefers=False)
+            is_of_type = of_type is None or of_type.overlaps(own)
+            if is_of_type and requirements.is_compatible(own, allowed):
                 return True
             fewer = without_first_required_term(self._pods[index])
             if fewer is None:

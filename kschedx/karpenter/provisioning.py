@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from kschedx.karpenter.amounts import Amounts, amounts_of, pod_requests, subtracted
+from kschedx.karpenter.amounts import Amounts, amounts_of, subtracted
 from kschedx.karpenter.existing_nodes import ExistingNodes
 from kschedx.karpenter.instance_types import InstanceType, filter_types
 from kschedx.karpenter.node_claims import PoolTemplate, allowed_labels, pool_requirements, written_requirements
 from kschedx.karpenter.nodes import ClusterState, is_of_daemon_set, is_of_stateful_set, is_static
-from kschedx.karpenter.pods import DaemonSets, karpenter_daemon_pods, volume_alternatives
+from kschedx.karpenter.pods import DaemonOverhead, DaemonSets, karpenter_daemon_pods, volume_alternatives
 from kschedx.karpenter.requirements import HOSTNAME, Requirements
 from kschedx.karpenter.scheduler import Round, RoundResult, Settings
 from kschedx.karpenter.topology import Counted, Topologies, TopologyDomains
@@ -85,7 +85,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
         )
         for pod in waiting:
             topologies.update(pod, pod.key)
-        daemons = DaemonSets(tuple(karpenter_daemon_pods(snapshot)), leaves_out_devices=self.settings.ignores_devices)
+        daemons = self.daemons(snapshot)
         templates = self.templates(daemons)
         existing = ExistingNodes(cluster.staying, snapshot, daemons)
         for node in existing.nodes:
@@ -100,6 +100,11 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             tolerates_preferred_taints=any(map(_has_preferred_taint, self.pools)),
         ).run(waiting)
 
+    def daemons(self, snapshot: Snapshot) -> DaemonSets:
+        settings = self.settings
+        pods = tuple(karpenter_daemon_pods(snapshot))
+        return DaemonSets(pods, settings.behaviour, leaves_out_devices=settings.ignores_devices)
+
     def templates(self, daemons: DaemonSets) -> tuple[PoolTemplate, ...]:
         """Of pools that have an instance type, or may have one."""
         made: list[PoolTemplate] = []
@@ -108,8 +113,9 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             types = template_types(pool, known.types, self.settings)
             if not types and known.are_all:
                 continue
-            requirements, allowed = pool_requirements(pool), allowed_labels(pool)
-            coming = daemons.for_pool(pool.spec.template.spec.taints, requirements, allowed)
+            behaviour = self.settings.behaviour
+            requirements, allowed = pool_requirements(pool, behaviour), allowed_labels(pool)
+            overheads = daemons.for_pool(pool.spec.template.spec.taints, requirements, allowed, types)
             made.append(
                 PoolTemplate(
                     pool=pool,
@@ -117,8 +123,8 @@ class Provisioner(Struct, frozen=True, kw_only=True):
                     allowed=allowed,
                     types=types,
                     types_are_known=known.are_all,
-                    daemon_pods=coming,
-                    daemon_requests=pod_requests(coming),
+                    overheads=overheads,
+                    behaviour=behaviour,
                 )
             )
         return tuple(made)
@@ -163,9 +169,9 @@ def template_types(pool: NodePool, types: Sequence[InstanceType], settings: Sett
     """Those that meet the pool's own requirements."""
     left = filter_types(
         types,
-        pool_requirements(pool),
+        pool_requirements(pool, settings.behaviour),
         pod_requests={},
-        daemon_requests={},
+        overheads=(DaemonOverhead(),),
         total={},
         allowed=allowed_labels(pool),
         relaxes_min_values=settings.relaxes_min_values,

@@ -18,6 +18,7 @@ from kschedx.karpenter.requirements import Requirements
 from kschedx.karpenter.topology import Topologies
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.types import Pod
+from kschedx.releases.karpenter import MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -27,17 +28,35 @@ class Settings(Struct, frozen=True, kw_only=True):
     """--min-values-policy=BestEffort."""
     ignores_devices: bool = True
     """--ignore-dra-requests."""
+    version: str = ""
+    """Of Karpenter; empty for what the cluster tells, else the newest that was measured."""
+
+    @property
+    def followed(self) -> str:
+        """The version whose rules count."""
+        return self.version or MEASURED[-1]
+
+    @property
+    def behaviour(self) -> KarpenterBehaviour:
+        return karpenter_behaviour(self.followed)
 
     @classmethod
     def read(cls, written: Sequence[str]) -> Settings:
-        """`preference-policy=Ignore` and the like; names may be those of environment variables. The last of several
-        counts. Raises `InputError`, and `ConfigError` for a value."""
+        """`preference-policy=Ignore` and the like, and `version=1.14`; names may be those of environment variables. The
+        last of several counts. Raises `InputError`, and `ConfigError` for a value."""
         read: dict[str, bool] = {}
+        version = ""
         for option in written:
             name, equals, value = option.lstrip("-").partition("=")
             if not equals:
                 raise InputError(f"--karpenter-flag: {json.dumps(option)} is not NAME=VALUE")
             name = name.lower().replace("_", "-")
+            if name == "version":
+                if value not in VERSIONS:
+                    known = " or ".join(VERSIONS)
+                    raise ConfigError(f"version of Karpenter cannot be {json.dumps(value)}, but {known}")
+                version = value
+                continue
             if name not in _FLAGS:
                 raise ConfigError(f"--{name} is not a flag of Karpenter that kschedx reads", hint=nearest(name, _FLAGS))
             field, values = _FLAGS[name]
@@ -45,7 +64,7 @@ class Settings(Struct, frozen=True, kw_only=True):
                 known = " or ".join(values)
                 raise ConfigError(f"--{name} of Karpenter cannot be {json.dumps(value)}, but {known}")
             read[field] = values[value]
-        return cls(**read)
+        return cls(version=version, **read)
 
 
 _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
@@ -61,6 +80,11 @@ _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
 # Upstream: scheduling/scheduler.go, queue.go. Devices are not counted here, nor how much of a reservation is free.
 
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
+DEVICES_UNKNOWN = (
+    "Karpenter allocates devices for this pod, which is not evaluated: no cluster says which devices an instance type "
+    "has"
+)
+"""In place of Karpenter's text, with --ignore-dra-requests=false from 1.14 on."""
 NO_TYPES = "nodepool requirements filtered out all available instance types"
 
 MOST_TYPES = 600
@@ -168,14 +192,16 @@ class Round:
         )
 
     def _data(self, pod: Pod) -> PodData:
-        return PodData.of(pod, self._volumes.get(pod.key, (None,)), prefers=self._settings.prefers)
+        behaviour = self._settings.behaviour
+        volumes = self._volumes.get(pod.key, (None,))
+        return PodData.of(pod, volumes, prefers=self._settings.prefers, behaviour=behaviour)
 
     def _try(self, data: PodData) -> tuple[SchedulingFailure | None, bool]:
         """Why the pod stays, and whether it gave up a preference."""
         has_relaxed = False
         while True:
             failure = self._add(data)
-            if failure is None or failure.reason == ONLY_DEVICES:
+            if failure is None or failure.reason in (ONLY_DEVICES, DEVICES_UNKNOWN):
                 return failure, has_relaxed
             less = relaxed(data.pod, tolerates_preferred_taints=self._tolerates)
             if less is None:
@@ -187,6 +213,8 @@ class Round:
     def _add(self, data: PodData) -> SchedulingFailure | None:
         if data.asks_for_devices and self._settings.ignores_devices:
             return SchedulingFailure(reason=ONLY_DEVICES)
+        if data.asks_for_devices and self._settings.behaviour.claims_of_pods_count:
+            return SchedulingFailure(reason=DEVICES_UNKNOWN)
         if self._existing.take(data, self._topologies) is not None:
             return None
         sort_slice(self._new, lambda one, other: len(one.pods) < len(other.pods))

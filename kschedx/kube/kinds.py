@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import devices, kueue, other_schedulers, resource_quota, storage, types
+from kschedx.kube import descheduling, devices, kueue, other_schedulers, resource_quota, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as controllers
 from kschedx.kube import types as policy
@@ -53,6 +53,8 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
     also: tuple[str, ...] = ()
     """Names, in any namespace, that are read beside `only` where files have them, and are never asked for."""
+    is_on_demand: bool = False
+    """Listed only for commands that need it, since nothing about scheduling does."""
 
     @property
     def key(self) -> str:
@@ -108,7 +110,7 @@ _OF_CLUSTER_API = ("v1beta2", "v1beta1")
 _ROWS = (
     ResourceKind(
         name="Pod", plural="pods", short_names=("po",), is_numerous=True,
-        record=types.Pod, leaves="what is free on the nodes",
+        record=types.Pod, kept=descheduling.PodDetails, leaves="what is free on the nodes",
     ),
     ResourceKind(
         name="Node", plural="nodes", short_names=("no",), is_namespaced=False, is_numerous=True,
@@ -359,6 +361,14 @@ _ROWS = (
         name="GCENodeClass", plural="gcenodeclasses", group=karpenter.GCP, versions=("v1alpha1",),
         is_namespaced=False, is_optional=True, record=karpenter.GCENodeClass, addon="Karpenter",
         leaves="whether it can be used",
+    ),
+    ResourceKind(
+        name="NodeMetrics", plural="nodes", group=descheduling.METRICS_GROUP, versions=("v1beta1",),
+        is_namespaced=False, is_optional=True, is_on_demand=True, record=descheduling.NodeMetrics,
+    ),
+    ResourceKind(
+        name="PodMetrics", plural="pods", group=descheduling.METRICS_GROUP, versions=("v1beta1",),
+        is_optional=True, is_on_demand=True, record=descheduling.PodMetrics,
     ),
 )  # fmt: skip
 

@@ -48,7 +48,7 @@ class Victim(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Head(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A Workload that a cycle looked at, and what became of it."""
+    """A Workload that a cycle considered, and its decision."""
 
     cluster_queue: str
     outcome: str
@@ -110,6 +110,9 @@ class Admissions(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     workloads: Mapping[str, WorkloadDocument] = field(default_factory=dict)
     is_settled: bool = True
     """False where the run was stopped before it settled."""
+
+    def __repr__(self) -> str:
+        return f"<Admissions: {len(self.cycles):,} cycles, {len(self.workloads):,} Workloads>"
 
     def to_dict(self) -> dict[str, object]:
         """The document: Kueue's own words, quantities as Kubernetes prints them."""

@@ -81,7 +81,7 @@ Simulate = Callable[[Job, FlavorResource, int], tuple[Chance, int]]
 
 
 class Shortage(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A resource of a flavor that a pod set does not get; amounts as Kueue counts them."""
+    """A resource of a flavor that a pod set lacks; amounts as Kueue counts them."""
 
     pod_set: str
     flavor: str

@@ -26,9 +26,10 @@ from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.document import Head, Victim
 from kschedx.kueue.flavors import Shortage, untolerated_taint
 from kschedx.kueue.run import Run
+from kschedx.kueue.scheduler import NAMESPACE_MISMATCH
 from kschedx.kueue.settings import Settings
 from kschedx.kueue.topology import taint_text
-from kschedx.kueue.workloads import Job
+from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_CYCLES = 2_000
@@ -46,8 +47,33 @@ class RemedyKind(StrEnum):
     FLAVOR = "flavor"
     PRIORITY = "priority"
     QUOTA = "quota"
+    TOPOLOGY = "topology"
+    ORDER = "order"
+    NAMESPACE = "namespace"
     RESUME = "resume"
     WAIT = "wait"
+
+
+@unique
+class Wait(StrEnum):
+    """What a Workload waits for."""
+
+    QUOTA = "quota"
+    FLAVOR = "flavor"
+    """No flavor of its queue is for its pods."""
+    TOPOLOGY = "topology"
+    """There is quota, and no domain has room for its pods."""
+    HEAD = "head"
+    """A StrictFIFO queue goes on after the Workload in front."""
+    NAMESPACE = "namespace"
+    """The ClusterQueue does not select its namespace."""
+    REQUESTS = "requests"
+    """Its requests are refused."""
+    QUEUE = "queue"
+    """Its queue is stopped, inactive, or missing."""
+    CHECKS = "checks"
+    TURN = "turn"
+    """Kueue admits it in one of its next cycles."""
 
 
 class Remedy(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -68,6 +94,12 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     cluster_queue: str = ""
     head: Head | None = None
     """The decision; None where Kueue does not look at it."""
+    wait: Wait | None = None
+    """None for a Workload that waits for nothing."""
+    behind: str = ""
+    """The Workload in front of a StrictFIFO queue, for which it waits."""
+    checks: tuple[str, ...] = ()
+    """Admission checks that are not ready."""
     blocked: str = ""
     """Why it is not looked at, in Kueue's words."""
     equal_to: str = ""
@@ -130,18 +162,51 @@ def judge(
         ahead=tuple(order[:position]) if position is not None else (),
         unseen=tuple(run.unseen[queue.queue.metadata.name].items()) if queue is not None else (),
     )
+    if job.state == "QuotaReserved":
+        checks = tuple(one.name for one in job.checks if one.state != READY)
+        return replace(verdict, wait=Wait.CHECKS, checks=checks)
     if job.state != "Pending":
         return verdict
     head, equal = _first_decision(run, job)
     verdict = replace(verdict, head=head, equal_to=equal)
-    if head is None:
-        condition = job.conditions.get("QuotaReserved")
-        blocked = condition.message if condition is not None and condition.status == "False" else ""
-        verdict = replace(verdict, blocked=blocked)
+    verdict = _not_looked_at(verdict, run, job) if head is None else replace(verdict, wait=_wait_of(head))
     if not with_remedies or verdict.has_quota_now:
         return verdict
     trials = _Trials(snapshot, settings, now, Run(snapshot, settings, now), verdict)
     return replace(verdict, remedies=tuple(trials.remedies())[:MOST_REMEDIES])
+
+
+def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
+    """The verdict without remedies, with Kueue's defaults; made once for a snapshot."""
+    known = vars(snapshot).setdefault("_kueue_decisions", {})
+    if key not in known:
+        known[key] = judge(snapshot, key, now=timestamp(snapshot.source.taken), with_remedies=False)
+    found: Verdict | None = known[key]
+    return found
+
+
+def _not_looked_at(verdict: Verdict, run: Run, job: Job) -> Verdict:
+    """Why no cycle comes to a Workload."""
+    queue = run.queue_of(job)
+    if queue is None or not run.is_active(verdict.cluster_queue):
+        told = job.pending_message
+        if queue is not None:
+            told = f"{told}: {run.readiness[verdict.cluster_queue].message}" if told else "ClusterQueue is inactive"
+        return replace(verdict, wait=Wait.QUEUE, blocked=told)
+    first = next((one for one in queue.ordered if one.key != job.key), None)
+    if queue.is_strict and first is not None and job.key in queue.waiting:
+        return replace(verdict, wait=Wait.HEAD, behind=first.key, blocked=f"behind {first.key} (StrictFIFO)")
+    return replace(verdict, wait=Wait.QUOTA, blocked=job.pending_message)
+
+
+def _wait_of(head: Head) -> Wait:
+    if head.outcome in HAS_QUOTA:
+        return Wait.TURN
+    if head.outcome == "Inadmissible":
+        return Wait.NAMESPACE if head.message == NAMESPACE_MISMATCH else Wait.REQUESTS
+    if head.shortages or head.targets:
+        return Wait.QUOTA
+    return Wait.TOPOLOGY if 'topology "' in head.message else Wait.FLAVOR
 
 
 def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
@@ -175,10 +240,22 @@ class _Trials:
         self._workload = next(one for one in snapshot.of(Workload) if one.key == verdict.workload)
 
     def remedies(self) -> Iterator[Remedy]:
-        if self._verdict.head is None:
-            yield from self._resumed()
-            return
-        yield from self._less()
+        match self._verdict.wait:
+            case Wait.QUEUE:
+                yield from self._resumed()
+                return
+            case Wait.HEAD:
+                yield from self._before_the_head()
+                yield from self._other_queues()
+                return
+            case Wait.NAMESPACE:
+                yield from self._selected()
+                yield from self._other_queues()
+                return
+            case Wait.TOPOLOGY:
+                yield from self._other_topology()
+            case _:
+                yield from self._less()
         yield from self._other_queues()
         yield from self._other_flavors()
         yield from self._priorities()
@@ -328,11 +405,63 @@ class _Trials:
                 yield remedy
                 return
 
+    # --- the order of the queue, topology, and namespaces
+
+    def _before_the_head(self) -> Iterator[Remedy]:
+        first = self._run.jobs[self._verdict.behind]
+        title = f"raise the priority from {self._job.priority} to {first.priority + 1} or more"
+        spec = replace(self._workload.spec, priority=first.priority + 1)
+        if remedy := self._tried(RemedyKind.PRIORITY, title, self._with_workload(replace(self._workload, spec=spec))):
+            yield remedy
+        queue = self._run.queues[self._verdict.cluster_queue].queue
+        loose = replace(queue, spec=replace(queue.spec, queueing_strategy="BestEffortFIFO"))
+        queues = [loose if one is queue else one for one in self._snapshot.of(ClusterQueue)]
+        title = f"set queueingStrategy of ClusterQueue {queue.metadata.name} to BestEffortFIFO"
+        if remedy := self._tried(RemedyKind.ORDER, title, self._snapshot.with_records(ClusterQueue, queues)):
+            yield remedy
+
+    def _other_topology(self) -> Iterator[Remedy]:
+        """A wish in place of a requirement, or as many pods as have room."""
+        for index, pod_set in enumerate(self._workload.spec.pod_sets):
+            request = pod_set.topology_request
+            if request is None:
+                continue
+            if request.required is not None:
+                title = f"prefer {request.required} to requiring it for pod set {pod_set.name}"
+                wish = replace(request, required=None, preferred=request.required)
+                changed = self._with_pod_set(index, replace(pod_set, topology_request=wish))
+                if remedy := self._tried(RemedyKind.TOPOLOGY, title, changed):
+                    yield remedy
+            least, most, found = 1, pod_set.count - 1, None
+            while least <= most:
+                count = (least + most) // 2
+                title = f"run {count} of {pod_set.count} pods at a time in pod set {pod_set.name}"
+                remedy = self._tried(RemedyKind.LESS, title, self._with_pod_set(index, replace(pod_set, count=count)))
+                found = remedy or found
+                least, most = (least, count - 1) if remedy is None else (count + 1, most)
+            if found is not None:
+                yield found
+
+    def _selected(self) -> Iterator[Remedy]:
+        """Labels that the ClusterQueue selects."""
+        selector = self._run.queues[self._verdict.cluster_queue].queue.spec.namespace_selector
+        wanted = selector.match_labels if selector is not None else {}
+        if not wanted:
+            return
+        name = self._workload.metadata.namespace
+        title = f"label namespace {name} with {', '.join(f'{key}={value}' for key, value in sorted(wanted.items()))}"
+        namespaces = self._snapshot.namespaces
+        changed = replace(self._snapshot, namespaces={**namespaces, name: {**namespaces.get(name, {}), **wanted}})
+        if remedy := self._tried(RemedyKind.NAMESPACE, title, changed):
+            yield remedy
+
     # --- others first
 
     def _finishing(self) -> Iterator[Remedy]:
         """The Workload whose end suffices, or the fewest that are needed, the largest first."""
         wanted = {FlavorResource(one.flavor, one.resource) for one in self._verdict.shortages}
+        if not wanted:
+            return
         held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
         held.sort(key=lambda job: (-max(job.usage.get(fr, 0) for fr in wanted), job.key))
         for job in held[:MOST_FINISHING]:

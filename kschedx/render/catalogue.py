@@ -15,7 +15,8 @@ from kschedx.framework.config.origins import Expanded, flat
 from kschedx.framework.registry import IN_TREE, Known, of_packages
 from kschedx.releases import POINTS
 from kschedx.render import terminal
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import Reason, count, listed
 from kschedx.render.words import REASON_IDS, REASONS
 from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS, reason_page
@@ -24,7 +25,7 @@ LONGEST_VALUE = 40
 
 
 def print_profiles(profiles: Iterable[tuple[str, str]]) -> None:
-    """Names with what each is for."""
+    """Names with their purpose."""
     out = terminal.console()
     rows = list(profiles)
     size = max((len(name) for name, _ in rows), default=0) + 2
@@ -38,7 +39,7 @@ def print_profile(name: str, version: str, scheduler: SchedulerConfig, expanded:
 
 
 def print_policy(name: str, version: str, profile: Profile) -> None:
-    """Predicates and priorities in order, with weights: what a Policy comes to."""
+    """The predicates and priorities of a Policy in order, with weights."""
     out = terminal.console()
     rows = [("point", "name", "weight")]
     for point, plugins in profile.points.items():
@@ -79,7 +80,7 @@ def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded:
 
 
 def _short(source: str, profile: str) -> str:
-    """Without what every line has in common: `multiPoint.enabled[0]`, `pluginConfig[0]`."""
+    """A path without the prefix that every line shares: `multiPoint.enabled[0]`, `pluginConfig[0]`."""
     return source.replace(f"{profile}.", "").replace("plugins.", "").partition(".args.")[0]
 
 
@@ -88,7 +89,7 @@ def _value(value: object) -> str:
 
 
 def _sources(origins: Mapping[str, str], where: str) -> str:
-    """Where the plugin comes from, and its weight if that is elsewhere."""
+    """The origin of the plugin, and that of its weight if it differs."""
     plugin, weight = origins[f"{where}.name"], origins.get(f"{where}.weight")
     if weight is None or weight in (plugin, f"{plugin}.weight"):
         return plugin
@@ -96,7 +97,7 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
 
 
 def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
-    """What a check found; the configuration itself is valid."""
+    """The warnings about a valid configuration."""
     out = terminal.console()
     told = count(len(found), "warning") if found else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
@@ -105,7 +106,7 @@ def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
         verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
     else:
         verdict = f"kube-scheduler {version} accepts it"
-    lines = paragraph(f"{name}: {verdict}, {told}", out.width)
+    lines = title_lines(f"{name}: {verdict}, {told}", Tone.BAD if found else Tone.GOOD, out.width)
     for advice in found:
         lines += paragraph(f"{advice.path}: {advice.text}", out.width, first="  ", indent=4)
     if any(not advice.needs for advice in found):
@@ -117,7 +118,7 @@ def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
 
 
 def print_plugins(plugins: Sequence[Known]) -> None:
-    """A block for each origin; who is not in the default profile is marked."""
+    """A block for each origin; plugins outside the default profile are marked."""
     out = terminal.console()
     size = max(len(plugin.name) for plugin in plugins) + 4
     lines: list[Text] = []
@@ -170,7 +171,7 @@ def all_lines(width: int) -> list[Text]:
 
 
 def _their_lines(what: str, width: int) -> list[Text]:
-    """What the plugins of packages say of themselves: of one by name, or of the id of a reason."""
+    """The reasons of plugins of other packages, by the plugin's name or the reason's ID."""
     lines: list[Text] = []
     for plugin, found in of_packages():
         reasons = {} if isinstance(found, ConfigError) else found.reasons

@@ -34,6 +34,8 @@ class _Most(Struct, frozen=True, kw_only=True):
     nodes: int
     reasons: int
     plugins: int
+    rows: int | None = None
+    """Lines of a fact; None for all of it."""
 
 
 _SIZES = (
@@ -42,6 +44,8 @@ _SIZES = (
     _Most(pods=1, nodes=3, reasons=2, plugins=3),
     _Most(pods=1, nodes=2, reasons=1, plugins=2),
     _Most(pods=1, nodes=1, reasons=0, plugins=1),
+    _Most(pods=1, nodes=1, reasons=0, plugins=1, rows=2),
+    _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=1),
 )
 """The largest first; the first that fits the screen is taken."""
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
@@ -64,13 +68,14 @@ def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -
 
 def _lines(found: Descheduling, width: int, most: _Most) -> list[Text]:
     short = short_names(list(found.shares[0]) if found.shares is not None else [])
-    lines = head_lines(descheduling_view(found), width)
+    lines = head_lines(descheduling_view(found), width, most.rows)
     for one in found.loop.classifications:
-        if one.nodes:
+        if one.nodes and most.nodes:
             lines += [BLANK, *_classification_lines(one, found, width, short, most)]
     lines += _eviction_lines(found, width, short, most)
     lines += _refusal_lines(found.loop, width, most)
-    return lines + _left_alone_lines(found.loop, width, most)
+    lines += _left_alone_lines(found.loop, width, most)
+    return lines + _passed_over_lines(found.loop, width, most)
 
 
 # --- the view
@@ -104,16 +109,14 @@ def descheduling_view(found: Descheduling) -> View:
     )
 
 
-def head_lines(view: View, width: int) -> list[Text]:
-    """Headline, causes, facts and notes of a view."""
+def head_lines(view: View, width: int, rows: int | None = None) -> list[Text]:
+    """Headline, causes, facts and notes of a view; a fact takes at most as many rows."""
     mark, style = {Tone.GOOD: ("✓ ", GOOD), Tone.BAD: ("✗ ", BAD), Tone.OPEN: ("? ", OPEN)}.get(view.tone, ("", ""))
     lines = paragraph(view.headline, width, first=mark, style=style)
     if view.because:
         lines += fact_lines(Fact(label="because", items=view.because), width)
-    for fact in view.facts:
-        lines += fact_lines(fact, width)
-    for note in view.notes:
-        lines += labelled("note", note, width)
+    for fact in (*view.facts, *(Fact(label="note", items=(note,)) for note in view.notes)):
+        lines += fact_lines(fact, width, rows)
     return lines
 
 
@@ -227,7 +230,7 @@ def _repeat_facts(found: Descheduling) -> Iterator[Fact]:
             yield Fact(label="", items=(f"{first}: {mine}",))
             yield Fact(label="", items=(f"{then}: {its}",))
     if len(fights) > MOST_FIGHTS:
-        yield Fact(label="", items=(f"{count(len(fights) - MOST_FIGHTS, 'more pair')} of plugins fight",))
+        yield Fact(label="", items=(f"{len(fights) - MOST_FIGHTS:,} more: -o json has all",))
     rounds = len(found.loops) - 1
     if rounds > 1 or (rounds == 1 and found.landings and found.loops[1].evicted and not fights):
         numbers = ", ".join(f"{len(loop.evicted):,}" for loop in found.loops)
@@ -414,6 +417,31 @@ def _left_alone_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
     return lines + _more(sum(len(pods) for _, pods in found[most.reasons :]), "more pod")
 
 
+def _passed_over(loop: Loop) -> list[tuple[str, list[str]]]:
+    """What the descheduler says of pods while its plugins run, by plugin, the commonest first, and the pods."""
+    blocked = {pod for _, pods in _left_alone(loop) for pod in pods}
+    reasons: dict[str, dict[str, None]] = {}
+    for one in loop.said:
+        if one.pod not in blocked:
+            reasons.setdefault(f"{one.plugin}: {one.message}", {})[one.pod] = None
+    return sorted(((why, list(pods)) for why, pods in reasons.items()), key=lambda item: -len(item[1]))
+
+
+def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
+    found = _passed_over(loop)
+    if not found:
+        return []
+    pods = len({pod for _, its in found for pod in its})
+    title = f"plugins pass over {count(pods, 'pod')}"
+    if not most.reasons:
+        return [BLANK, *paragraph(f"{title}: -o wide shows why", width)]
+    lines = [BLANK, *paragraph(title, width)]
+    for why, its in found[: most.reasons]:
+        told = f"{listed(its, len(its) if most is _EVERYTHING else 2)}: {why}"
+        lines += paragraph(told, width, first="  ", indent=4)
+    return lines + _more(len(found) - most.reasons, "more reason")
+
+
 # --- the page
 
 
@@ -440,6 +468,9 @@ def _sections(found: Descheduling) -> Iterator[Section]:
     alone = _left_alone(found.loop)
     if alone:
         yield _reasons_table("Pods that may not be evicted", alone)
+    passed = _passed_over(found.loop)
+    if passed:
+        yield _reasons_table("Pods that plugins pass over", passed)
 
 
 def _reasons_table(title: str, reasons: Sequence[tuple[str, Sequence[str]]]) -> Table:

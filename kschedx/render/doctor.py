@@ -92,7 +92,7 @@ def certainty_text(certainty: Certainty) -> str:
 
 
 def reaction_fact(how: Reaction) -> Fact:
-    """What `kschedx why` does about it."""
+    """How `kschedx why` treats it."""
     match how:
         case Reaction.REFUSES:
             told = "`kschedx why` refuses the dump"

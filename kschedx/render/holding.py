@@ -20,6 +20,7 @@ from kschedx.holding.model import (
     WorkloadState,
 )
 from kschedx.kube.quantity import Unit, format_quantity
+from kschedx.render.states import kueue_wait
 from kschedx.render.wording import Fact, count, listed
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def _by_kueue(kueue: Kueue, gates: Sequence[Gate], key: str) -> str:
         case WorkloadState.STOPPED:
             held = f"is gated by Kueue: {where} is stopped, or the Workload is not active"
         case WorkloadState.WAITING:
-            held = f"waits for quota in Kueue ({where}{_place(kueue)})"
+            waits = "waits for quota in Kueue" if kueue.decision is None else kueue_wait(kueue.decision)
+            held = f"{waits} ({where}{_place(kueue)})"
         case WorkloadState.CHECKING:
             held = f"has quota reserved in Kueue ({where}) and waits for {_checks(kueue)}"
         case WorkloadState.ADMITTED:
@@ -300,6 +302,13 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(
             label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
         )
+    for devices in scheduler.shared[:SHOWN]:
+        sick = f", {devices.healthy:,} healthy" if devices.healthy < devices.devices else ""
+        told = (
+            f"{devices.node}: {count(devices.devices, 'device')} ({devices.kind}){sick}, up to {devices.memory:,} MiB"
+        )
+        short = devices.requested - devices.memory
+        yield Fact(label="devices", items=(told, *([f"short by {short:,} MiB"] if short > 0 else [])))
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))

@@ -11,10 +11,10 @@ from kschedx.inquiry.scaling_fixes import makes_room
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
-from kschedx.karpenter.growth import FOLLOWS
 from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
+from kschedx.releases.karpenter import karpenter_title
 from kschedx.render import terminal
 from kschedx.render.terminal import text
 from kschedx.render.view import Decider, Fix, Row
@@ -51,7 +51,7 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
             for remedy in explanation.provisioning_remedies
             if not makes_room(remedy)
         ),
-        basis=(karpenter_basis(karpenter), f"rules of Karpenter {FOLLOWS}"),
+        basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )
 
 

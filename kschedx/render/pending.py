@@ -14,7 +14,8 @@ from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render import terminal
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 from kschedx.render.words import describe
 
@@ -66,9 +67,9 @@ def pending_lines(
 ) -> list[Text]:
     """At most 30 lines, unless `wide`, which names every pod."""
     if not answers:
-        return [line((nothing, BOLD))]
+        return title_lines(nothing, Tone.GOOD, width)
     found = groups(answers)
-    head = paragraph(pending_sentence(answers), width, style=BOLD)
+    head = title_lines(pending_sentence(answers), pending_tone(answers), width)
     told: dict[int, str] = {}
 
     def fix(group: CauseGroup) -> str:
@@ -98,6 +99,13 @@ def pending_lines(
         text = "each pod is evaluated alone, as if the others were not pending"
         lines += [BLANK, *paragraph(text, width, style=DIM)]
     return lines
+
+
+def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
+    outcomes = {answer.outcome for answer in answers}
+    if outcomes <= {Outcome.SCHEDULED}:
+        return Tone.GOOD
+    return Tone.OPEN if outcomes <= {Outcome.SCHEDULED, Outcome.UNDECIDED, None} else Tone.BAD
 
 
 def pending_sentence(answers: Sequence[PodAnswer]) -> str:

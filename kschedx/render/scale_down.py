@@ -16,7 +16,7 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     Utilization,
 )
-from kschedx.karpenter.disruption import NodeDisruption
+from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, shortens, text
@@ -186,13 +186,24 @@ def scale_down_lines(asked: ScaleDown, removals: Sequence[Removal], *, width: in
     return [*lines, BLANK, *paragraph(_basis(asked), width, style=DIM)]
 
 
+def _balanced(balance: Balance) -> tuple[str, ...]:
+    told = f"{balance.disruption:.0%} of the pool's disruption; the node has to save {balance.needed:.0%} of its cost"
+    if balance.savings is None:
+        return (told, "prices are not known")
+    verdict = "not worth it alone" if balance.rejects else "worth it if no new node is needed"
+    return told, f"it is {balance.savings:.0%}: {verdict}"
+
+
 def _of_karpenter(found: NodeDisruption, width: int) -> list[Text]:
     obstacles = [one.text for one in found.obstacles]
     if not obstacles and not found.may_go:
         obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
     if not obstacles:
         how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
-        return paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
+        lines = paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
+        if found.balance is not None and not found.is_empty:
+            lines += fact_lines(Fact(label="balanced", items=_balanced(found.balance)), width)
+        return lines
     lines = paragraph(f"{found.node}: Karpenter keeps it, {obstacles[0]}", width, first="✗ ", style=BAD)
     for number, told in enumerate(obstacles[1:]):
         lines += fact_lines(Fact(label="also" if number == 0 else "", items=(told,)), width)

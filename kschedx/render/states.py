@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import ClassVar, TypeAlias, assert_never
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
 from msgspec import Struct
+
+from kschedx.render.wording import listed
+
+if TYPE_CHECKING:
+    from kschedx.kueue.verdict import Verdict
 
 
 class ExitCode(IntEnum):
@@ -92,10 +97,44 @@ class Suspended(Facts, frozen=True, kw_only=True):
     """The LocalQueue of Kueue, which resumes the workload when it admits it."""
     message: str = ""
     """What Kueue says of its quota."""
+    waits: str = ""
+    """For what, in Kueue."""
 
     @property
     def by(self) -> str:
-        return f"it waits for quota in Kueue (queue {self.queue})" if self.queue else "spec.suspend is true"
+        if not self.queue:
+            return "spec.suspend is true"
+        return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
+
+
+def kueue_wait(verdict: Verdict) -> str:
+    """What a Workload of Kueue waits for, as a predicate."""
+    from kschedx.kueue.verdict import Wait  # only a cluster with Kueue needs it
+
+    match verdict.wait:
+        case Wait.FLAVOR:
+            return "matches no flavor in Kueue"
+        case Wait.TOPOLOGY:
+            return "waits for room in a topology in Kueue"
+        case Wait.HEAD:
+            return f"waits behind {verdict.behind} in Kueue"
+        case Wait.NAMESPACE:
+            return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} does not select its namespace"
+        case Wait.REQUESTS:
+            return "waits in Kueue because its requests are refused"
+        case Wait.QUEUE:
+            if verdict.cluster_queue:
+                return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
+            return "waits in Kueue because its LocalQueue is stopped or missing"
+        case Wait.CHECKS:
+            noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
+            return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"
+        case Wait.TURN:
+            return "waits for Kueue's next cycle"
+        case Wait.QUOTA | None:
+            return "waits for quota in Kueue"
+        case _:
+            assert_never(verdict.wait)
 
 
 class Paused(Facts, frozen=True, kw_only=True):

@@ -184,7 +184,13 @@ _OF_KARPENTER = json_object(
         "consolidatable": {"type": "boolean"},
         "drifted": {"type": "boolean"},
         "empty": {"type": "boolean"},
-    }
+    },
+    optional={
+        "balance": json_object(
+            {"disruption": {"type": "number"}, "savingsNeeded": {"type": "number"}},
+            optional={"savings": {"type": "number"}},
+        )
+    },
 )
 
 SCALE_DOWN: ScaleDownJson = document(

@@ -129,9 +129,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 # Objects as they were read, for the few who need more of them than scheduling does.
 
-METRICS_KINDS = frozenset({"NodeMetrics", "PodMetrics"})
-"""Of `metrics.k8s.io`, which scheduling does not read."""
-MANIFEST_KINDS = frozenset({"Pod", "Node"}) | METRICS_KINDS
+MANIFEST_KINDS = frozenset({"Pod", "Node"})
 
 
 class ManifestName(Struct, frozen=True, kw_only=True):
@@ -149,11 +147,10 @@ class ManifestHead(Struct, frozen=True, kw_only=True, rename="camel"):
     def key_of(self, kind: str) -> str:
         """`namespace/name`, or the name of what has no namespace; empty for an object that is not of this kind."""
         version = self.api_version or ""
-        is_genuine = version.startswith("metrics.k8s.io/") if kind in METRICS_KINDS else version in ("v1", "")
-        if self.kind != kind or not is_genuine or self.metadata is None:
+        if self.kind != kind or version not in ("v1", "") or self.metadata is None:
             return ""
         name = self.metadata.name or ""
-        return f"{self.metadata.namespace or 'default'}/{name}" if kind in ("Pod", "PodMetrics") else name
+        return f"{self.metadata.namespace or 'default'}/{name}" if kind == "Pod" else name
 
 
 _HEADS: msgspec.json.Decoder[list[ManifestHead]] = msgspec.json.Decoder(list[ManifestHead])
@@ -185,7 +182,7 @@ class Manifests:
         return Manifests(self._texts, {**self._added, ("Pod", key): manifest})
 
     def records(self, kind: str, record: type[M]) -> dict[str, M]:
-        """The objects of a kind by `namespace/name`, or by name for nodes and their metrics. Raises `InputError`.
+        """The objects of a kind by `namespace/name`, or by name for nodes. Raises `InputError`.
 
         A list is read at once where all its objects can be read as `record`, whatever their kind.
         """

@@ -156,4 +156,4 @@ def test_a_baseline_is_sarif(text: str, cluster: Path, tmp_path: Path) -> None:
     known.write_text(text)
     ran = kschedx("why", "-f", write(tmp_path, POD), "-s", cluster, "--baseline", known)
     assert ran.code == 2
-    assert "--baseline: this is no SARIF file (write one with -o sarif)" in ran.err
+    assert "--baseline: this is not a SARIF file (write one with -o sarif)" in ran.err

@@ -33,6 +33,7 @@ from tests.builders import Manifest, node, pod
 from tests.cli.manifests import BIG_POD, NODE, POD, changed, small_pod, write
 from tests.command import Ran, kschedx
 
+LISTED = {key: kind for key, kind in KINDS.items() if not kind.is_on_demand}
 OTHERS = [small_pod(f"other-{number:03}", "10m", namespace="shop") for number in range(12)]
 
 
@@ -84,7 +85,7 @@ def test_every_kind_is_listed_and_no_other(api: FakeApiServer, url: str, tmp_pat
     why(tmp_path, url)
     asked = {request.path for request in api.requests}
     assert asked == {"/version", "/apis"} | {
-        path_of(kind, kind.versions[0], only=only) for kind in KINDS.values() for only in kind.only or ("",)
+        path_of(kind, kind.versions[0], only=only) for kind in LISTED.values() for only in kind.only or ("",)
     }
 
 
@@ -113,7 +114,7 @@ def test_a_namespace_that_contradicts_the_manifest_is_an_error(url: str, tmp_pat
 
 @pytest.mark.parametrize(
     ("version", "emulated", "says"),
-    [("v1.35.4", "1.35", "emulates kube-scheduler 1.35"), ("v1.99.0", "1.37", "does not support"), ("", "1.36", None)],
+    [("v1.35.4", "1.35", "emulates kube-scheduler 1.35"), ("v1.99.0", "1.38", "does not support"), ("", "1.36", None)],
 )
 def test_the_servers_release_is_emulated(
     version: str, emulated: str, says: str | None, api: FakeApiServer, url: str, tmp_path: Path
@@ -505,11 +506,11 @@ def test_nothing_is_decided_without_nodes_or_pods(kind: str, api: FakeApiServer,
 def test_all_that_is_forbidden_is_asked_for_at_once(api: FakeApiServer, url: str, tmp_path: Path) -> None:
     forbid(api, "Node", "Service", "LimitRange")
     line = error(why(tmp_path, url), code=3)
-    assert "listing nodes is forbidden, as it is for 2 more kinds (kubectl create clusterrole kschedx" in line
+    assert "listing nodes is forbidden, and so is listing 2 more kinds (kubectl create clusterrole kschedx" in line
     assert "--verb=get,list --resource=nodes,limitranges,services, bound to you" in line
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("Node", "Pod")])
+@pytest.mark.parametrize("kind", [kind for kind in LISTED if kind not in ("Node", "Pod")])
 def test_another_kind_is_only_missed_where_it_counts(kind: str, api: FakeApiServer, url: str, tmp_path: Path) -> None:
     """One node, so that nothing is compared; a pod without claims and owners."""
     whole = why(tmp_path, url)
@@ -537,7 +538,7 @@ def test_services_count_where_nodes_are_compared(api: FakeApiServer, url: str, t
 
 
 def test_a_kind_that_the_server_does_not_serve_has_no_objects(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    for kind in KINDS.values():
+    for kind in LISTED.values():
         if kind.group:
             api.fail(f"/{kind.plural}", failure(404, "not found"), forever=True)
     assert why(tmp_path, url).code == 0
@@ -560,12 +561,12 @@ def test_an_older_version_of_a_kind_is_asked_for(api: FakeApiServer, url: str, t
 
 
 def test_what_is_not_served_is_not_asked_for(api: FakeApiServer, url: str, tmp_path: Path) -> None:
-    api.discovery = discovery_of(kind for kind in KINDS.values() if not kind.is_optional)
+    api.discovery = discovery_of(kind for kind in LISTED.values() if not kind.is_optional)
     told = json.loads(why(tmp_path, url).out)
-    optional = {key for key, kind in KINDS.items() if kind.is_optional}
+    optional = {key for key, kind in LISTED.items() if kind.is_optional}
     assert told["source"]["missing"] == dict.fromkeys(optional, "absent")
     asked = {request.path.rpartition("/")[2] for request in api.requests}
-    assert not asked & {KINDS[key].plural for key in optional}
+    assert not asked & {LISTED[key].plural for key in optional}
 
 
 def test_a_workload_that_may_not_be_read_is_not_called_missing(api: FakeApiServer, url: str, tmp_path: Path) -> None:
@@ -691,7 +692,7 @@ def test_profiles_are_not_compared_by_what_may_not_be_read(api: FakeApiServer, u
 
 
 def test_one_pod_and_many_exclude_each_other(url: str, tmp_path: Path) -> None:
-    assert "--pod needs one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
+    assert "--pod selects one pod" in error(diff(tmp_path, url, "default", "binpack", "--pod", "web-0", "--all"))
 
 
 # --- a dry run on the server

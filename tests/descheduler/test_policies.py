@@ -174,3 +174,32 @@ def test_a_refused_policy_is_one_line(tmp_path: Path) -> None:
     ran = kschedx("deschedule", "--policy", str(tmp_path / "policy.yaml"), "-s", str(tmp_path / "cluster.yaml"))
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "in profile main: at least one filtering criterion must be specified" in ran.err
+
+
+WITH_LINES = """\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+{more}profiles:
+- name: main
+  pluginConfig:
+  - name: HighNodeUtilization
+    args:
+      thresholds: {{cpu: {cpu}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpu", "more", "line", "said"),
+    [
+        ("120", "", 7, "in profile main: cpu threshold not in [0, 100] range"),
+        ('"20"', "", 8, "failed decoding descheduler's policy config"),
+        ("20", "nodeSelector: a b\n", 3, "failed to create new descheduler"),
+        ("20", "maxPods: 3\n", 3, "maxPods: unknown field, ignored by the descheduler"),
+    ],
+)
+def test_the_line_of_an_error(cpu: str, more: str, line: int, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(WITH_LINES.format(cpu=cpu, more=more))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
+    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    assert f": {file}:{line}: {said}" in ran.err

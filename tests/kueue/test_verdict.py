@@ -6,10 +6,13 @@ import pytest
 
 from kschedx.kueue.overview import overview
 from kschedx.kueue.settings import Settings
-from kschedx.kueue.verdict import RemedyKind, Verdict, judge
-from tests.kueue.objects import TAINT, Json, flavor, local, queue, quota, snapshot, workload
+from kschedx.kueue.verdict import RemedyKind, Verdict, Wait, judge
+from tests.builders import node
+from tests.kueue.objects import KUEUE, TAINT, Json, check, flavor, local, queue, quota, snapshot, workload
 
 FULL = [queue("q"), local("q"), workload("z", cpu="3", held="f")]
+SMALL = {"cpu": "2", "memory": "8Gi", "pods": "10"}
+REFUSED = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]
 LOWER = queue("q", preemption={"withinClusterQueue": "LowerPriority"})
 
 
@@ -73,7 +76,7 @@ def test_an_equal_workload_is_decided_with_the_first() -> None:
 
 def test_a_stopped_queue_is_resumed() -> None:
     found = verdict(queue("q", stopPolicy="Hold"), local("q"), workload("a"))
-    assert found.blocked == "ClusterQueue q is inactive"
+    assert found.blocked == "ClusterQueue q is inactive: Can't admit new workloads: is stopped."
     assert [one.kind for one in found.remedies] == [RemedyKind.RESUME]
 
 
@@ -90,3 +93,64 @@ def test_the_queues_at_a_glance() -> None:
     assert (only.name, only.holding, [one.workload for one in only.waiting]) == ("q", 1, ["ml/a"])
     assert [(row.flavor, row.used, row.nominal, row.available) for row in only.rows] == [("f", 3000, 4000, 1000)]
     assert [one.workload for one in found.unqueued] == ["ml/lost"]
+
+
+STRICT = [queue("q", queueingStrategy="StrictFIFO"), local("q"), workload("z", cpu="3", held="f")]
+SELECTING = queue("q", namespaceSelector={"matchLabels": {"team": "web"}})
+
+
+@pytest.mark.parametrize(
+    ("objects", "wait", "remedies"),
+    [
+        ([*FULL, workload("a", cpu="2")], Wait.QUOTA, [RemedyKind.LESS, RemedyKind.QUOTA, RemedyKind.WAIT]),
+        ([*FULL, workload("a")], Wait.TURN, []),
+        (
+            [*STRICT, workload("y", cpu="2"), workload("a", minute=1)],
+            Wait.HEAD,
+            [RemedyKind.PRIORITY, RemedyKind.ORDER],
+        ),
+        ([SELECTING, local("q"), workload("a")], Wait.NAMESPACE, [RemedyKind.NAMESPACE]),
+        ([queue("q", stopPolicy="Hold"), local("q"), workload("a")], Wait.QUEUE, [RemedyKind.RESUME]),
+        ([queue("q"), local("q", stopPolicy="Hold"), workload("a")], Wait.QUEUE, [RemedyKind.RESUME]),
+        (
+            [flavor("f", nodeTaints=[TAINT]), queue("q"), local("q"), workload("a")],
+            Wait.FLAVOR,
+            [RemedyKind.FLAVOR],
+        ),
+        (
+            [queue("q"), local("q"), workload("a", pod={"containers": REFUSED})],
+            Wait.REQUESTS,
+            [],
+        ),
+        ([*FULL[:2], workload("a", held="f")], None, []),
+    ],
+)
+def test_what_a_workload_waits_for(objects: list[Json], wait: Wait | None, remedies: list[RemedyKind]) -> None:
+    found = verdict(*objects)
+    assert found.wait is wait
+    assert [one.kind for one in found.remedies if one.kind in remedies] == remedies
+
+
+def test_a_workload_with_quota_waits_for_its_checks() -> None:
+    one = workload("a", held="f", admissionChecks=[{"name": "budget", "state": "Pending"}])
+    one["status"]["conditions"] = one["status"]["conditions"][:1]
+    found = verdict(check("budget"), queue("q", admissionChecks=["budget"]), local("q"), one)
+    assert (found.wait, found.checks) == (Wait.CHECKS, ("budget",))
+
+
+def test_a_wish_replaces_a_topology_that_has_no_room() -> None:
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
+    nodes = [
+        node(f"n{one}", labels={"rack": f"r{one}", "kubernetes.io/hostname": f"n{one}"}, allocatable=SMALL)
+        | {"status": {"allocatable": SMALL, "conditions": [{"type": "Ready", "status": "True"}]}}
+        for one in (1, 2)
+    ]
+    wanted = workload("a", count=3)
+    wanted["spec"]["podSets"][0]["topologyRequest"] = {"required": "rack"}
+    found = verdict(flavor("f", topologyName="t"), topology, *nodes, queue("q"), local("q"), wanted)
+    assert found.wait is Wait.TOPOLOGY
+    assert [one.title for one in found.remedies] == [
+        "prefer rack to requiring it for pod set main",
+        "run 2 of 3 pods at a time in pod set main",
+    ]

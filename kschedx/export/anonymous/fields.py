@@ -18,13 +18,14 @@ from kschedx.export.anonymous import values as yunikorn
 from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
 from kschedx.kube import autoscalers as capi
 from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import devices, kueue, optional_admission, other_schedulers, selectors, storage, types
+from kschedx.kube import descheduling, devices, kueue, optional_admission, other_schedulers, selectors, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as pod_volumes
 from kschedx.kube.autoscalers import (
     DO_NOT_DISRUPT,
     GANG_LEAST,
     GROUP_NAMES,
+    HAMI_PHASE,
     NODE_POOL_ID,
     SCALE_DOWN_DISABLED,
     TASK_GROUP,
@@ -157,6 +158,7 @@ names it is not in the snapshot."""
 NAMES: Mapping[type[Struct], Replacement] = {
     types.Container: _dns_label,
     types.ContainerStatus: _dns_label,
+    descheduling.ContainerFacts: _dns_label,
     types.ContainerPort: changes.name(changes.PORT_NAME),
     pod_volumes.Volume: _dns_label,
 }
@@ -197,6 +199,7 @@ WRAPPED: Mapping[type[Struct], Callable[[Mapping[str, Replacement]], Replacement
     storage.TopologySelectorLabelRequirement: changes.requirement,
     karpenter.NodeSelectorRequirementWithMinValues: changes.requirement,
     types.PodCondition: changes.condition,
+    descheduling.ConditionFacts: changes.condition,
     devices.DeviceTaint: changes.requirement,
     devices.DeviceToleration: changes.requirement,
 }
@@ -252,6 +255,11 @@ class _Avoided(Struct, frozen=True, rename="camel"):
     prefer_avoid_pods: tuple[_AvoidedPods, ...] = ()
 
 
+def _placed(written: str, names: Names) -> str:
+    """The level of a topology, or `true` for an unconstrained one."""
+    return written if written in ("true", "false") else changes.label_key(written, names)
+
+
 _TOLERATIONS = changes.encoded(changes.list_of(_of_type(inspect.type_info(types.Toleration))))
 
 ANNOTATIONS: Mapping[str, Replacement] = {
@@ -275,6 +283,13 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys((YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP), changes.name()),
     TASK_GROUPS: changes.encoded(changes.list_of(Record(_of_record(other_schedulers.TaskGroup)))),
     GANG_LEAST: _number,
+    HAMI_PHASE: changes.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
+    kueue.WORKLOAD_ANNOTATION: changes.name(),
+    **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_placed)),
+    **dict.fromkeys((descheduling.EVICT, descheduling.PREFER_NO_EVICTION), changes.text(lambda _, __: "true")),
+    descheduling.CONFIG_SOURCE: changes.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
+    capi.MIRROR: changes.text(lambda _, __: "mirror"),
+    capi.DELETION_COST: _number,
     other_schedulers.QUOTA_NAMESPACES: changes.encoded(changes.list_of(changes.name())),
     **dict.fromkeys((other_schedulers.QUOTA_RUNTIME, other_schedulers.QUOTA_REQUEST), changes.encoded(changes.amounts)),
     SCALE_DOWN_DISABLED: changes.text(lambda text, _: text if text in ("true", "false") else ""),

@@ -195,12 +195,19 @@ def quantity(value: object, names: Names) -> object:
 
 
 def list_of(change: Replacement) -> Replacement:
-    def changed(value: object, names: Names) -> object:
+    return ListOf(change)
+
+
+class ListOf:
+    """A list of which each item is changed alike."""
+
+    def __init__(self, item: Replacement) -> None:
+        self.item = item
+
+    def __call__(self, value: object, names: Names) -> object:
         if not isinstance(value, list):
             return None
-        return [new for item in value if (new := change(item, names)) is not None]
-
-    return changed
+        return [new for one in value if (new := self.item(one, names)) is not None]
 
 
 def labels(value: object, names: Names) -> object:
@@ -273,9 +280,17 @@ class Record:
         fields = dict(self.fields)
         for key, change in other.items():
             own = fields.get(key)
-            both = own.both(change.fields) if isinstance(own, Record) and isinstance(change, Record) else change
-            fields[key] = both
+            fields[key] = change if own is None else _both(own, change)
         return Record(fields)
+
+
+def _both(one: Replacement, other: Replacement) -> Replacement:
+    """The fields of either record, or of the records of either list; else the other."""
+    if isinstance(one, Record) and isinstance(other, Record):
+        return one.both(other.fields)
+    if isinstance(one, ListOf) and isinstance(other, ListOf):
+        return ListOf(_both(one.item, other.item))
+    return other
 
 
 _BOUNDS = (Operator.GT, Operator.LT, "Gte", "Lte")

@@ -38,7 +38,7 @@ from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
 
 MOST_CANDIDATES = 200
-NOT_ASKED = "not asked"
+NOT_EVALUATED = "not evaluated"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
 
@@ -103,7 +103,7 @@ def _verdicts(diagnosis: Diagnosis, *, every_node: bool) -> Verdicts | None:
     if cycle.nodes is None or cycle.filter is None:
         return None
     plugins = cycle.filter.plugins
-    codes = (NOT_ASKED, *(code.text for code in Code))
+    codes = (NOT_EVALUATED, *(code.text for code in Code))
     cell = {code.value: number for number, code in enumerate(Code, start=1)}
     patterns: dict[tuple[int, ...], int] = {}
     stories: dict[tuple[Line, ...], int] = {}

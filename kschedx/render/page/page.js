@@ -146,16 +146,16 @@ const cell = (text, kind = "") => make("div", {role: "gridcell", class: kind, ti
 
 const LOOK = {
   "Success": ["c-pass", "·"], "Unschedulable": ["c-reject", "×"], "UnschedulableAndUnresolvable": ["c-never", "■"],
-  "Error": ["c-error", "!"], "not asked": ["c-none", ""],
+  "Error": ["c-error", "!"], "not evaluated": ["c-none", ""],
 };
 const look = (code) => LOOK[code] || ["c-error", "?"];
 
 const DRAW = {
   verdicts(data) {
-    const story = make("aside", {class: "story", "aria-live": "polite"}, "Choose a row: a node's story.");
+    const story = make("aside", {class: "story", "aria-live": "polite"}, "Select a row to see its node.");
     const cells = (node) => data.patterns[data.pattern_of[node]];
     const passes = (node) => data.verdict_of[node] < 0;
-    const rejections = (node) => cells(node).filter((code) => data.codes[code] !== "Success" && data.codes[code] !== "not asked").length;
+    const rejections = (node) => cells(node).filter((code) => data.codes[code] !== "Success" && data.codes[code] !== "not evaluated").length;
     const headline = (node) => {
       if (passes(node)) return "fits";
       const line = data.stories[data.story_of[node]][0];

@@ -26,7 +26,7 @@ from kschedx.karpenter.requirements import ZONE, LabelRequirement, NothingInComm
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeOverlay
 from kschedx.kube.quantity import Unit
-from kschedx.kube.types import NodeCondition
+from kschedx.kube.types import NodeCondition, Pod
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.render.words.autoscaler import by_name, change_of_pod, most_said
 
@@ -268,22 +268,20 @@ def pool_facts(verdict: PoolVerdict) -> Iterator[Fact]:
         if nearest is not None:
             yield Fact(label="requests", items=tuple(_listed_amounts(rejection.pod_requests)))
             yield Fact(label=nearest.name, items=(_offer(nearest),))
-            template = verdict.template
-            if template is not None and template.daemon_pods:
-                names = listed((_owner(pod.metadata.name, verdict) for pod in template.daemon_pods), MOST_NAMES)
-                told = ", ".join(_listed_amounts(template.daemon_requests))
-                yield Fact(label="DaemonSets", items=(f"{told} requested on every new node: {names}",))
+            overhead = None if verdict.template is None else verdict.template.overhead(nearest.name)
+            if overhead is not None and overhead.pods:
+                names = listed(map(_owner, overhead.pods), MOST_NAMES)
+                told = ", ".join(_listed_amounts(overhead.requests))
+                where = "every new node" if overhead.types is None else f"a new {nearest.name}"
+                yield Fact(label="DaemonSets", items=(f"{told} requested on {where}: {names}",))
     elif isinstance(rejection, LimitReached) and verdict.known:
         smallest = min(verdict.known, key=lambda one: one.size)
         yield Fact(label="smallest", items=(f"{smallest.name}: {resources_text(smallest.capacity)}",))
 
 
-def _owner(name: str, verdict: PoolVerdict) -> str:
-    template = verdict.template
-    for pod in template.daemon_pods if template is not None else ():
-        if pod.metadata.name == name and pod.metadata.controller is not None:
-            return pod.metadata.controller.name
-    return name or "a template"
+def _owner(pod: Pod) -> str:
+    controller = pod.metadata.controller
+    return controller.name if controller is not None else pod.metadata.name or "a template"
 
 
 def _listed_amounts(amounts: Amounts) -> Iterator[str]:

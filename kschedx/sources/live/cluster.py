@@ -162,9 +162,10 @@ def server_version(server: ApiServer) -> str:
         raise InputError("not an API server: its answer is not valid JSON", place=place, hint=_ADDRESS) from None
 
 
-def read(
-    server: ApiServer, kinds: Sequence[ResourceKind] = tuple(KINDS.values()), *, namespace: str = ""
-) -> Iterator[Event]:
+AT_ALL_TIMES = tuple(kind for kind in KINDS.values() if not kind.is_on_demand)
+
+
+def read(server: ApiServer, kinds: Sequence[ResourceKind] = AT_ALL_TIMES, *, namespace: str = "") -> Iterator[Event]:
     """Pages of all kinds, in the order of each list, as they come. Raises `InputError`; then nothing more is asked.
 
     Of a kind that is namespaced, only the objects of `namespace`, if one is given. What the server does not serve is

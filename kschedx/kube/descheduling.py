@@ -1,0 +1,76 @@
+"""What the descheduler reads of objects beside what scheduling does: states and restarts of containers, conditions of
+pods with their times, its annotations, and the measured usage of `metrics.k8s.io`.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from kschedx.kube.quantity import ResourceList
+from kschedx.kube.types import ObjectMeta
+
+METRICS_GROUP = "metrics.k8s.io"
+EVICT = "descheduler.alpha.kubernetes.io/evict"
+"""The annotation that makes a pod evictable whatever else is true of it."""
+PREFER_NO_EVICTION = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+CONFIG_SOURCE = "kubernetes.io/config.source"
+"""Where the kubelet has a pod from; of a static pod it is not `api`."""
+ANNOTATIONS = (EVICT, PREFER_NO_EVICTION, CONFIG_SOURCE)
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    reason: str = ""
+
+
+class Terminated(Struct, frozen=True, kw_only=True, rename="camel"):
+    reason: str = ""
+    exit_code: int = 0
+
+
+class ContainerState(Struct, frozen=True, kw_only=True):
+    waiting: Waiting | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+
+
+class ConditionFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class PodStatusFacts(Struct, frozen=True, kw_only=True, rename="camel"):
+    reason: str = ""
+    qos_class: str = ""
+    conditions: tuple[ConditionFacts, ...] = ()
+    container_statuses: tuple[ContainerFacts, ...] = ()
+    init_container_statuses: tuple[ContainerFacts, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerFacts, ...] = ()
+
+
+class PodDetails(Struct, frozen=True, kw_only=True):
+    """Beside `types.Pod`."""
+
+    status: PodStatusFacts = PodStatusFacts()
+
+
+class ContainerMetrics(Struct, frozen=True, kw_only=True):
+    name: str = ""
+    usage: ResourceList = {}
+
+
+class PodMetrics(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: ObjectMeta = ObjectMeta()
+    containers: tuple[ContainerMetrics, ...] = ()
+
+
+class NodeMetrics(Struct, frozen=True, kw_only=True, rename="camel"):
+    metadata: ObjectMeta = ObjectMeta()
+    usage: ResourceList = field(default_factory=dict)

@@ -1,0 +1,102 @@
+"""`kschedx deschedule` on a live cluster: the policy of a ConfigMap, and measured usage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.api_server import FakeApiServer, Reply, failure, kubeconfig, served
+from tests.builders import Manifest
+from tests.command import Ran, kschedx
+from tests.descheduler.clusters import NOW, node, pod, policy
+
+LOW = {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}}
+MEASURED = policy("LowNodeUtilization", {**LOW, "metricsUtilization": {"source": "KubernetesMetrics"}}) | {
+    "metricsProviders": [{"source": "KubernetesMetrics"}]
+}
+
+
+def usage(kind: str, name: str, **fields: object) -> Manifest:
+    space = {"namespace": "default"} if kind == "PodMetrics" else {}
+    return {"apiVersion": "metrics.k8s.io/v1beta1", "kind": kind, "metadata": {"name": name, **space}, **fields}
+
+
+def config_map(written: Manifest) -> Reply:
+    data = {"policy.yaml": yaml.safe_dump(written)}
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "descheduler"}, "data": data}
+    return Reply(body=json.dumps(found).encode())
+
+
+@pytest.fixture
+def api() -> FakeApiServer:
+    return FakeApiServer(
+        [
+            *(node(name) for name in ("a", "b")),
+            *(pod(f"web-{number}", "a", cpu="100m") for number in range(3)),
+            usage("NodeMetrics", "a", usage={"cpu": "3", "memory": "1Gi"}),
+            usage("NodeMetrics", "b", usage={"cpu": "100m", "memory": "1Gi"}),
+            *(
+                usage(
+                    "PodMetrics", f"web-{number}", containers=[{"name": "c", "usage": {"cpu": "1", "memory": "64Mi"}}]
+                )
+                for number in range(3)
+            ),
+        ]
+    )
+
+
+@pytest.fixture
+def url(api: FakeApiServer) -> Iterator[str]:
+    with served(api) as found:
+        yield found
+
+
+def deschedule(folder: Path, url: str, *arguments: str) -> Ran:
+    return kschedx("deschedule", "--now", NOW, "--kubeconfig", kubeconfig(folder, url), *arguments)
+
+
+def test_the_policy_of_the_clusters_config_map(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.fail("/namespaces/kube-system/configmaps/descheduler", config_map(MEASURED), forever=True)
+    ran = deschedule(tmp_path, url, "--policy", "configmap/kube-system/descheduler", "-o", "json")
+    found = json.loads(ran.out)
+    assert found["utilization"][0]["nodes"]["a"] == {
+        "category": "overutilized",
+        "usage": {"cpu": "3", "memory": "1Gi", "pods": "3"},
+        "percent": {"cpu": 75, "memory": 6, "pods": 15},
+    }
+    assert [one["pod"] for one in found["evicted"]] == ["default/web-2"]
+    assert {request.method for request in api.requests} == {"GET"}
+
+
+def test_usage_is_only_read_for_a_policy_that_measures_it(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(yaml.safe_dump(policy("LowNodeUtilization", LOW)))
+    assert deschedule(tmp_path, url, "--policy", str(file)).code == 0
+    assert not [request.path for request in api.requests if "metrics.k8s.io/" in request.path]
+
+
+def test_a_config_map_that_is_not_there(api: FakeApiServer, url: str, tmp_path: Path) -> None:
+    api.fail("/configmaps/other", failure(404, "not found"), forever=True)
+    ran = deschedule(tmp_path, url, "--policy", "configmap/other")
+    assert (ran.code, ran.out) == (2, "")
+    assert "ConfigMap kube-system/other: there is none" in ran.err
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"deschedulerPolicy": {"profiles": []}},
+        {"descheduler": {"deschedulerPolicy": {"profiles": []}}},
+        {"kind": "HelmRelease", "spec": {"values": {"deschedulerPolicy": {"profiles": []}}}},
+    ],
+    ids=["values", "values of a parent chart", "HelmRelease"],
+)
+def test_values_of_the_helm_chart(held: Manifest, url: str, tmp_path: Path) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(held))
+    ran = deschedule(tmp_path, url, "--policy", str(file))
+    assert ran.out.startswith("✓ the descheduler evicts no pod")

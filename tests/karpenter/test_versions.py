@@ -1,0 +1,212 @@
+"""What Karpenter 1.14 does in another way than 1.13, as its code says; it was not run."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from kschedx.errors import ConfigError
+from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+from kschedx.karpenter.disruption import disruption, eviction_cost
+from kschedx.karpenter.installation import karpenter_version
+from kschedx.karpenter.scheduler import DEVICES_UNKNOWN, ONLY_DEVICES, RoundResult, Settings
+from kschedx.kube.types import ObjectMeta, Pod, PodSpec
+from kschedx.snapshot.snapshot import Snapshot
+from tests.karpenter.test_cluster import pod, pool
+from tests.karpenter.test_disruption import LABELS, NOW, cluster
+
+Json = dict[str, Any]
+BOTH = pytest.mark.parametrize("version", ["1.13", "1.14"])
+
+
+def catalogue(**cpu_of_type: str) -> InstanceTypes:
+    offerings = (WrittenOffering(zone="eu-1a", capacity_type="on-demand"),)
+    return InstanceTypes(
+        instance_types=tuple(
+            WrittenType(name=name, capacity={"cpu": cpu, "memory": "16Gi", "pods": "50"}, offerings=offerings)
+            for name, cpu in cpu_of_type.items()
+        )
+    )
+
+
+def daemon_set(cpu: str, **spec: Any) -> Json:
+    container = {"name": "main", "image": "agent", "resources": {"requests": {"cpu": cpu}}}
+    template = {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [container], **spec}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": {"app": "agent"}}, "template": template},
+    }
+
+
+def installed(image: str) -> Json:
+    template = {"spec": {"containers": [{"name": "controller", "image": image}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "karpenter", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": {"app": "k"}}, "template": template},
+    }
+
+
+def decided(*objects: Json, version: str, types: InstanceTypes | None = None, ignores: bool = True) -> RoundResult:
+    settings = Settings(version=version, ignores_devices=ignores)
+    snapshot = Snapshot.from_objects(deepcopy(objects))
+    options = KarpenterOptions(catalogue=types or catalogue(small="4", large="8"), settings=settings)
+    made = Karpenter.of(snapshot, options)
+    assert made is not None
+    return made.own
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [
+        ("public.ecr.aws/karpenter/controller:1.14.0@sha256:aa", "1.14"),
+        ("public.ecr.aws/karpenter/controller:v1.15.2", "1.14"),
+        ("public.ecr.aws/karpenter/controller:1.9.0", "1.13"),
+        ("example.org/other:1.14", "1.13"),
+    ],
+)
+def test_the_version_is_that_of_the_deployments_image(image: str, version: str) -> None:
+    assert karpenter_version(Snapshot.from_objects([installed(image)])) == version
+
+
+def test_a_version_can_be_named() -> None:
+    assert Settings.read(["version=1.14", "preference-policy=Ignore"]) == Settings(version="1.14", prefers=False)
+    with pytest.raises(ConfigError, match=r"cannot be \"1.2\""):
+        Settings.read(["version=1.2"])
+
+
+@pytest.mark.parametrize(
+    ("version", "ignores", "reason"),
+    [("1.13", True, ""), ("1.14", True, ONLY_DEVICES), ("1.14", False, DEVICES_UNKNOWN), ("1.13", False, "")],
+)
+def test_a_claim_that_no_container_uses(version: str, ignores: bool, reason: str) -> None:
+    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    found = decided(pool(), pod(resourceClaims=claims), version=version, ignores=ignores)
+    assert [one.text for one in found.failures.values()] == ([reason] if reason else [])
+    assert len(found.new) == (0 if reason else 1)
+
+
+@BOTH
+def test_a_daemon_set_of_one_type_takes_nothing_of_others(version: str) -> None:
+    """3 cpu fit the small type of 4 where the DaemonSet with 2 cpu runs on the large type alone."""
+    only = daemon_set("2", nodeSelector={"node.kubernetes.io/instance-type": "large"})
+    found = decided(pool(), only, pod("3"), version=version)
+    assert [one.name for one in found.new[0].types] == (["small", "large"] if version == "1.14" else ["large"])
+
+
+@BOTH
+def test_what_the_daemon_sets_request_is_told_from_least_to_most(version: str) -> None:
+    every = daemon_set("1")
+    of_large = daemon_set("3", nodeSelector={"node.kubernetes.io/instance-type": "large"})
+    of_large["metadata"]["name"] = "more"
+    text = next(iter(decided(pool(), every, of_large, pod("9"), version=version).failures.values())).text
+    told = 'resources=min={"cpu":"10","pods":"2"}, max={"cpu":"13","pods":"3"}'
+    assert (told in text) is (version == "1.14")
+    assert ('resources={"cpu":"13","pods":"3"}' in text) is (version == "1.13")
+
+
+@BOTH
+def test_a_host_port_of_a_daemon_set_excludes_its_types(version: str) -> None:
+    port = {"name": "main", "image": "agent", "ports": [{"containerPort": 80, "hostPort": 80}]}
+    agent = daemon_set("1", nodeSelector={"node.kubernetes.io/instance-type": "large"})
+    agent["spec"]["template"]["spec"]["containers"] = [port]
+    me = pod("1")
+    me["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    found = decided(pool(), agent, me, version=version)
+    assert [[one.name for one in new.types] for new in found.new] == ([["small"]] if version == "1.14" else [])
+
+
+@BOTH
+def test_a_daemon_set_of_initialized_nodes_counts(version: str) -> None:
+    of_ready = daemon_set("3", nodeSelector={"karpenter.sh/initialized": "true"})
+    found = decided(pool(), of_ready, pod("2"), version=version)
+    assert [one.name for one in found.new[0].types] == (["large"] if version == "1.14" else ["small", "large"])
+
+
+# --- disruption
+
+
+def karpenter_at(version: str) -> Json:
+    return installed(f"public.ecr.aws/karpenter/controller:{version}.0")
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("1.13", 'NodePool "general" has non-empty consolidation disabled'),
+        ("1.14", 'NodePool "general" has consolidation policy WhenEmpty, but node is not empty'),
+    ],
+)
+def test_when_empty(version: str, told: str) -> None:
+    found = disruption(cluster(karpenter_at(version), consolidationPolicy="WhenEmpty"), "one", NOW)
+    assert [one.text for one in found.obstacles] == [told]
+
+
+@BOTH
+def test_pods_whose_eviction_costs_nothing_leave_a_node_empty(version: str) -> None:
+    cheap = {"controller.kubernetes.io/pod-deletion-cost": "-2147483647"}
+    found = disruption(cluster(karpenter_at(version), on_pod=cheap), "one", NOW)
+    assert found.is_empty is (version == "1.14")
+
+
+@pytest.mark.parametrize(
+    ("deletion", "priority", "cost"),
+    [
+        ("", 0, 1.0),
+        ("often", 0, 1.0),
+        ("134217728", 0, 2.0),
+        ("", 2**25, 2.0),
+        ("", 2**30, 10.0),
+        ("", -(2**31), -10.0),
+    ],
+)
+def test_what_an_eviction_costs(deletion: str, priority: int, cost: float) -> None:
+    annotations = {"controller.kubernetes.io/pod-deletion-cost": deletion} if deletion else {}
+    one = Pod(metadata=ObjectMeta(annotations=annotations), spec=PodSpec(priority=priority))
+    assert eviction_cost(one) == cost
+
+
+@pytest.mark.parametrize(("pods", "rejects"), [(0, False), (2, False), (3, True)], ids=["1/2", "2/3", "5/7"])
+def test_balanced(pods: int, rejects: bool) -> None:
+    """Three nodes of one type: each saves a third of the cost, which is enough for two thirds of the disruption."""
+    others = (*_node("two"), *_node("three"), *map(_more, range(pods)))
+    snapshot = cluster(karpenter_at("1.14"), *others, consolidationPolicy="Balanced")
+    found = disruption(snapshot, "one", NOW).balance
+    assert found is not None
+    assert found.disruption == pytest.approx((2 + pods) / (4 + pods))
+    assert found.savings == pytest.approx(1 / 3)
+    assert found.rejects is rejects
+    assert disruption(cluster(karpenter_at("1.13"), consolidationPolicy="Balanced"), "one", NOW).balance is None
+
+
+def _more(number: int) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"more-{number}", "namespace": "shop"},
+        "spec": {"nodeName": "one", "containers": [{"name": "main", "image": "web"}]},
+        "status": {"phase": "Running"},
+    }
+
+
+def _node(name: str) -> tuple[Json, Json]:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": LABELS},
+        "spec": {"providerID": f"aws:///{name}"},
+        "status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "4", "pods": "10"}},
+    }
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": f"general-{name}", "labels": {"karpenter.sh/nodepool": "general"}},
+        "status": {"providerID": f"aws:///{name}"},
+    }
+    return node, claim
