@@ -24,7 +24,8 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.render import terminal
 from kschedx.render.drain import drain_lines, each_lines, several_lines
 from kschedx.render.fixes import story_fix_lines, story_reason
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, cut, line, paragraph, shortens
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph, shortens, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
@@ -201,7 +202,7 @@ def simulation_lines(
 ) -> list[Text]:
     """At most 30 lines, unless `wide` or `steps`, or drains and changes take more."""
     mending = SharedFixes(simulation)
-    first = paragraph(simulation_headline(simulation), width, style=BOLD)
+    first = title_lines(simulation_headline(simulation), simulation_tone(simulation), width)
     if simulation.changes:
         told = list(map(str, simulation.changes))
         if len(told) > SHOWN_CHANGES and not wide:
@@ -250,6 +251,13 @@ def goal_text(goal: GoalResult) -> str:
     if not goal.moves:
         return f"goal {goal.text}: reached without an eviction"
     return f"goal {goal.text}: reached with {count(len(goal.moves), 'eviction')}, every evicted pod finds a node"
+
+
+def simulation_tone(simulation: Simulation) -> Tone:
+    if simulation.is_done:
+        return Tone.GOOD
+    is_open = simulation.pending and set(simulation.pending) <= simulation.undecided.keys()
+    return Tone.OPEN if is_open else Tone.BAD
 
 
 def simulation_headline(simulation: Simulation) -> str:
@@ -506,8 +514,7 @@ def _nodes_of(found: Fit) -> Sequence[str]:
 @shortens(_nodes_of)
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, what would be enough, where they go, and what stops the next one."""
-    mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
-    lines = paragraph(fit_headline(found), width, first=mark, style=style)
+    lines = title_lines(fit_headline(found), fit_tone(found), width)
     lines += _after_changes(found, width)
     if found.missing:
         lines += paragraph(f"needs {_enough(found)}", width, first="  ")
@@ -541,6 +548,10 @@ def _enough(found: Fit) -> str:
     every = [f"{count(first.nodes, 'more node')} like {first.like}"]
     every += [f"{one.nodes:,} like {one.like}" for one in others]
     return ", or ".join(every)
+
+
+def fit_tone(found: Fit) -> Tone:
+    return Tone.GOOD if found.is_enough else Tone.OPEN if found.could_reject else Tone.BAD
 
 
 def fit_headline(found: Fit) -> str:

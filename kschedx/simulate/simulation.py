@@ -18,6 +18,7 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
+from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import DrainOutcome, DrainResult
@@ -134,7 +135,7 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
         }
 
 
-class Simulation:
+class Simulation(Shown):
     """Queues that have ended, one after the other. Pods are told by `namespace/name`."""
 
     def __repr__(self) -> str:
