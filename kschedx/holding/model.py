@@ -224,6 +224,20 @@ class ReservedRoom(Struct, frozen=True, kw_only=True):
     """Conditions that are not met."""
 
 
+class SharedDevices(Struct, frozen=True, kw_only=True):
+    """The devices of a node that HAMi shares among pods."""
+
+    node: str
+    kind: str
+    """`nvidia`, `mlu`."""
+    devices: int
+    healthy: int
+    memory: int
+    """Of the largest device, in MiB."""
+    requested: int = 0
+    """Of one device, by the pod, in MiB; 0 for all of it."""
+
+
 class OtherScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
 
@@ -242,6 +256,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     queues_above: tuple[SchedulerQueue, ...] = ()
     """The nearest first."""
     rooms: tuple[ReservedRoom, ...] = ()
+    shared: tuple[SharedDevices, ...] = ()
     application: str = ""
     """What YuniKorn schedules together."""
     task_group: str = ""

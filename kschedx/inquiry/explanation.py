@@ -204,18 +204,27 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     @property
     def is_nominated(self) -> bool:
         """Victims of the pod are still terminating on the node that it is nominated for."""
+        return bool(self.victims)
+
+    @cached_property
+    def victims(self) -> tuple[str, ...]:
+        """Pods with a lower priority that are terminating on the nominated node."""
         node = self.cycle.snapshot.cluster.index.get(self.cycle.pod.status.nominated_node_name)
         if node is None:
-            return False
+            return ()
         pods = self.cycle.snapshot.pods
-        return any(
-            pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority for row in pods.on_node(node)
+        return tuple(
+            pods.key(int(row))
+            for row in pods.on_node(node)
+            if pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority
         )
 
     @property
     def is_scaled_up(self) -> bool:
         """An autoscaler adds a node for the pod."""
-        by_autoscaler = self.scaling is not None and self.scaling.choice is not None
+        by_autoscaler = self.scaling is not None and (
+            self.scaling.choice is not None or self.scaling.pod.is_on_upcoming
+        )
         return by_autoscaler or (self.provisioning is not None and bool(self.provisioning.pool))
 
     def __repr__(self) -> str:
@@ -276,8 +285,25 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
-        found = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
-        return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
+        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
+        found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
+        room = self._room
+        if room:  # a node by hand is what an autoscaler is there for
+            found = tuple(one for one in found if not one.adds_node)
+        return (*room, *found)
+
+    @property
+    def _room(self) -> tuple[Fix, ...]:
+        """What an autoscaler does, or would do with other settings."""
+        if self.scaling is None and self.provisioning is None:
+            return ()
+        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes
+
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, self.scaling_remedies)
+        by_karpenter = (
+            () if self.provisioning is None else karpenter_fixes(self.provisioning, self.provisioning_remedies)
+        )
+        return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """What a fix of the pod falls short of on the whole cluster; not tried for a gang, which takes all its pods."""

@@ -28,7 +28,6 @@ _STATES = {
     "WaitingForKubelet": "scheduled and not running",
     "Refused": "not created",
     "Suspended": "suspended",
-    "WaitingForGang": "without room for their group",
 }
 """What a state makes of pods, where no decision about one of them does."""
 
@@ -131,7 +130,7 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     pods = count(len(answers), "pod")
     if len(parts) == 1:
         told = parts[0][1]
-        verb = "" if told.startswith(("can", "fail", "with")) else "is " if len(answers) == 1 else "are "
+        verb = "" if told.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
         return f"{pods} {verb}{told}"
     return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
 
