@@ -349,6 +349,11 @@ _ROWS = (
         leaves="how NodeOverlays change instance types",
     ),
     ResourceKind(
+        name="CapacityBuffer", plural="capacitybuffers", group=karpenter.BUFFER_GROUP, versions=("v1beta1", "v1alpha1"),
+        is_optional=True, record=karpenter.CapacityBuffer, addon="Karpenter",
+        leaves="which capacity Karpenter keeps free",
+    ),
+    ResourceKind(
         name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
         is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
     ),

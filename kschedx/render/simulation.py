@@ -33,6 +33,7 @@ from kschedx.simulate.admission import KueueResult
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.fit import Fit
+from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulation import PODS, NodeUse, Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
@@ -208,6 +209,7 @@ def simulation_lines(
             told = [*told[:SHOWN_CHANGES], f"{len(told) - SHOWN_CHANGES:,} more"]
         first += paragraph("; ".join(told), width, first="  after ", style=DIM)
         first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
+    first += goal_lines(simulation, width)
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
     if simulation.kueue is not None:
@@ -228,6 +230,27 @@ def simulation_lines(
 
 
 # --- what becomes of how many
+
+
+def goal_lines(simulation: Simulation, width: int) -> list[Text]:
+    """Whether the goal is reached, and the moves that it takes."""
+    goal = simulation.goal
+    if goal is None:
+        return []
+    told = goal_text(goal)
+    lines = paragraph(told, width, first="✓ " if goal.is_reached else "✗ ", style=GOOD if goal.is_reached else BAD)
+    for one in goal.moves:
+        lines += paragraph(f"move {one.pod} from {one.source} to {one.to}", width, first="  ", indent=4)
+    return lines
+
+
+def goal_text(goal: GoalResult) -> str:
+    if not goal.is_reached:
+        verb = "stays" if len(goal.pending) == 1 else "stay"
+        return f"goal {goal.text}: no moves make room, {listed(goal.pending, 2)} {verb} pending"
+    if not goal.moves:
+        return f"goal {goal.text}: reached without an eviction"
+    return f"goal {goal.text}: reached with {count(len(goal.moves), 'eviction')}, every evicted pod finds a node"
 
 
 def simulation_tone(simulation: Simulation) -> Tone:

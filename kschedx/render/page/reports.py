@@ -34,6 +34,7 @@ from kschedx.render.simulation import (
     fit_headline,
     fit_lines,
     fit_tone,
+    goal_text,
     shown_resources,
     simulation_headline,
     simulation_lines,
@@ -149,12 +150,16 @@ def simulation_view(simulation: Simulation) -> View:
                 members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
             )
         )
-    changes = "; ".join(map(str, simulation.changes))
+    changes, goal = "; ".join(map(str, simulation.changes)), simulation.goal
     return View(
         command="kschedx simulate",
         headline=simulation_headline(simulation),
         tone=simulation_tone(simulation),
-        details=(f"after {changes}",) if changes else (),
+        details=(
+            *((f"after {changes}",) if changes else ()),
+            *((goal_text(goal),) if goal is not None else ()),
+            *(f"move {one.pod} from {one.source} to {one.to}" for one in (goal.moves if goal is not None else ())),
+        ),
         items=tuple(items),
         list_title="Workloads",
         list_noun="workload",
