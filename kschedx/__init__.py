@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.doctor.diagnosis import Diagnosis
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.profile_difference import Comparison
     from kschedx.kueue.document import Admissions
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "autoscale",
     "deschedule",
+    "diff_profiles",
     "doctor",
     "drain",
     "explain",
@@ -267,6 +269,47 @@ def doctor(*paths: str) -> Diagnosis:
 
     found = [path(one, "path") for one in paths]
     return diagnose(contents_of(found), found)
+
+
+def diff_profiles(
+    snapshot: Snapshot,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+    kube_versions: tuple[str, str] | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    pods: str = "running",
+) -> Comparison:
+    """Where pods go with one scheduler configuration and with another, or in two Kubernetes versions.
+
+    `before` and `after` are KubeSchedulerConfigurations, None for the default; `kube_versions` are the version of each
+    side, without it the cluster's. `pods` is `"running"`, each decided as if it did not run, or `"pending"`.
+    `feature_gates` as in `explain`. Raises `errors.InputError` for input that cannot be used.
+    """
+    from kschedx.errors import InputError
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
+    from kschedx.explain.profile_changes import Pair, changes
+    from kschedx.explain.setup import Setup
+    from kschedx.inquiry.profile_difference import Comparison, compare_pods
+    from kschedx.kube.decoding import text
+
+    cluster = _snapshot(snapshot)
+    if text(pods, "pods") not in ("running", "pending"):
+        raise InputError(f'pods: found "{pods}", allowed are "running" and "pending"')
+    versions = kube_versions or (None, None)
+    require_nodes_and_pods(cluster)
+    first, second = (
+        Setup.for_cluster(cluster, **_setup(config, version, feature_gates))
+        for config, version in zip((before, after), versions, strict=True)
+    )
+    pair = Pair(cluster, first, second)
+    rows, left_out = pair.choose(pending=pods == "pending", running=pods == "running")
+    return Comparison(
+        before=first,
+        after=second,
+        changes=changes(first, second),
+        summary=compare_pods(pair, rows, left_out),
+    )
 
 
 class _Given(TypedDict):

@@ -191,6 +191,9 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
     answer: LoopResult
     pods: PodTable
 
+    def __repr__(self) -> str:
+        return f"<Autoscaling of {len(self.pods.pending):,} pending pods>"
+
     def to_dict(self) -> Json:
         return loop_document(self.answer, self.pods)
 

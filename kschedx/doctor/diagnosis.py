@@ -32,6 +32,7 @@ from kschedx.errors import InputError
 from kschedx.explain.missing_kinds import ADDED, get_command
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.scalars import nanoseconds
+from kschedx.results import Shown
 
 
 class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -85,12 +86,15 @@ class Completion(Struct, frozen=True, kw_only=True, rename="camel"):
     """What to name with --snapshot then."""
 
 
-class Diagnosis(Struct, frozen=True, kw_only=True, rename="camel"):
+class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
     """Everything that was found, the most important first."""
 
     inventory: Inventory
     findings: tuple[Finding, ...]
     completion: Completion | None
+
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {len(self.weakening):,} gaps>"
 
     @property
     def weakening(self) -> tuple[Finding, ...]:
