@@ -224,6 +224,8 @@ def _workload_text(found: Survival, one: FailureResult, loss: WorkloadLoss) -> s
         return f"{name} is lost: {_reason(found, one, loss)}"
     back = loss.number(PodOutcome.RESCHEDULED)
     moved = f", {back:,} rescheduled" if back else ""
+    blocked = [pod for pod in loss.pods if pod.outcome is PodOutcome.BLOCKED]
+    moved += f", {len(blocked):,} blocked by PDB {blocked[0].message}" if blocked else ""
     by_preemption = sum(pod.by_preemption for pod in loss.pods)
     preempted = f" ({by_preemption:,} preempted)" if by_preemption else ""
     return f"{name} loses {lost}{preempted}{moved}: {_reason(found, one, loss)}"
