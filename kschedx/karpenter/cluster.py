@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
+from kschedx.karpenter.buffers import virtual_pods
 from kschedx.karpenter.catalogue import InstanceTypes
 from kschedx.karpenter.installation import karpenter_version
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
@@ -269,7 +270,14 @@ class Karpenter:
         """The round about the pods of the cluster as they are."""
         pods = self.snapshot.pods
         considered = [key for key, looked in self.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
-        return self.provisioner.run(self.snapshot, [pods[pods.rows[key]] for key in considered])
+        return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self._buffers])
+
+    @property
+    def _buffers(self) -> tuple[Pod, ...]:
+        """Virtual pods, which take part in every round."""
+        settings = self.settings
+        keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
+        return tuple(virtual_pods(self.snapshot)) if keeps else ()
 
     def about(self, pod: Pod) -> PodProvisioning | None:
         """What becomes of a pod that waits, among all others that do; None for one that has a node.
@@ -294,7 +302,7 @@ class Karpenter:
                 for key, one in self.waiting().items()
                 if one.outcome is PodEligibility.CONSIDERED and key != pod.key
             ]
-            result = self.provisioner.run(self.snapshot, [*others, mine])
+            result = self.provisioner.run(self.snapshot, [*others, mine, *self._buffers])
         return self._told(mine, looked, result)
 
     def _told(self, pod: Pod, looked: Looked, result: RoundResult) -> PodProvisioning:

@@ -435,3 +435,36 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
 
 def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:
     return next((one for one in conditions if one.type == name), None)
+
+
+# CapacityBuffers: capacity that an autoscaler keeps free for pods to come.
+
+BUFFER_GROUP = "autoscaling.x-k8s.io"
+
+
+class ScalableRef(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class BufferTemplateRef(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class CapacityBufferSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_template_ref: BufferTemplateRef | None = None
+    scalable_ref: ScalableRef | None = None
+
+
+class CapacityBufferStatus(Struct, frozen=True, kw_only=True):
+    replicas: Int32 | None = None
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class CapacityBuffer(Struct, frozen=True, kw_only=True):
+    """autoscaling.x-k8s.io/v1beta1."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CapacityBufferSpec = CapacityBufferSpec()
+    status: CapacityBufferStatus = CapacityBufferStatus()
