@@ -77,7 +77,7 @@ def _release(before: Release, after: Release) -> Iterator[Change]:
         if first is not second and None not in (first, second):
             yield Change(profile="", place="gate", subject=gate, before=_text(first), after=_text(second))
     yield from _facts("message", before.messages, after.messages)
-    yield from _facts("behaviour", before.behaviour, after.behaviour)
+    yield from _facts("behavior", before.behaviour, after.behaviour)
 
 
 def _facts(place: str, before: Iterable[tuple[str, object]], after: Iterable[tuple[str, object]]) -> Iterator[Change]:

@@ -366,7 +366,7 @@ class EquivalenceClass:
         behaviour = self._framework.release.behaviour
         message = f"0/{self._node_count} nodes are available:{told}"
         status = None if result is None else result.status
-        if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_told):
+        if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_reported):
             message += f" {status.message}"
             if behaviour.post_filter_part_gets_full_stop:
                 message += "."

@@ -100,7 +100,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
 
 def _change(change: Change) -> str:
     before, after = setting_text(change.before), setting_text(change.after)
-    if change.place == "behaviour" and {before, after} == {"true", "false"}:
+    if change.place == "behavior" and {before, after} == {"true", "false"}:
         return "new" if after == "true" else "removed"
     if change.setting:
         return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
