@@ -75,7 +75,7 @@ _POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod: a Cycle without its trace."""
+    """The outcome of one pod: a Cycle without its trace."""
 
     outcome: Outcome
     message: str = ""
@@ -159,10 +159,10 @@ class EquivalenceClass:
             return None
         return other
 
-    # --- what becomes of a pod
+    # --- the outcome of a pod
 
     def decide(self, pod: Pod) -> Decision:
-        """What becomes of a pod of this class now."""
+        """The outcome of a pod of this class now."""
         try:
             return self._shared_decision(pod)
         except _NotSharedError:

@@ -248,7 +248,7 @@ def _pods(found: Sequence[PartDocument]) -> dict[str, object]:
             undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
         )
     )
-    # both are told of all pods: the one by every part, the other by the first, where all pods are decided
+    # both cover all pods: every part reports the one, the first part the other, where all pods are decided
     nodes = None if made["undecided"] else found[0].get("nodes")
     return {**made, "leftOut": found[0]["leftOut"], "nodes": nodes}
 

@@ -24,7 +24,7 @@ from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, listed
 
 NAMES = 3
-"""Names that are told of many."""
+"""Names that are shown of many."""
 
 
 def removal_text(found: Removal) -> str:
@@ -141,7 +141,7 @@ def utilization_text(used: Utilization) -> str:
 # The screen of `kschedx scale-down`.
 
 MOST_BLOCKERS = 5
-"""Pods that are told on the first screen."""
+"""Pods that are shown on the first screen."""
 MOST_NODES = 20
 
 

@@ -1,4 +1,4 @@
-"""From a snapshot and changes to what becomes of its pods."""
+"""From a snapshot and changes to the outcome of its pods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         return self.simulator.after
 
     def simulation(self, kueue: KueueResult | None = None) -> Simulation:
-        """What has become of it so far."""
+        """The cluster so far."""
         return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects, kueue=kueue)
 
     def asked(self, pods: AskedPods | None) -> frozenset[int]:

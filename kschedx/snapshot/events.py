@@ -17,7 +17,7 @@ KARPENTER = "karpenter"
 """Under which it reports."""
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 FAILED_CREATE = "FailedCreate"
-"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: somebody refuses its pods."""
+"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, "Failed", "Unhealthy"})
@@ -241,7 +241,7 @@ def _repeats(event: EventItem) -> bool:
 
 
 def _time(text: str) -> int:
-    """Nanoseconds; an event that tells no time is older than those that do."""
+    """Nanoseconds; an event without a time is older than those that have one."""
     try:
         return nanoseconds(text)
     except InputError:
