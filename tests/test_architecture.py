@@ -26,6 +26,7 @@ WORDS = ("render/words", "render/wording.py", "render/states.py")
 ORDER = (
     "errors",
     "progress",
+    "results",
     "integrations",
     "satellites",
     "kube",
@@ -498,7 +499,7 @@ def test_start_up_imports_nothing_slow() -> None:
     assert not below(loaded, NEVER_AT_MODULE_LEVEL | {"numpy", "rich"})
 
 
-# What a cluster without devices, autoscaler, extenders and typed changes does not need.
+# What a cluster without devices, autoscaler, and extenders does not need.
 RARELY_NEEDED = (
     "jsonschema",
     "re2",
@@ -511,7 +512,6 @@ RARELY_NEEDED = (
     "kschedx.holding.kueue",
     "kschedx.kueue.run",
     "kschedx.render.autoscaler",
-    "kschedx.simulate.changes",
     "kschedx.simulate.simulation",
 )
 

@@ -208,7 +208,7 @@ def _run_own() -> object:
 
 
 def _is_whole_question(environment: Mapping[str, str]) -> bool:
-    """A shell says what is typed so far, too; somebody who only left the variable set waits for no answer."""
+    """Completion needs the shell's words as well: a variable that was only left set has no effect."""
     shell = environment[COMPLETE].rpartition("_")[2]
     if environment[COMPLETE].startswith("source_"):
         return True

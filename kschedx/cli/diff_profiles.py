@@ -294,34 +294,15 @@ def _pods(
 
 
 def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs: int) -> Summary:
+    """Shared between processes."""
     from kschedx.cli.parallel import results
-    from kschedx.explain.difference import Difference, Summary
-    from kschedx.progress import Phase, counted
+    from kschedx.inquiry.profile_difference import compare_pods
 
-    pods = pair.snapshot.pods
-    pair.prepare()
-    parts = pair.parts(rows)
-
-    def compare(part: int) -> list[tuple[int, Difference | str | None]]:
-        return [
-            (row, found if isinstance(found, Difference | None) else str(found))
-            for row, found in pair.differences(parts[part])
-        ]
-
-    differences: dict[int, Difference] = {}
-    undecided: dict[int, str] = {}
-    compared = results(compare, range(len(parts)), jobs, weights=[len(part.rows) for part in parts])
-    for answers in counted(compared, Phase.COMPARING, len(rows), "pods", weight=len):
-        for row, answer in answers:
-            if isinstance(answer, str):
-                undecided[row] = answer
-            elif answer is not None:
-                differences[row] = answer
-    return Summary(
-        compared=len(rows),
-        differences=tuple(differences[row] for row in sorted(differences)),
-        undecided={pods.key(row): undecided[row] for row in sorted(undecided)},
-        left_out=left_out,
+    return compare_pods(
+        pair,
+        rows,
+        left_out,
+        lambda work, parts: results(work, range(len(parts)), jobs, weights=[len(part.rows) for part in parts]),
     )
 
 

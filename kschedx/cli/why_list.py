@@ -648,7 +648,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             return alone
         return replace(
             alone,
-            explain=lambda: in_turn.explanation(pod.key),
+            explain=lambda: replace(in_turn.explanation(pod.key), autoscaler=autoscaler, karpenter=karpenter),
             node=in_turn.node(pod.key),
             taken=in_turn.taken(pod.key),
             waits=in_turn.message(pod.key),

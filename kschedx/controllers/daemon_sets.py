@@ -71,7 +71,7 @@ def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Nod
     changed = list(changed)
     made: list[Pod] = []
     gone: list[int] = []
-    for one in daemon_pods(snapshot, setup.scheduler_on(snapshot).nodes.options):
+    for one in daemon_pods(snapshot, setup.scheduler.nodes.options):
         theirs = _on_nodes(snapshot, one.pod, {now.name for _, now in changed})
         names = []
         for before, now in changed:
@@ -104,7 +104,7 @@ def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[
 def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tuple[Snapshot, list[Pod]]:
     """The pods of the cluster's DaemonSets on nodes that have been added, and the cluster with what is made for
     them."""
-    daemons = daemon_pods(snapshot, setup.scheduler_on(snapshot).nodes.options)
+    daemons = daemon_pods(snapshot, setup.scheduler.nodes.options)
     comparison = compares_taints(setup)
     made: list[Pod] = []
     for one in daemons:

@@ -292,6 +292,8 @@ class Manager:
         is_known = workload in self._managed
         managed = self._manage(workload, manifest)
         is_outdated = row in managed.outdated
+        if self._cluster.pods.deletion_timestamps[row]:
+            return True
         if workload.kind == "StatefulSet":
             spec = stateful_set_spec(manifest, None)
             ordinal = workloads.ordinal_of(self._cluster.pods.names[row])

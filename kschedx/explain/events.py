@@ -294,6 +294,16 @@ def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     return event
 
 
+_ABSENT = re.compile(r"not found|does not exist|unbound|not created|non-existent|being deleted")
+"""In reasons about an object that is not there; older versions count nodes for them too."""
+
+
+def rejects_nodes(message: str) -> bool:
+    """Every reason is about nodes: PreFilter found all objects that the pod names."""
+    parts = [part for part in parse(message).parts if part.stage is Stage.FILTER]
+    return bool(parts) and all(part.count and not _ABSENT.search(part.text) for part in parts)
+
+
 def _is_same(theirs: FailedScheduling, message: str) -> bool:
     """The same text, as far as the event holds it."""
     if theirs.is_cut:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change
 from kschedx.fixes.steps import AwaitController, Cost, LowerRequests, RemoveTaints, Step, TakeOldFirst, Tolerate
@@ -21,6 +22,17 @@ class FixCertainty(StrEnum):
     """This blocker goes; the title names those that remain."""
     UNTRIED = "untried"
     """Nothing in a snapshot shows whether it helps: a webhook's service, a registry, a finalizer's controller."""
+
+
+class Shortfall(Struct, frozen=True, kw_only=True):
+    """What a fix leaves undone on the whole cluster, once every controller has reacted to it."""
+
+    pending: int = 0
+    """Pods of the pod's workload that have no node."""
+    lost: tuple[str, ...] = ()
+    """Other pods, `namespace/name`, that had a node and have none; not those that the fix names."""
+    refusal: str = ""
+    """Why the API server takes no pod of the changed template."""
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -38,6 +50,12 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Who could still reject those nodes: plugins that kschedx does not have."""
     extender_decides: bool = False
     """An extender could too, which no trial asks."""
+    shortfall: Shortfall | None = None
+    """Of a partial fix that failed its trial on the whole cluster."""
+
+
+ClusterTest = Callable[[Fix], Shortfall | None]
+"""Tries a fix on the whole cluster; None where it does what it promises."""
 
 
 # Which of the fixes that helped are shown, and in which order.
@@ -66,9 +84,9 @@ CAPACITY_FIRST = (
 """The order where a node meets every constraint of the pod and is only full: room before giving up constraints."""
 
 
-def verified_fixes(found: Sequence[Situation], cycle: Cycle, *, is_full: bool) -> Iterator[Fix]:
-    """A few of each cost, those that open the most nodes first. `is_full`: a node meets every constraint of the pod and
-    lacks room alone."""
+def verified_fixes(found: Sequence[Situation], cycle: Cycle, shortfall: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
+    """A few of each cost, those that open the most nodes first; those that fall short on the whole cluster only where
+    none does not. `is_full`: a node meets every constraint of the pod and lacks room alone."""
     if is_full:
         found = [one for one in found if not _enters_another_pool(one)] or found
     order = CAPACITY_FIRST if is_full else tuple(Cost)
@@ -76,6 +94,7 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, *, is_full: bool) -
     if _awaits(ordered[0]):
         ordered = ordered[:1]  # the controller may not admit the pod while this is so
     shown: list[Cost] = []
+    short: list[Fix] = []
     for one in ordered:
         cost = one.proposal.cost
         if _is_needlessly_long(one, ordered) or any(_lowers_needlessly(one, other) for other in ordered):
@@ -85,8 +104,15 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, *, is_full: bool) -
         if any(isinstance(step, TakeOldFirst) for step in one.proposal.steps) and Cost.ROLLOUT in shown:
             continue  # whichever old pod goes first
         if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
-            shown.append(cost)
-            yield _fix(one, cycle)
+            fix = _fix(one, cycle)
+            lacks = shortfall(fix) if fix.certainty is FixCertainty.VERIFIED else None
+            if lacks is None:
+                shown.append(cost)
+                yield fix
+            else:
+                short.append(replace(fix, certainty=FixCertainty.PARTIAL, shortfall=lacks))
+    if not shown:
+        yield from short[:MOST_PARTIAL]
 
 
 def _enters_another_pool(one: Situation) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct, to_builtins
@@ -18,10 +17,14 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 from kschedx.render.words.notes import note_facts, note_text
+from kschedx.results import Shown
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
     from kschedx.autoscaler.remedies import AutoscalerRemedy
+    from kschedx.explain.setup import Setup
+    from kschedx.fixes.owners import Owner
+    from kschedx.fixes.ranking import ClusterTest
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
@@ -126,7 +129,7 @@ KARPENTER = "karpenter"
 """The key of what Karpenter does where a cluster has cluster-autoscaler too."""
 
 
-class Explanation(Struct, frozen=True, dict=True):
+class Explanation(Shown, Struct, frozen=True, dict=True):
     """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked
     for."""
 
@@ -147,6 +150,8 @@ class Explanation(Struct, frozen=True, dict=True):
     would decide."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
+    setup: Setup | None = None
+    """With which fixes are tried on the whole cluster; without it, on the pod alone."""
 
     @property
     def is_run(self) -> bool:
@@ -199,30 +204,31 @@ class Explanation(Struct, frozen=True, dict=True):
     @property
     def is_nominated(self) -> bool:
         """Victims of the pod are still terminating on the node that it is nominated for."""
+        return bool(self.victims)
+
+    @cached_property
+    def victims(self) -> tuple[str, ...]:
+        """Pods with a lower priority that are terminating on the nominated node."""
         node = self.cycle.snapshot.cluster.index.get(self.cycle.pod.status.nominated_node_name)
         if node is None:
-            return False
+            return ()
         pods = self.cycle.snapshot.pods
-        return any(
-            pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority for row in pods.on_node(node)
+        return tuple(
+            pods.key(int(row))
+            for row in pods.on_node(node)
+            if pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority
         )
 
     @property
     def is_scaled_up(self) -> bool:
         """An autoscaler adds a node for the pod."""
-        by_autoscaler = self.scaling is not None and self.scaling.choice is not None
+        by_autoscaler = self.scaling is not None and (
+            self.scaling.choice is not None or self.scaling.pod.is_on_upcoming
+        )
         return by_autoscaler or (self.provisioning is not None and bool(self.provisioning.pool))
 
     def __repr__(self) -> str:
         return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"
-
-    def __str__(self) -> str:
-        """The first screen, as the command line prints it."""
-        return screen_text(self)
-
-    def _repr_html_(self) -> str:
-        """A card for a notebook: headline, causes, and the first fixes."""
-        return screen_card(self)
 
     @property
     def outcome(self) -> Outcome:
@@ -279,8 +285,35 @@ class Explanation(Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
-        found = find_fixes(self.scheduler, self.cycle)
-        return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
+        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
+        found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
+        room = self._room
+        if room:  # a node by hand is what an autoscaler is there for
+            found = tuple(one for one in found if not one.adds_node)
+        return (*room, *found)
+
+    @property
+    def _room(self) -> tuple[Fix, ...]:
+        """What an autoscaler does, or would do with other settings."""
+        if self.scaling is None and self.provisioning is None:
+            return ()
+        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes
+
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, self.scaling_remedies)
+        by_karpenter = (
+            () if self.provisioning is None else karpenter_fixes(self.provisioning, self.provisioning_remedies)
+        )
+        return (*by_autoscaler, *by_karpenter)
+
+    def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
+        """What a fix of the pod falls short of on the whole cluster; not tried for a gang, which takes all its pods."""
+        if self.setup is None or self.gang is not None:
+            return lambda fix: None
+        from kschedx.fixes.cluster_trial import ClusterTrial
+        from kschedx.inquiry.fix import Fix
+
+        pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
+        return lambda fix: trial.shortfall(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
         """What gives a node to the one member that the group lacks, with the others on theirs."""
@@ -434,14 +467,3 @@ class Explanation(Struct, frozen=True, dict=True):
             for one in self.provisioning_remedies
         ]
         return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})
-
-
-def screen_text(explanation: Explanation) -> str:
-    """`kschedx.render`, which stands above this package, is loaded by name when an answer is printed."""
-    text: str = import_module("kschedx.render.screen").screen_text(explanation)
-    return text
-
-
-def screen_card(explanation: Explanation) -> str:
-    card: str = import_module("kschedx.render.page.explanation").explanation_card(explanation)
-    return card

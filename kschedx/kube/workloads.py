@@ -27,10 +27,20 @@ MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 """Kinds that make pods from a template."""
 
 TEMPLATE_HASH = "pod-template-hash"
-"""The label by which the pods of one template of a Deployment are told from those of another."""
+"""The label that distinguishes the pods of one template of a Deployment from those of another."""
 EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
 """Maps of a template in which a key that is no longer written was taken away."""
-NEVER_DEFAULTED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulingGates")
+NEVER_DEFAULTED = (
+    "affinity",
+    "nodeName",
+    "nodeSelector",
+    "priorityClassName",
+    "resourceClaims",
+    "runtimeClassName",
+    "schedulingGates",
+    "tolerations",
+    "topologySpreadConstraints",
+)
 """Fields of a pod's spec that no API server adds to a template, and that scheduling reads: both templates have them or
 neither has."""
 ALWAYS_STORED = "dnsPolicy"
@@ -192,9 +202,21 @@ def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -
     """Whether a stored pod template is what applying `template` leaves there."""
     labels = {key: value for key, value in _map(stored, "metadata", "labels").items() if key != TEMPLATE_HASH}
     is_cut = ALWAYS_STORED not in _map(stored, "spec")
-    return labels == dict(_map(template, "metadata", "labels")) and _says(
-        _map(stored, "spec"), _map(template, "spec"), is_cut=is_cut
+    before, after = _map(stored, "spec"), _map(template, "spec")
+    return (
+        labels == dict(_map(template, "metadata", "labels"))
+        and _says(before, after, is_cut=is_cut)
+        and _host_ports(before) <= _host_ports(after)
     )
+
+
+def _host_ports(spec: Mapping[str, object]) -> set[object]:
+    """Of all containers; on the node's network each port is one."""
+    listed = spec.get("containers")
+    containers = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    ports = [port for one in containers for port in one.get("ports") or () if isinstance(port, dict)]
+    is_on_node = spec.get("hostNetwork") is True
+    return {port.get("hostPort") or (port.get("containerPort") if is_on_node else 0) or 0 for port in ports} - {0}
 
 
 def says(stored: object, written: object) -> bool:
@@ -315,7 +337,7 @@ def _add_daemon_tolerations(spec: Manifest) -> None:
     spec["tolerations"] = tolerations + [{"key": k, "operator": "Exists", "effect": e} for k, e in keys]
 
 
-# Workloads of others: a Rollout, a Knative Service, a Volcano or Kubeflow job. Their pods, as far as templates tell.
+# Workloads of others: a Rollout, a Knative Service, a Volcano or Kubeflow job. Their pods, as far as templates show.
 #
 # A custom resource that makes pods has, nearly always, Kubernetes' own pod template somewhere below its `spec`. What
 # its

@@ -170,7 +170,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 yield resource, amount
 
     def _is_ignored(self, resource: str) -> bool:
-        """Whether the configuration leaves an extended resource to somebody else, by its name or by its prefix."""
+        """Whether the configuration ignores an extended resource, by its name or by its prefix."""
         group = resource.partition("/")[0]
         return is_extended_resource(resource) and (resource in self._ignored or group in self._ignored_groups)
 

@@ -302,6 +302,13 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(
             label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
         )
+    for devices in scheduler.shared[:SHOWN]:
+        sick = f", {devices.healthy:,} healthy" if devices.healthy < devices.devices else ""
+        told = (
+            f"{devices.node}: {count(devices.devices, 'device')} ({devices.kind}){sick}, up to {devices.memory:,} MiB"
+        )
+        short = devices.requested - devices.memory
+        yield Fact(label="devices", items=(told, *([f"short by {short:,} MiB"] if short > 0 else [])))
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))

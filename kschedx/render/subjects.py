@@ -34,7 +34,9 @@ from kschedx.render.terminal import (
     paragraph,
     shortens,
     text,
+    title_lines,
 )
+from kschedx.render.view import Tone
 from kschedx.render.wording import amount, amounts, count, listed
 from kschedx.render.words import describe, headline
 
@@ -157,7 +159,8 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     fitting = [one for one in verdicts if one.fits]
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
-    lines = paragraph(f"node {answer.name}: {answer.pods:,} of {answer.most_pods:,} pods, {would}", width, style=BOLD)
+    tone = Tone.GOOD if fitting or not verdicts else Tone.BAD
+    lines = title_lines(f"node {answer.name}: {answer.pods:,} of {answer.most_pods:,} pods, {would}", tone, width)
     keeps = _keeps_out(answer)
     if keeps:
         lines += paragraph(" · ".join(keeps), width, first="  ")

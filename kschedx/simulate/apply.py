@@ -238,10 +238,12 @@ class ClusterChanges:
         before = self.snapshot.cluster.nodes[self.snapshot.cluster.index[node.name]]
         require_node(before, node)
         self.snapshot = with_changed_nodes(self.snapshot, [node])
-        self._follow([(before, node)])
+        self.follow([(before, node)])
 
-    def _follow(self, changed: Sequence[tuple[Node, Node]]) -> None:
+    def follow(self, changed: Sequence[tuple[Node, Node]]) -> None:
         """What controllers do about nodes that are as the second of each pair now, and were as the first."""
+        if not changed:
+            return
         comparison = compares_taints(self._setup)
         leaving = [*evicted_by_taints(self.snapshot, changed, comparison=comparison)]
         owners = self.snapshot.pods.owners
@@ -399,8 +401,7 @@ class ClusterChanges:
             return
         pods = self.snapshot.pods
         self._evicted += [pods.key(row) for row in rows if pods.node[row] >= 0]
-        self._simulator.evict([row for row in rows if pods.node[row] >= 0])
-        self._simulator.queue.is_last(row for row in rows if pods.node[row] < 0)
+        self._simulator.evict(rows)
 
     # --- quotas
 
@@ -467,7 +468,7 @@ class ClusterChanges:
         if added:
             self.added_nodes += [node.name for node in added]
             self._add_daemons_on(added)
-        self._follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
+        self.follow([(before.nodes[before.index[node.name]], node) for node in nodes if node.name in before.index])
 
     def _in_namespace(self, manifest: Manifest) -> dict[str, object]:
         metadata = manifest.get("metadata")

@@ -21,6 +21,7 @@ from kschedx.kube.names import PODS
 from kschedx.kube.quantity import value
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node, Pod
+from kschedx.results import Shown
 from kschedx.simulate import changes
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulation import NodeUsage
@@ -46,7 +47,7 @@ class MissingNodes(Struct, frozen=True, kw_only=True):
     nodes: int
 
 
-class Fit(Struct, frozen=True, kw_only=True):
+class Fit(Shown, Struct, frozen=True, kw_only=True):
     """How many more fit."""
 
     pod: Pod

@@ -122,3 +122,10 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
     for error in validate_written_node(node):
         raise error.at(Place(object=f"Node {node.name}")).at(place)
     return node
+
+
+def is_lost(node: Node) -> bool:
+    """Whether the node is not ready, so that none of its pods is."""
+    if any(taint.key in LOST for taint in node.spec.taints):
+        return True
+    return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in node.status.conditions)

@@ -299,6 +299,10 @@ class Queue:
         """These pods have been made only now."""
         self._created.update(dict.fromkeys(rows, _LAST))
 
+    def is_first(self, row: int) -> None:
+        """This pod has waited for longer than any other of its priority."""
+        self._created[row] = ""
+
     def mark(self) -> QueueMark:
         """The record so far, for `rewind`."""
         return QueueMark(

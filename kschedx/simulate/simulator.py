@@ -16,6 +16,7 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
+from kschedx.simulate.node_changes import is_lost
 from kschedx.simulate.queue import Pick, Queue
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
@@ -157,9 +158,13 @@ class Simulator:
         return None if row is None or row in self.deleted else row
 
     def is_available(self, row: int) -> bool:
-        """Whether a pod runs and is ready; pods that got their node here are."""
+        """Whether a pod runs and is ready, on a node that is; pods that got their node here are. Time goes on, so that
+        every ready pod has been ready for its minReadySeconds."""
         pods = self.pods
         if pods.node[row] < 0 or pods.deletion_timestamps[row]:
+            return False
+        cluster = (self.start if self._run is None else self._run.snapshot).cluster
+        if is_lost(cluster.nodes[pods.node[row]]):
             return False
         return row in self.queue.queued or row in self.queue.made or is_ready(pods, row)
 
@@ -194,16 +199,17 @@ class Simulator:
         self.queue.delete(row)
 
     def evict(self, rows: Iterable[int]) -> list[int]:
-        """Pods lose their nodes and their controllers create others. Returns the rows of those that wait at once."""
+        """Pods are deleted and their controllers create others. Returns the rows of those that wait at once."""
         pods = self.pods
         waiting: list[int] = []
         for row in sorted(rows, key=lambda row: (ordinal_of(pods.names[row]), row)):
             _ = self.run
             if self.manager.recreate(row):
                 self.queue.delete(row)
-            else:
+                continue
+            if pods.node[row] >= 0:
                 self.queue.depart(row, waits=True)
-                waiting.append(row)
+            waiting.append(row)
         self.queue.is_last(waiting)
         return waiting
 
@@ -258,7 +264,11 @@ class Simulator:
         self.drained += evictor.drain(nodes, comes_back=comes_back)
 
     def mark(self) -> Mark:
-        return Mark(moves=self.run.cluster.mark(), made=frozenset(self.queue.made), controllers=self.manager.saved())
+        return Mark(
+            moves=self.run.cluster.mark(),
+            made=frozenset(self.queue.made),
+            controllers=self.manager.saved(),
+        )
 
     def revert(self, mark: Mark) -> None:
         """Go back to a moment after the last change by hand. Steps and drains stay as a record."""

@@ -25,6 +25,7 @@ from kschedx.inquiry.document import source_document
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node
+from kschedx.results import Shown
 from kschedx.simulate.added_nodes import AddedNodes, nodes_for
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import MOST_SCENES, STAYS, DrainOutcome, DrainResult
@@ -316,13 +317,17 @@ def _camel(name: str) -> Iterator[str]:
     return iter((first, *(one.capitalize() for one in others)))
 
 
-class Survival(Struct, frozen=True, kw_only=True):
+class Survival(Shown, Struct, frozen=True, kw_only=True):
     """What some failures do, each by itself."""
 
     simulation: Simulation
     """The cluster after the changes, before any failure."""
     mode: Mode
     results: tuple[FailureResult, ...]
+
+    def __repr__(self) -> str:
+        failing = sum(not one.survives for one in self.results)
+        return f"<Survival: {failing:,} of {len(self.results):,} failures leave workloads short>"
 
     @property
     def survives(self) -> bool:

@@ -311,7 +311,10 @@ class MovingCluster:
             tallied={},
             _requests={options: _more_requests(before, waiting, options) for options in before._requests},
         )
-        table.own_starts()
+        if not any(table.start_times[first:]):
+            table.derived[PodTable.started] = np.append(before.started, np.full(len(pods), LATEST, dtype=np.int64))
+        else:
+            table.own_starts()
         self._undo.append(_Nodes(self.snapshot, before))
         tables = self.snapshot._tables.items()
         self._swap(self.snapshot.cluster, table, {options: known.with_pods(table) for options, known in tables})

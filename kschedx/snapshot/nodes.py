@@ -314,7 +314,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         return replace(
             self,
             pods=pods,
-            requests=RequestTable.of(pods.requests(self.options), self.cluster.resources),
+            requests=self.requests.with_more(pods.requests(self.options), self.cluster.resources),
             requested=self.requested.copy(),
             nonzero_requested=self.nonzero_requested.copy(),
             pod_count=self.pod_count.copy(),

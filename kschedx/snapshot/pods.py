@@ -416,6 +416,14 @@ class RequestTable(Struct, frozen=True, kw_only=True):
             matrix, nonzero = np.zeros((0, len(names)), dtype=np.int64), np.zeros((0, 2), dtype=np.int64)
         return cls(matrix=matrix[requests.codes], nonzero=nonzero[requests.codes])
 
+    def with_more(self, requests: Column[PodRequest], names: ResourceNames) -> RequestTable:
+        """The table of more pods, whose requests stand behind those that it has."""
+        values, codes = np.unique(requests.codes[len(self.matrix) :], return_inverse=True)
+        more = RequestTable.of(Column(codes.astype(np.int64), [requests.values[int(code)] for code in values]), names)
+        return RequestTable(
+            matrix=np.concatenate([self.matrix, more.matrix]), nonzero=np.concatenate([self.nonzero, more.nonzero])
+        )
+
 
 def host_ports(spec: PodSpec, *, sidecars: bool = True) -> tuple[ContainerPort, ...]:
     """The host ports that a pod occupies: those of its `sidecars`, where they count, then those of its containers."""

@@ -89,7 +89,7 @@ def test_among_others_it_is_a_pod_on_each_of_its_nodes(options: tuple[str, ...],
     ran = kschedx("why", "-f", both, "-s", cluster, *options)
     assert ran.code == 1
     assert ran.out.startswith(
-        "4 pods: 3 can be scheduled, 1 unschedulable\n\n✗ insufficient cpu, short by 1, more than"
+        "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n\n✗ insufficient cpu, short by 1, more than"
     )
     assert "infra/agent (DaemonSet) × 2 → runs, cordoned\n" in ran.out
 

@@ -26,6 +26,9 @@ def script(kind: str, spec: Manifest, name: str = "x-0") -> tuple[str, list[str]
     reference = {"apiVersion": api_version, "kind": kind, "name": "x", "uid": "u", "controller": True}
     mine = pod(name, labels={"app": "x"}, containers=ASKS, metadata={"ownerReferences": [reference]})
     objects = [node("n", allocatable=ROOM), HELD, owner, mine]
+    if name != "x-0":
+        first = pod("x-0", on="o", labels={"app": "x"}, containers=ASKS, metadata={"ownerReferences": [reference]})
+        objects += [node("o", allocatable=ROOM), first]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), f"default/{name}").fixes
     lower = next(fix for fix in fixes if fix.title.startswith("lower requests.cpu"))
     return lower.title, kubectl_commands(lower.apply).splitlines()
@@ -57,7 +60,7 @@ def test_the_pod_is_deleted_where_its_controller_keeps_it(kind: str, spec: Manif
 
 
 def test_a_partition_is_lowered_to_the_pod() -> None:
-    _, commands = script("StatefulSet", PARTITIONED, name="x-1")
+    _, commands = script("StatefulSet", {"replicas": 2, **PARTITIONED}, name="x-1")
     assert any('"path": "/spec/updateStrategy/rollingUpdate/partition", "value": 1' in one for one in commands)
 
 

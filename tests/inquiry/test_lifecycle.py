@@ -294,7 +294,7 @@ def test_a_refusal_has_the_fix_of_an_operator(tmp_path: Path, message: str, spec
     assert document["fixes"][0]["title"].startswith(fix.partition(" · ")[0])
     assert (document["fixes"][0]["certainty"] == "untried") == (fix.endswith("not tried") or "RuntimeClass" in fix)
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
-    assert (many.code, many.out.startswith("2 pods are not created")) == (1, True)
+    assert (many.code, many.out.startswith("✗ 2 pods are not created")) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_the_kubelets_event_is_the_cause(tmp_path: Path, reason: str, told: str)
         '  because   secret "tls" not found',
     ]
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
-    assert (many.code, many.out.splitlines()[0]) == (0, "1 pod is scheduled and not running")
+    assert (many.code, many.out.splitlines()[0]) == (0, "✓ 1 pod is scheduled and not running")
 
 
 def test_a_finalizer_is_named(tmp_path: Path) -> None:

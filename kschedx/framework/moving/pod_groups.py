@@ -29,7 +29,7 @@ GENERATOR = "TopologyPlacementGenerator"
 POD_COUNT = "PodGroupPodsCount"
 NO_PLACEMENT = "no feasible placements found"
 
-MOST_DECISIONS = 20_000
+MOST_DECISIONS = 10_000
 """Members times victims, or times placements, that are tried for a group."""
 
 Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]

@@ -21,11 +21,14 @@ from kschedx.fixes.dead_end import (
     Untold,
 )
 from kschedx.fixes.owners import Delivery, Owner, Undelivered
-from kschedx.fixes.phrases import requirement_text
+from kschedx.fixes.phrases import listed, requirement_text
+from kschedx.fixes.ranking import Shortfall
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count
 from kschedx.render.words import describe
+
+SHOWN_LOST = 3
 
 
 def fix_title(fix: Fix) -> str:
@@ -36,10 +39,20 @@ def fix_title(fix: Fix) -> str:
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
     if deciding:
         return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
+    if fix.shortfall is not None:
+        return f"{text} (then {_shortfall_text(fix.shortfall)})"
     if not fix.remaining:
         return text
     left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in fix.remaining.items())
     return f"{text} (then still {left})"
+
+
+def _shortfall_text(found: Shortfall) -> str:
+    if found.refusal:
+        return f"the API server refuses its pods: {found.refusal}"
+    if found.lost:
+        return f"{listed([*found.lost], SHOWN_LOST)} {'loses its node' if len(found.lost) == 1 else 'lose their nodes'}"
+    return f"{count(found.pending, 'pod')} of the workload {'stays' if found.pending == 1 else 'stay'} pending"
 
 
 def delivery_text(found: Delivery, owner: Owner, pod: Pod) -> str:

@@ -1,0 +1,242 @@
+"""A fix applied to the whole cluster: what is sent, what every controller does about it, and where the pods go then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from msgspec.structs import replace
+
+from kschedx.controllers import workloads
+from kschedx.controllers.workloads import Manifest, Owners, Workload
+from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
+from kschedx.explain.setup import Setup
+from kschedx.fixes.changes import Change, PatchError, apply_patch
+from kschedx.fixes.owners import template_owner
+from kschedx.fixes.proposal import Ground, Proposal, apply_steps
+from kschedx.fixes.ranking import Shortfall
+from kschedx.fixes.steps import MovePods, Step, TakeOldFirst
+from kschedx.kube.types import Pod
+from kschedx.simulate.apply import ClusterChanges
+from kschedx.simulate.changes import Change as ClusterChange
+from kschedx.simulate.changes import ChangeVerb
+from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_REPLICAS = 500
+"""Of a workload whose rollout is tried; that of a larger one takes longer than an answer may."""
+
+
+class ClusterTrial:
+    """The trials of the fixes of one pod, in the cluster in which they were found."""
+
+    def __init__(self, snapshot: Snapshot, setup: Setup, pod: Pod) -> None:
+        self._setup = setup
+        self._pod = pod
+        self._snapshot = snapshot
+        owners, row = Owners(snapshot), snapshot.pods.rows.get(pod.key)
+        self._workload = workload = _workload_of(snapshot, pod) if row is None else owners.of(snapshot.pods, row)
+        self._own = frozenset(owners.members(snapshot.pods, workload) if workload.kind != "Pod" else ())
+        """Rows of the workload's pods."""
+
+    @cached_property
+    def _without_made(self) -> tuple[Snapshot, dict[Workload, Manifest]]:
+        """The cluster without the pods that the question created, which are created again of a template that a fix
+        changes; and the manifest that the workload had before the question."""
+        known, snapshot = self._setup.snapshot, self._snapshot
+        if known is None:
+            return snapshot, {}
+        made = [row for row in self._own if snapshot.pods.key(row) not in known.pods.rows]
+        is_asked = bool(made) or self._pod.key not in snapshot.pods.rows
+        before = workloads.stored_manifest(known, self._workload) if is_asked else None
+        return snapshot.without_pods(made) if made else snapshot, {} if before is None else {self._workload: before}
+
+    @cached_property
+    def _is_small(self) -> bool:
+        manifest = workloads.manifest_of(self._snapshot, self._workload)
+        return manifest is None or workloads.wanted_replicas(manifest) <= MOST_REPLICAS
+
+    def shortfall(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
+        """`sent` are the changes that you make; what components do about them by themselves is in the steps. None where
+        the pod, or one in its place, gets a node and no other pod loses its own, and where it cannot be tried."""
+        if not sent or not self._is_small:
+            return None
+        try:
+            return self._tried(steps, sent)
+        except NotAdmittedError as error:
+            self.__dict__.pop("_simulator", None)
+            return Shortfall(refusal=error.message)
+        except (InputError, UndecidableError, PatchError):
+            self.__dict__.pop("_simulator", None)
+            return None
+
+    def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
+        is_patched = self._patches(sent)
+        before, known = self._without_made if is_patched else (self._snapshot, {})
+        ground = Ground(before, self._setup.scheduler.nodes.options)
+        proposal = apply_steps(steps, Proposal(pod=self._pod), ground)
+        around = Proposal(pod=self._pod, objects=proposal.objects, taken_back=proposal.taken_back)
+        cluster = around.cluster(before)
+        is_shared = cluster is self._snapshot and not known
+        simulator = self._simulator if is_shared else Simulator(cluster, self._setup, SimulationOptions(), known=known)
+        mark, record = simulator.mark(), simulator.queue.mark()
+        self._change_nodes(proposal, simulator)
+        by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
+        by_hand.follow([(before.cluster.nodes[row], node) for row, node in proposal.nodes.items()])
+        self._move(steps, simulator)
+        if proposal.pod.status != self._pod.status and not is_patched:
+            self._put(replace(self._pod, status=proposal.pod.status), simulator)
+        for change in sent:
+            if f"{change.target.namespace}/{change.target.name}" not in proposal.moved:
+                self._send(change, proposal.pod, simulator, by_hand)
+        if not is_patched and simulator.row(self._pod.key) is None:
+            self._put(proposal.pod, simulator)
+        simulator.settle([*self._asked(simulator)])
+        found = self._shortfall(simulator, before.pods, steps, sent, proposal)
+        simulator.revert(mark)
+        simulator.queue.rewind(record)
+        return found
+
+    @cached_property
+    def _simulator(self) -> Simulator:
+        """For every trial of the cluster as it is but for nodes, pods, and workloads."""
+        return Simulator(self._snapshot, self._setup, SimulationOptions())
+
+    def _change_nodes(self, proposal: Proposal, simulator: Simulator) -> None:
+        cluster = simulator.run.cluster
+        for row, node in proposal.nodes.items():
+            cluster.replace_node(row, node)
+        if proposal.added is not None:
+            cluster.add_node(less(proposal.added, {one.resource: one.amount for one in proposal.taken}))
+
+    def _move(self, steps: Sequence[Step], simulator: Simulator) -> None:
+        """Evict pods from a node that is cordoned meanwhile."""
+        cluster = simulator.run.cluster
+        for step in steps:
+            if isinstance(step, MovePods):
+                row = ClusterRow(cluster.snapshot.cluster.index[step.node])
+                node = cluster.snapshot.cluster.nodes[row]
+                cluster.replace_node(row, cordoned(node, unschedulable=True))
+                simulator.evict([cluster.pods.rows[one.victim.pod] for one in step.moves])
+                simulator.settle_made()
+                cluster.replace_node(row, node)
+
+    # --- what is sent
+
+    def _send(self, change: Change, pod: Pod, simulator: Simulator, by_hand: ClusterChanges) -> None:
+        target = change.target
+        workload = Workload(target.kind, target.namespace, target.name)
+        if workload.kind == "Pod" and change.delete:
+            if simulator.row(workload.key) is not None:
+                by_hand.apply(_deletion(workload))
+        elif workload.kind == "Pod":
+            self._put(pod, simulator)
+        elif workload.kind in workloads.SCALED and change.delete:
+            by_hand.apply(_deletion(workload))
+        elif workload == self._workload or workload.kind in workloads.SCALED:
+            self._patch(workload, change, by_hand)
+        elif target.kind not in _OF_THE_CLUSTER:
+            self._put(pod, simulator)  # a custom resource, whose controller creates such a pod
+
+    def _put(self, pod: Pod, simulator: Simulator) -> None:
+        """The pod as the fix has it, in place of the one that is there."""
+        row = simulator.row(pod.key)
+        if row is not None:
+            simulator.delete(row)
+        [row] = simulator.create(simulator.snapshot, [replace(pod, spec=replace(pod.spec, node_name=""))])
+        simulator.queue.is_first(row)
+
+    def _patch(self, workload: Workload, change: Change, by_hand: ClusterChanges) -> None:
+        stored = workloads.stored_manifest(by_hand.snapshot, workload)
+        if stored is None:
+            raise InputError(f"the cluster has no {workload.title}")
+        manifest = apply_patch(dict(stored), change.patch)
+        if workload.kind == "Job":
+            by_hand.apply(_deletion(workload))
+        self._apply(by_hand, manifest)
+
+    def _apply(self, by_hand: ClusterChanges, manifest: Manifest | None) -> None:
+        if manifest is not None:
+            by_hand.apply(ClusterChange(verb=ChangeVerb.APPLY, text="", objects=((manifest, Place()),)))
+
+    def _patches(self, sent: Sequence[Change]) -> bool:
+        own = self._workload
+        return own.kind != "Pod" and any((one.target.kind, one.target.name) == (own.kind, own.name) for one in sent)
+
+    # --- outcomes of the pods
+
+    def _asked(self, simulator: Simulator) -> Iterator[str]:
+        """The pods that wait of the pod's own workload."""
+        pods = simulator.pods
+        for row in self._members(simulator):
+            if pods.node[row] < 0:
+                yield pods.key(row)
+
+    def _members(self, simulator: Simulator) -> list[int]:
+        if self._workload.kind == "Pod":
+            row = simulator.row(self._pod.key)
+            return [] if row is None else [row]
+        deleted = simulator.deleted
+        return [row for row in simulator.manager.members(self._workload) if row not in deleted]
+
+    def _shortfall(
+        self, simulator: Simulator, before: PodTable, steps: Sequence[Step], sent: Sequence[Change], proposal: Proposal
+    ) -> Shortfall | None:
+        pods, workload, manager = simulator.pods, self._workload, simulator.manager
+        members = self._members(simulator)
+        pending = sum(bool(pods.node[row] < 0) for row in members)
+        rollout, refused = manager.rollout_of(workload), manager.refused.get(workload)
+        row = simulator.row(self._pod.key)
+        if row is not None and not self._patches(sent):
+            is_placed = bool(pods.node[row] >= 0)
+        else:
+            asked = self._snapshot.pods
+            waited = sum(bool(asked.node[one] < 0) for one in self._own) + (self._pod.key not in asked.rows)
+            is_placed = bool(members) and pending < max(waited, 1)
+        if any(isinstance(step, TakeOldFirst) for step in steps):
+            is_placed = is_placed and (rollout is None or not rollout.stalls)
+        gone = np.flatnonzero((before.node >= 0) & (pods.node[: len(before)] < 0))
+        own = {*members, *(before.rows[key] for key in map(self._snapshot.pods.key, self._own) if key in before.rows)}
+        lost = tuple(
+            key
+            for one in gone.tolist()
+            if one not in own
+            and not before.deletion_timestamps[one]
+            and (key := before.key(one)) not in proposal.deleted
+        )
+        refusal = "" if rollout is None else rollout.refusal
+        if refused is not None and self._patches(sent):
+            refusal = refused.refusal
+        if is_placed and not lost and not refusal:
+            return None
+        return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal)
+
+
+_OF_THE_CLUSTER = (
+    "Node",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "StorageClass",
+    "CSINode",
+    "ResourceClaim",
+    "ResourceClaimTemplate",
+    "ResourceSlice",
+    "DeviceClass",
+)
+
+
+def _deletion(workload: Workload) -> ClusterChange:
+    return ClusterChange(verb=ChangeVerb.DELETE, text=workload.reference)
+
+
+def _workload_of(snapshot: Snapshot, pod: Pod) -> Workload:
+    """Of a pod that the cluster does not have."""
+    owner, metadata = template_owner(snapshot, pod), pod.metadata
+    if owner is None:
+        return Workload("Pod", metadata.namespace, metadata.name)
+    return Workload(owner.kind, metadata.namespace, owner.name)
