@@ -90,6 +90,11 @@ class Worker:
     def is_alive(self) -> bool:
         return self._process.is_alive()
 
+    def stop(self) -> None:
+        """End the process; who waits for its answer learns that there is none."""
+        self._process.kill()
+        self._process.join()
+
     def end(self) -> None:
         self._pipe.close()
         self._process.kill()

@@ -164,6 +164,8 @@ class Contents:
 
     def finish(self) -> None:
         """What needs the whole snapshot: a PriorityClass that is not there, and values that no API server stores."""
+        self.objects = {kind: dict(sorted(found.items())) for kind, found in self.objects.items()}
+        self.not_read = Counter(dict(sorted(self.not_read.items())))
         try:
             snapshot = Snapshot.of_contents(self._builder.finish())
         except InputError as error:

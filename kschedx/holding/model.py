@@ -340,16 +340,33 @@ class GangStatus(Struct, frozen=True, kw_only=True):
         )
 
 
+class DevicePool(Struct, frozen=True, kw_only=True):
+    """A pool of devices as a ResourcePoolStatusRequest reports it; None where it has no number."""
+
+    request: str
+    driver: str
+    pool: str
+    node: str = ""
+    total: int | None = None
+    allocated: int | None = None
+    available: int | None = None
+    unavailable: int | None = None
+    error: str = ""
+    """Why the pool is invalid."""
+
+
 class Holding(Struct, frozen=True, kw_only=True):
-    """Everything that holds a pod, or schedules it."""
+    """Everything that holds a pod, or schedules it, and what the cluster reports of devices that its claims wait
+    for."""
 
     kueue: Kueue | None = None
     gates: tuple[Gate, ...] = ()
     scheduler: OtherScheduler | None = None
     group: GangStatus | None = None
+    pools: tuple[DevicePool, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.kueue or self.gates or self.scheduler or self.group)
+        return bool(self.kueue or self.gates or self.scheduler or self.group or self.pools)
 
 
 # How a pod is tried as its holder would release it.

@@ -231,6 +231,10 @@ _ROWS = (
         record=devices.DeviceTaintRule, read_by=_CLAIMED, leaves="which devices are tainted",
     ),
     ResourceKind(
+        name="ResourcePoolStatusRequest", plural="resourcepoolstatusrequests", group=_DEVICES, versions=("v1alpha3",),
+        is_namespaced=False, is_optional=True, record=devices.ResourcePoolStatusRequest,
+    ),
+    ResourceKind(
         name="PodGroup", plural="podgroups", group=_SCHEDULING, versions=("v1", "v1beta1", "v1alpha3", "v1alpha2"),
         is_optional=True, record=scheduling.PodGroup, read_by=("GangScheduling",),
         leaves="the pod's group",

@@ -107,6 +107,8 @@ class Behaviour(DatedFacts):
     """NodeDeclaredFeatures asks for the feature that such a pod needs."""
     declared_features_are_read_in_order: bool = since("1.36")
     """NodeDeclaredFeatures overlooks a feature that follows one which sorts after it."""
+    nodes_may_be_silent_longer: bool = since("1.32")
+    """The node lifecycle controller waits 50 seconds for a node, and not 40 (--node-monitor-grace-period)."""
     gangs_are_of_workloads: bool = up_to("1.35")
     """GangScheduling looks for a pod's group in the Workload that the pod names."""
 

@@ -105,7 +105,7 @@ class Numbers:
 
 
 class PodTable(Struct, frozen=True, kw_only=True, dict=True):
-    """Pods as columns of equal length, in the order in which they were loaded.
+    """Pods as columns of equal length, in the order in which they are listed.
 
     A pod takes part in scheduling decisions about others where `node` is not negative: it has a node that exists, and
     it has not finished.

@@ -322,13 +322,16 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @classmethod
     def from_objects(cls, objects: Iterable[Mapping[str, object]]) -> Self:
-        """A snapshot of Kubernetes manifests as dicts. Raises `InputError` where one cannot be read."""
+        """A snapshot of Kubernetes manifests as dicts, listed in this order; files are listed by namespace and name.
+
+        Raises `InputError` where one cannot be read.
+        """
         from kschedx.kube.decoding import mappings
         from kschedx.snapshot.build import SnapshotBuilder  # not needed once there is a snapshot
 
         builder = SnapshotBuilder(whole=True)
         builder.add_objects(mappings(objects, "objects"))
-        return cls.of_contents(builder.finish())
+        return cls.of_contents(builder.finish(keeps_order=True))
 
     def nodes(self, options: RequestOptions) -> NodeTable:
         """All nodes with the pods that run on them; requests are counted as `options` says."""
