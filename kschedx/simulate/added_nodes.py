@@ -20,7 +20,7 @@ from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
 
 MOST_ADDED = 500
-"""Nodes; what fits none of them is told as not helped."""
+"""Nodes; what fits none of them is reported as not helped."""
 MOST_KINDS = 60
 """Kinds of pods for which kinds of nodes are tried."""
 

@@ -114,7 +114,7 @@ def _busiest(nodes: NodeTable, number: int) -> list[str]:
     return [nodes.names[row] for row in order[:number]]
 
 
-# --- what becomes of it
+# --- outcomes
 
 
 class Mode(StrEnum):
@@ -556,7 +556,7 @@ def _without_labels(node: Node) -> Node:
 
 
 class _Account:
-    """What has become of the pods that lost their nodes."""
+    """The outcome of the pods that lost their nodes."""
 
     def __init__(self, simulator: Simulator, failure: Failure, first_row: int, first_step: int) -> None:
         self._simulator = simulator
