@@ -309,7 +309,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             is_suspended = _converted(manifest, CronJobController).spec.suspend
             return Suspended(subject=subject, kind="CronJob") if is_suspended else None
         case _:
-            return None
+            return _of_custom_resource(snapshot, workload, manifest)
 
 
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
@@ -429,6 +429,20 @@ def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
 
 
+_SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
+"""Where the custom resources of batch work say that they create no pods: JobSet, RayJob, Workflow; Kubeflow's."""
+
+
+def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+    for path in _SUSPENDED:
+        if _map(manifest, *path[:-1]).get(path[-1]) is True:
+            queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
+            if queue:
+                return _held_by_kueue(snapshot, workload.reference, workload, queue)
+            return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+    return None
+
+
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     job, subject = _converted(manifest, JobController), workload.reference
     for condition in job.status.conditions:
@@ -459,8 +473,13 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         return Suspended(subject=subject, kind="Job", queue=queue)
     from kschedx.kueue.verdict import decision_of
 
-    verdict = decision_of(snapshot, found[0].key)
     condition = found[0].condition("QuotaReserved")
+    checks = [one for one in found[0].status.admission_checks if one.state != "Ready"]
+    if condition is not None and condition.status == "True" and checks:
+        name, said = checks[0].name, checks[0].message
+        waits = f"waits for admission check {name} in Kueue"
+        return Suspended(subject=subject, kind=workload.kind, queue=queue, message=said, waits=waits)
+    verdict = decision_of(snapshot, found[0].key)
     return Suspended(
         subject=subject,
         kind="Job",

@@ -89,8 +89,11 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         match lifecycle:
             case ScaledToZero(field=field):
                 yield self._scaled(field)
-            case Suspended(kind=kind, queue=queue) if not queue:
-                yield self._of_maker(f"resume the {kind}", [_set("/spec/suspend", False)], {"suspend": False})
+            case Suspended(kind=kind, queue=queue, field=field) if not queue:
+                spec: Mapping[str, object] = {"suspend": False}
+                if "runPolicy" in field:
+                    spec = {"runPolicy": spec}
+                yield self._of_maker(f"resume the {kind}", [_set(f"/{field.replace('.', '/')}", False)], spec)
             case Paused():
                 command = f"kubectl rollout resume deployment/{quote(self._maker_name)} {self._in_namespace}"
                 patch = [_set("/spec/paused", False)]

@@ -328,3 +328,23 @@ def test_a_finalizer_is_named(tmp_path: Path) -> None:
     ran = why(tmp_path, "pod/x", pod("x", on="n", metadata=metadata))
     assert "finalizer example.com/backup" in ran.out.splitlines()[1]
     assert "kubectl patch pod x" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("api", "kind", "spec", "field"),
+    [
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", {"suspend": True, "replicatedJobs": []}, "spec.suspend"),
+        ("kubeflow.org/v1", "PyTorchJob", {"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend"),
+    ],
+)
+def test_a_custom_resource_is_suspended(tmp_path: Path, api: str, kind: str, spec: Manifest, field: str) -> None:
+    template = {"spec": {**SMALL, "restartPolicy": "Never"}}
+    pods = {
+        "JobSet": {"replicatedJobs": [{"name": "w", "replicas": 2, "template": {"spec": {"template": template}}}]},
+        "PyTorchJob": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}},
+    }
+    manifest = {"apiVersion": api, "kind": kind, "metadata": {"name": "t"}, "spec": {**spec, **pods[kind]}}
+    (tmp_path / "t.json").write_text(json.dumps(manifest))
+    ran = why(tmp_path, "t.json")
+    assert ran.code == 1
+    assert ran.out.startswith(f"✗ default/{kind.lower()}/t is suspended: {field} is true")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
@@ -22,6 +24,7 @@ from kschedx.cli.mcp.tools import TOOLS, Tool, bounded, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.worker import Captured, Run, Worker
 from kschedx.errors import InputError, nearest
+from kschedx.kube.escaping import visible
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
@@ -152,6 +155,7 @@ class Answers:
         self._worker: Worker | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="kschedx-")
         """An empty one, in which questions are answered: no name in them is a file."""
+        self._manifests = tempfile.TemporaryDirectory(prefix="kschedx-")
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[self._described(one) for one in TOOLS])
@@ -163,19 +167,23 @@ class Answers:
             self._check(wanted, arguments)
             answer = await self._answer(context, wanted, arguments)
         except InputError as error:
-            return _failed(f"error: {error}")
+            return _failed(f"error: {visible(str(error))}")
         return _result(wanted, answer, Detail(arguments.get("detail", Detail.SUMMARY)))
 
     async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> Captured:
         if wanted.command is None:
             return Captured(exit_code=ExitCode.SCHEDULABLE, screen=self._clusters.listed(), errors="", document=None)
         async with self._lock:
-            with tempfile.TemporaryDirectory(prefix="kschedx-") as folder:
+            with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
                 command = wanted.command(arguments, Path(folder))
                 if wanted.reads_cluster:
                     command[1:1] = self._clusters.chosen(arguments)
                 await context.session.report_progress(0, 2, "reading the cluster")
-                answer = await anyio.to_thread.run_sync(partial(self._asked, command))
+                try:
+                    answer = await anyio.to_thread.run_sync(partial(self._asked, command), abandon_on_cancel=True)
+                except anyio.get_cancelled_exc_class():
+                    self._stop()
+                    raise
                 await context.session.report_progress(2, 2, "done")
                 return answer
 
@@ -215,10 +223,16 @@ class Answers:
             ),
         )
 
-    def end(self) -> None:
+    def _stop(self) -> None:
+        """Nobody waits for the answer any longer."""
         if self._worker is not None:
-            self._worker.end()
+            self._worker.stop()
+        self._worker = None
+
+    def end(self) -> None:
+        self._stop()
         self._folder.cleanup()
+        self._manifests.cleanup()
 
 
 def _output(wanted: Tool) -> dict[str, Any]:
@@ -278,14 +292,28 @@ def server(answers: Answers) -> Server[dict[str, Any]]:
 def serve(clusters: Clusters, run: Run, *, limit: float, port: int | None) -> None:
     """Until the other side goes away; with a port over HTTP on the loopback, at /mcp."""
     answers = Answers(clusters, run, limit=limit)
+
+    def ended(number: int, _: object) -> None:
+        answers.end()
+        os._exit(128 + number)  # a thread that reads standard input cannot be ended in another way
+
     try:
         made = server(answers)
         if port is None:
+            for name in ("SIGTERM", "SIGHUP"):
+                if hasattr(signal, name):
+                    signal.signal(getattr(signal, name), ended)
             anyio.run(_on_standard_streams, made)
         else:
             import uvicorn
 
-            uvicorn.run(made.streamable_http_app(host=LOOPBACK), host=LOOPBACK, port=port, log_level="warning")
+            uvicorn.run(
+                made.streamable_http_app(host=LOOPBACK),
+                host=LOOPBACK,
+                port=port,
+                log_level="warning",
+                timeout_graceful_shutdown=1,
+            )
     finally:
         answers.end()
 
