@@ -145,11 +145,9 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
 
 def _own_event(explanation: Explanation) -> str:
     """What the cluster's own kube-scheduler says of a pod that cannot be decided here."""
-    theirs = (
-        None
-        if explanation.outcome is not Outcome.UNDECIDED
-        else recorded(explanation.cycle.snapshot, explanation.cycle.pod)
-    )
+    if explanation.outcome is not Outcome.UNDECIDED or explanation.holding.scheduler is not None:
+        return ""
+    theirs = recorded(explanation.cycle.snapshot, explanation.cycle.pod)
     return "" if theirs is None else theirs.message
 
 
@@ -185,9 +183,7 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
     for key in explanation.victims:
         since = pods.deletion_timestamps[pods.rows[key]]
         held = pods.finalizers.get(key, ())
-        told.append(
-            f"{key} is being deleted since {since}" + (f", held by finalizer {listed(held, 3)}" if held else "")
-        )
+        told.append(f"{key} is being deleted since {since}" + (f"; it has finalizer {listed(held, 3)}" if held else ""))
     return tuple(told[:MOST_VICTIMS])
 
 
