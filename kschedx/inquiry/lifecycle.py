@@ -309,7 +309,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             is_suspended = _converted(manifest, CronJobController).spec.suspend
             return Suspended(subject=subject, kind="CronJob") if is_suspended else None
         case _:
-            return None
+            return _of_custom_resource(snapshot, workload, manifest)
 
 
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
@@ -420,13 +420,35 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
             predecessor=pod.metadata.name,
             because="is being deleted" if pod.metadata.deletion_timestamp else "is not ready",
             node=pod.spec.node_name,
-            container="" if waiting is None else ": ".join(filter(None, waiting[1:])),
+            is_node_lost=bool(pod.spec.node_name) and is_node_lost(snapshot, pod.spec.node_name),
+            container=f"container {': '.join(filter(None, waiting[1:]))}"
+            if waiting is not None
+            else _warning(snapshot, pod),
         )
     return None
 
 
+def _warning(snapshot: Snapshot, pod: Pod) -> str:
+    event = snapshot.pod_warnings.get(pod.key)
+    return "" if event is None else event.message
+
+
 def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
+
+
+_SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
+"""Where the custom resources of batch work say that they create no pods: JobSet, RayJob, Workflow; Kubeflow's."""
+
+
+def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+    for path in _SUSPENDED:
+        if _map(manifest, *path[:-1]).get(path[-1]) is True:
+            queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
+            if queue:
+                return _held_by_kueue(snapshot, workload.reference, workload, queue)
+            return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+    return None
 
 
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
@@ -459,8 +481,13 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         return Suspended(subject=subject, kind="Job", queue=queue)
     from kschedx.kueue.verdict import decision_of
 
-    verdict = decision_of(snapshot, found[0].key)
     condition = found[0].condition("QuotaReserved")
+    checks = [one for one in found[0].status.admission_checks if one.state != "Ready"]
+    if condition is not None and condition.status == "True" and checks:
+        name, said = checks[0].name, checks[0].message
+        waits = f"waits for admission check {name} in Kueue"
+        return Suspended(subject=subject, kind=workload.kind, queue=queue, message=said, waits=waits)
+    verdict = decision_of(snapshot, found[0].key)
     return Suspended(
         subject=subject,
         kind="Job",

@@ -1,4 +1,4 @@
-"""What of the cluster somebody asks about, by its name: a pod, or a workload for the pod that it would make."""
+"""The object in question, by its name: a pod, or a workload for the pod that it would create."""
 
 from __future__ import annotations
 
