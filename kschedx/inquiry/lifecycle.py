@@ -132,12 +132,9 @@ def namespace_lifecycle(
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:
-    """No kubelet answers for the node: it is gone, or its Ready condition is Unknown or False."""
+    """No kubelet answers for the node: it is gone, unreachable, or not ready."""
     row = snapshot.cluster.index.get(name)
-    if row is None:
-        return True
-    conditions = snapshot.cluster.nodes[row].status.conditions
-    return any(one.type == "Ready" and one.status in ("Unknown", "False") for one in conditions)
+    return row is None or snapshot.cluster.nodes[row].is_lost
 
 
 def is_ready(pod: Pod) -> bool:
