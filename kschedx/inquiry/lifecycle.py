@@ -470,21 +470,20 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
     if not found:
-        return Suspended(subject=subject, kind="Job", queue=queue)
+        return Suspended(subject=subject, kind=workload.kind, queue=queue)
     from kschedx.kueue.verdict import decision_of
 
-    condition = found[0].condition("QuotaReserved")
-    checks = [one for one in found[0].status.admission_checks if one.state != "Ready"]
-    if condition is not None and condition.status == "True" and checks:
-        name, said = checks[0].name, checks[0].message
-        waits = f"waits for admission check {name} in Kueue"
-        return Suspended(subject=subject, kind=workload.kind, queue=queue, message=said, waits=waits)
     verdict = decision_of(snapshot, found[0].key)
+    condition = found[0].condition("QuotaReserved")
+    message = condition.message if condition is not None and condition.status != "True" else ""
+    if condition is not None and condition.status == "True":
+        checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
+        message = next(checks, "")
     return Suspended(
         subject=subject,
-        kind="Job",
+        kind=workload.kind,
         queue=queue,
-        message=condition.message if condition is not None and condition.status != "True" else "",
+        message=message,
         waits="" if verdict is None else kueue_wait(verdict),
     )
 
