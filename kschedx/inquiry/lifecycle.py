@@ -420,9 +420,17 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
             predecessor=pod.metadata.name,
             because="is being deleted" if pod.metadata.deletion_timestamp else "is not ready",
             node=pod.spec.node_name,
-            container="" if waiting is None else ": ".join(filter(None, waiting[1:])),
+            is_node_lost=bool(pod.spec.node_name) and is_node_lost(snapshot, pod.spec.node_name),
+            container=f"container {': '.join(filter(None, waiting[1:]))}"
+            if waiting is not None
+            else _warning(snapshot, pod),
         )
     return None
+
+
+def _warning(snapshot: Snapshot, pod: Pod) -> str:
+    event = snapshot.pod_warnings.get(pod.key)
+    return "" if event is None else event.message
 
 
 def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:

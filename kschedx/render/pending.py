@@ -104,7 +104,7 @@ def pending_lines(
 def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
     outcomes = {answer.outcome for answer in answers}
     if outcomes <= {Outcome.SCHEDULED}:
-        return Tone.GOOD
+        return Tone.HELD if any(answer.state for answer in answers) else Tone.GOOD
     return Tone.OPEN if outcomes <= {Outcome.SCHEDULED, Outcome.UNDECIDED, None} else Tone.BAD
 
 

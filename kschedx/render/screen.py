@@ -186,7 +186,7 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
         since = pods.deletion_timestamps[pods.rows[key]]
         held = pods.finalizers.get(key, ())
         told.append(
-            f"{key} is being deleted since {since}" + (f", held by finalizer {listed(held, 3)}" if held else "")
+            f"{key} is being deleted since {since}" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
         )
     return tuple(told[:MOST_VICTIMS])
 
