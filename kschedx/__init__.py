@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling
     from kschedx.doctor.diagnosis import Diagnosis
     from kschedx.inquiry.explanation import Explanation
+    from kschedx.inquiry.profile_difference import Comparison
     from kschedx.kueue.document import Admissions
     from kschedx.simulate.fit import Fit
     from kschedx.simulate.simulation import Simulation
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "autoscale",
     "deschedule",
+    "diff_profiles",
     "doctor",
     "drain",
     "explain",
@@ -160,14 +162,14 @@ def simulate(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Simulation:
-    """What becomes of all pods that wait, one after the other in the order of the queue.
+    """Schedule all pending pods, one after the other in the order of the queue.
 
-    Each is decided on the cluster that the decisions before it left; victims of preemption go at once, and come back
-    as new pods where they have a controller, unless `recreate` is False. Workloads of Kueue are admitted in Kueue's
-    order, and the pods of those are scheduled after the others that wait. Where nodes tie, the first name is taken, or
-    with a `seed` lots are drawn. `changes` are made before, in their order: `[{"scale": "deploy/web=10"}, {"drain":
-    "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
-    `kube_version` and `feature_gates` as in `explain`.
+    Each is decided on the cluster that the decisions before it left; victims of preemption are deleted at once, and
+    recreated where they have a controller, unless `recreate` is False. Workloads of Kueue are admitted in Kueue's
+    order, and the pods of those are scheduled after the other pending ones. Where nodes tie, the first name is taken,
+    or with a `seed` a random one. `changes` are made first, in their order: `[{"scale": "deploy/web=10"}, {"drain":
+    "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is the default one of the names in them.
+    `config`, `kube_version` and `feature_gates` as in `explain`.
     """
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
@@ -269,6 +271,47 @@ def doctor(*paths: str) -> Diagnosis:
     return diagnose(contents_of(found), found)
 
 
+def diff_profiles(
+    snapshot: Snapshot,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+    kube_versions: tuple[str, str] | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    pods: str = "running",
+) -> Comparison:
+    """Where pods go with one scheduler configuration and with another, or in two Kubernetes versions.
+
+    `before` and `after` are KubeSchedulerConfigurations, None for the default; `kube_versions` are the version of each
+    side, without it the cluster's. `pods` is `"running"`, each decided as if it did not run, or `"pending"`.
+    `feature_gates` as in `explain`. Raises `errors.InputError` for input that cannot be used.
+    """
+    from kschedx.errors import InputError
+    from kschedx.explain.missing_kinds import require_nodes_and_pods
+    from kschedx.explain.profile_changes import Pair, changes
+    from kschedx.explain.setup import Setup
+    from kschedx.inquiry.profile_difference import Comparison, compare_pods
+    from kschedx.kube.decoding import text
+
+    cluster = _snapshot(snapshot)
+    if text(pods, "pods") not in ("running", "pending"):
+        raise InputError(f'pods: found "{pods}", allowed are "running" and "pending"')
+    versions = kube_versions or (None, None)
+    require_nodes_and_pods(cluster)
+    first, second = (
+        Setup.for_cluster(cluster, **_setup(config, version, feature_gates))
+        for config, version in zip((before, after), versions, strict=True)
+    )
+    pair = Pair(cluster, first, second)
+    rows, left_out = pair.choose(pending=pods == "pending", running=pods == "running")
+    return Comparison(
+        before=first,
+        after=second,
+        changes=changes(first, second),
+        summary=compare_pods(pair, rows, left_out),
+    )
+
+
 class _Given(TypedDict):
     config: Mapping[str, object] | None
     kube_version: str | None
@@ -305,7 +348,7 @@ def fit(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Fit:
-    """How many more pods like this one fit, one after the other, or whether `replicas` more do. Nobody is evicted.
+    """How many more pods like this one fit, one after the other, or whether `replicas` more do. No pod is evicted.
 
     `pod` is `namespace/name` of a pod in the snapshot, or a manifest of a pod or a workload. `config`,
     `kube_version` and `feature_gates` as in `explain`.

@@ -26,6 +26,7 @@ WORDS = ("render/words", "render/wording.py", "render/states.py")
 ORDER = (
     "errors",
     "progress",
+    "results",
     "integrations",
     "satellites",
     "kube",

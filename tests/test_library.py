@@ -33,6 +33,7 @@ def endless() -> Any:
     return found
 
 
+POLICY = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": []}
 LONG = 10**5000
 GARBAGE: list[Any] = [None, 5, 3.5, True, b"bytes", object(), [], [None], ["x"], [[]], range(3), {1: 2}, {("a",): 1}]
 BAD_MANIFESTS: list[Any] = [
@@ -267,8 +268,22 @@ def test_results_are_short_to_look_at_and_print_their_screen() -> None:
     snapshot = kschedx.Snapshot.from_objects([NODE])
     explanation = kschedx.explain(snapshot, pod)
     fit = kschedx.fit(snapshot, pod)
-    for result in (snapshot, explanation, kschedx.simulate(snapshot), fit, kschedx.drain(snapshot)):
+    compared = kschedx.diff_profiles(snapshot, kube_versions=("1.33", "1.36"))
+    diagnosis = kschedx.doctor(str(ROOT / "fixtures/zone-full/cluster"))
+    survival = kschedx.survive(snapshot, "node-1")
+    shown = (explanation, fit, kschedx.simulate(snapshot), kschedx.drain(snapshot), survival, compared, diagnosis)
+    for result in (snapshot, *shown, kschedx.kueue(snapshot), kschedx.deschedule(snapshot, POLICY)):
         assert len(repr(result)) < 200
         assert "\n" not in repr(result)
+    for result in shown:
+        assert str(result).partition("\n")[0][:2] in ("✓ ", "✗ ")
+        assert result._repr_html_().startswith("<svg")
     assert explanation.cycle.pod.key in str(explanation).partition("\n")[0]
-    assert explanation._repr_html_().startswith("<svg")
+
+
+def test_profiles_are_compared() -> None:
+    cluster = kschedx.load(str(ROOT / "fixtures/web-rollout/cluster"))
+    found = kschedx.diff_profiles(cluster, kube_versions=("1.35", "1.36"))
+    assert found.to_dict()["kind"] == "ProfileDifference"
+    assert len(found.differences) == found.summary.compared - found.summary.same
+    assert "allowed are" in refused(lambda: kschedx.diff_profiles(cluster, pods="all"))

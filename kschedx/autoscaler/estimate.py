@@ -50,7 +50,7 @@ def is_countable(pod: Pod, seen: Seen) -> bool:
 
 
 def _names_nodes(affinity: Affinity | None) -> bool:
-    """Whether a term tells nodes apart by their names."""
+    """Whether a term distinguishes nodes by their names."""
     nodes = affinity.node_affinity if affinity is not None else None
     required = nodes.required_during_scheduling_ignored_during_execution if nodes is not None else None
     return required is not None and any(

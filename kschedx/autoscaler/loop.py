@@ -141,7 +141,7 @@ class Loop:
     def _is_nominated_to_no_node(self) -> bool:
         """A pod is nominated to a node that has not started, in whose place an upcoming one is counted.
 
-        The autoscaler fails to put it there, and then helps nobody.
+        The autoscaler fails to put it there, and then helps no pod.
         """
         return any(node not in self._rows_of for node in self.state.nominations.values())
 

@@ -29,7 +29,7 @@ Json = dict[str, object]
 
 
 class LoopEntry(Struct, frozen=True, kw_only=True):
-    """Pending pods that nothing but their name tells apart; what the loop makes of which of them can be chance."""
+    """Pending pods that differ only in their names; the loop's choice among them can be chance."""
 
     name: str
     """`namespace/name` of the first."""
@@ -190,6 +190,9 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
 
     answer: LoopResult
     pods: PodTable
+
+    def __repr__(self) -> str:
+        return f"<Autoscaling of {len(self.pods.pending):,} pending pods>"
 
     def to_dict(self) -> Json:
         return loop_document(self.answer, self.pods)

@@ -51,7 +51,7 @@ class Machines(Struct, frozen=True, kw_only=True):
     """Whether GPUs are looked at; with quotas they always are, before only where a limit is about them."""
 
     def of(self, node: Node, group: str | None) -> dict[str, int]:
-        """Raises `LoopError` where the GPUs that a label announces cannot be told."""
+        """Raises `LoopError` where the GPUs that a label announces are unknown."""
         amounts = {name: _capacity(node, name) for name in (CPU, MEMORY)}
         kind, count = self.gpus(node, group)
         if kind and count > 0:

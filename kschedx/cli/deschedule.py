@@ -100,9 +100,9 @@ def deschedule(
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
         typer.echo(f"note: {_place_of(ignored.partition(': ')[0], policy)}: {ignored}", err=True)
-    if snapshot.source.taken and lacks_details(snapshot):
-        lacks = "this snapshot is of an older kschedx and has no restart counts and container states"
-        typer.echo(f"note: {lacks}; take it again with `kschedx snapshot`", err=True)
+    if snapshot.source.taken and lacks_details(found.pods):
+        lacks = "this snapshot has no restart counts and container states"
+        typer.echo(f"note: {lacks}; `kschedx snapshot` keeps them", err=True)
     write(_report(found, snapshot), output)
     if found.is_undecided:
         return ExitCode.UNDECIDED

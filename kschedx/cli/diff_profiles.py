@@ -115,7 +115,7 @@ Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, a
 """
 SUMMARY = "Compare scheduler profiles or versions"
 MOST_PLACED_ANEW = 5_000
-"""Running pods that are placed anew without being asked to."""
+"""Running pods that are rescheduled by default."""
 
 
 @asks(
@@ -229,7 +229,7 @@ def diff_profiles(
     asked, rows = rows, rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:
-        summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part tells it for all
+        summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part reports it for all
     report = _report(before, after, found, summary)
     write(report if part is None else report.marked(part), output)
     if summary.differences:
@@ -240,7 +240,7 @@ def diff_profiles(
 def _one(
     pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], output: Format | None, *, in_detail: bool
 ) -> int:
-    """A single pod, as it is on either side; `in_detail` tells its two stories side by side."""
+    """A single pod, as it is on either side; `in_detail` shows both stories side by side."""
     from kschedx.explain.difference import Summary, compare
 
     stories = pair.stories(*pods)
@@ -294,34 +294,15 @@ def _pods(
 
 
 def _compare(pair: Pair, rows: list[int], left_out: Mapping[LeftOut, int], jobs: int) -> Summary:
+    """Shared between processes."""
     from kschedx.cli.parallel import results
-    from kschedx.explain.difference import Difference, Summary
-    from kschedx.progress import Phase, counted
+    from kschedx.inquiry.profile_difference import compare_pods
 
-    pods = pair.snapshot.pods
-    pair.prepare()
-    parts = pair.parts(rows)
-
-    def compare(part: int) -> list[tuple[int, Difference | str | None]]:
-        return [
-            (row, found if isinstance(found, Difference | None) else str(found))
-            for row, found in pair.differences(parts[part])
-        ]
-
-    differences: dict[int, Difference] = {}
-    undecided: dict[int, str] = {}
-    compared = results(compare, range(len(parts)), jobs, weights=[len(part.rows) for part in parts])
-    for answers in counted(compared, Phase.COMPARING, len(rows), "pods", weight=len):
-        for row, answer in answers:
-            if isinstance(answer, str):
-                undecided[row] = answer
-            elif answer is not None:
-                differences[row] = answer
-    return Summary(
-        compared=len(rows),
-        differences=tuple(differences[row] for row in sorted(differences)),
-        undecided={pods.key(row): undecided[row] for row in sorted(undecided)},
-        left_out=left_out,
+    return compare_pods(
+        pair,
+        rows,
+        left_out,
+        lambda work, parts: results(work, range(len(parts)), jobs, weights=[len(part.rows) for part in parts]),
     )
 
 

@@ -61,7 +61,12 @@ def fit(
 
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.cli.question import cluster_after_changes
-    from kschedx.errors import NotAdmittedError
+    from kschedx.cli.why_pod import explanation_report, place_of
+    from kschedx.errors import NotAdmittedError, Place
+    from kschedx.explain.missing_kinds import depends_on_unread
+    from kschedx.explain.subject import Subject
+    from kschedx.inquiry.lifecycle import no_scheduler
+    from kschedx.inquiry.pod import explain
     from kschedx.kube.types import Pod
     from kschedx.simulate.fit import fit as fitted
 
@@ -83,6 +88,11 @@ def fit(
         except NotAdmittedError as error:
             return _refused(after.snapshot, snapshot, setup, one, error, output)
         snapshot, pod, manifest = subject.snapshot, subject.pod, one.workload
+    if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:
+        place = Place() if isinstance(one, Pod) else place_of(one)
+        answer = explain(Subject(snapshot=snapshot, pod=pod, is_new=not isinstance(one, Pod)), setup)
+        write(explanation_report(answer, (), place, all_nodes=False), output)
+        return answer.exit_code
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     connection.tell_ignored_groups(snapshot, setup)

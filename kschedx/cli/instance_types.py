@@ -67,3 +67,12 @@ def read(path: str) -> InstanceTypes:
     except InputError as error:
         place = Place(source=path, document=1 if error.place.field else None)
         raise with_line(error, place) from None
+
+
+def prices_of(path: str) -> dict[tuple[str, str, str], float | None]:
+    """Instance type, zone, and capacity type to the price per hour. Raises `InputError`."""
+    return {
+        (one.name, offering.zone, offering.capacity_type): offering.price
+        for one in read(path).instance_types
+        for offering in one.offerings
+    }

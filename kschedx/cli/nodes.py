@@ -93,12 +93,9 @@ def nodes(
 
 def _prices(path: str) -> PriceOf:
     """Raises `InputError`."""
-    from kschedx.cli.instance_types import read
+    from kschedx.cli.instance_types import prices_of
 
-    prices: dict[tuple[str, str, str], float | None] = {}
-    for one in read(path).instance_types:
-        for offering in one.offerings:
-            prices[one.name, offering.zone, offering.capacity_type] = offering.price
+    prices = prices_of(path)
     return lambda name, zone, bought: prices.get((name, zone, bought))
 
 

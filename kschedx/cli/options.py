@@ -146,7 +146,8 @@ _KARPENTER_FLAG = Annotated[
     typer.Option(
         "--karpenter-flag",
         metavar="NAME=VALUE",
-        help="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests; or version=1.13 or 1.14. "
+        help="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests, feature-gates; or "
+        "version=1.13 or 1.14. "
         "Repeatable.",
     ),
 ]

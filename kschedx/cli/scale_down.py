@@ -13,7 +13,10 @@ from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
+    from kschedx.explain.setup import Setup
     from kschedx.render.page.model import Page
+    from kschedx.simulate.compaction import EmptiedTogether
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Explain why cluster-autoscaler or Karpenter keeps a node, or that it removes it.
 
@@ -26,8 +29,9 @@ Examples:
 
 For cluster-autoscaler: the node's utilization, the pods that keep it and by which rule, the pod that finds no other
 node, the minimum of the node group, annotations, and PodDisruptionBudgets. The autoscaler stops at the first reason;
-kschedx lists all of them. For Karpenter: what blocks disruption and consolidation. Without NODE, every node is
-examined by itself.
+kschedx lists all of them. Without NODE, every node is examined by itself, then which of them can go together. For
+Karpenter: what blocks disruption, and what emptiness, drift, multi-node, and single-node consolidation do, with prices
+from --instance-types.
 
 Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or input error, 3 undecided.
 """
@@ -64,31 +68,44 @@ def scale_down(
     others = [name for name in names if name not in {one.node for one in kept}]
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
+    consolidation = None
+    if kept:
+        from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+        from kschedx.karpenter.consolidation import Consolidator
+
+        karpenter = Karpenter.of(snapshot, question.provisioning or KarpenterOptions())
+        consolidation = None if karpenter is None else Consolidator(karpenter, names if nodes else None).run()
     asked = None
     if others and (nodes or not kept):
         asked = ScaleDown.of(snapshot, question.autoscaling or AutoscalerOptions(), setup.scheduler_on(snapshot))
     removals = (
         [] if asked is None else [asked.about(name) for name in counted(others, Phase.DECIDING, len(others), "nodes")]
     )
+    together = _together(snapshot, setup, question, [one.node for one in removals if one.is_removable])
 
     def screen(wide: bool) -> None:
         from kschedx.render.scale_down import print_scale_down
 
-        print_scale_down(asked, removals, kept, wide=wide)
+        print_scale_down(asked, removals, kept, consolidation, together, wide=wide)
 
     def document() -> Mapping[str, object]:
         from kschedx.autoscaler.scale_down import scale_down_document
 
         found = scale_down_document(None if asked is None else asked.autoscaler, removals, setup.release)
-        return found | ({"karpenter": {one.node: one.to_dict() for one in kept}} if kept else {})
+        return {
+            **found,
+            **({"karpenter": {one.node: one.to_dict() for one in kept}} if kept else {}),
+            **({} if consolidation is None else {"consolidation": consolidation.to_dict()}),
+            **({} if together is None else {"together": together.to_dict()}),
+        }
 
     def page(_: bool) -> Page:
         from kschedx.render.page.model import SCREEN_WIDTH, page_of
         from kschedx.render.page.reports import footer
         from kschedx.render.scale_down import scale_down_screen, scale_down_view
 
-        lines = scale_down_screen(asked, removals, kept, width=SCREEN_WIDTH)
-        view = scale_down_view(asked, removals, kept)
+        lines = scale_down_screen(asked, removals, kept, consolidation, together, width=SCREEN_WIDTH)
+        view = scale_down_view(asked, removals, kept, consolidation, together)
         return page_of(view, (), (line.plain for line in lines), footer(snapshot))
 
     going = [f"node/{one.node}" for one in removals if one.is_removable]
@@ -96,3 +113,25 @@ def scale_down(
     write(Report(screen=screen, document=document, names=lambda: going, page=page), output)
     done = bool(going) if not nodes else len(going) == len(names)
     return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE
+
+
+def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:
+    """Which of the nodes that can be removed alone can be removed together; None for fewer than two."""
+    from kschedx.kube.autoscalers import CAPACITY_TYPE
+    from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
+    from kschedx.simulate.compaction import empty_together
+
+    if len(names) < 2:
+        return None
+    prices: dict[tuple[str, str, str], float | None] = {}
+    if question.instance_types is not None:
+        from kschedx.cli.instance_types import prices_of
+
+        prices = prices_of(question.instance_types)
+
+    def price(name: str) -> float | None:
+        labels = snapshot.cluster.nodes[snapshot.cluster.index[name]].metadata.labels
+        bought = labels.get(CAPACITY_TYPE, "on-demand")
+        return prices.get((first_label(labels, INSTANCE_TYPE_LABELS), first_label(labels, ZONE_LABELS), bought))
+
+    return empty_together(snapshot, setup, names, price)

@@ -1,4 +1,4 @@
-"""`kschedx simulate`: what becomes of all pods that wait, one after the other."""
+"""`kschedx simulate`: schedule all pending pods, one after the other."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ Examples:
   kschedx simulate --autoscale                   # with new nodes
   kschedx simulate --changes friday.yaml -o json
   kschedx simulate --drain node-7 --out after.json.gz
+  kschedx simulate --goal 'fits big-pod.yaml'    # which pods to move
 
 Options of "What if" change the cluster first, in the order given. Controllers recreate pods that preemption or a drain
 evicts. If nodes tie, the first name is taken. A pod that fits no node is retried after each change; a queue that has
@@ -82,12 +83,23 @@ def simulate(
             show_default=False,
         ),
     ] = False,
+    goal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="'fits FILE'",
+            help="Move pods so that those of a manifest fit: the fewest evictions, within budgets and priorities, "
+            "and every evicted pod finds a node.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     question: Question,
 ) -> int:
     """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.errors import InputError
+    from kschedx.inquiry.manifests import objects_of
+    from kschedx.simulate.goal import parse_goal
     from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.ties import other_outcomes
     from kschedx.simulate.what_if import simulate as simulated
@@ -96,6 +108,7 @@ def simulate(
         check_name("--out", out)
     if ties not in (None, "all"):
         raise InputError(f'--ties: found "{ties}", allowed is "all"')
+    wanted = None if goal is None else parse_goal(goal, objects_of)
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
     growth: AutoscalerGrowth | None = None
@@ -120,7 +133,7 @@ def simulate(
     namespace = question.namespace or reached.namespace
 
     def run(options: SimulationOptions) -> Simulation:
-        return simulated(snapshot, setup, question.changes, options=options, namespace=namespace)
+        return simulated(snapshot, setup, question.changes, options=options, namespace=namespace, goal=wanted)
 
     simulation = run(options)
     connection.tell_missing(snapshot)

@@ -121,7 +121,7 @@ def advise(
 ) -> Advice:
     """Raises `InputError`."""
     trials = _Trials(snapshot, setup, goal, rounds=rounds, evictions=evictions, now=now)
-    before = trials.measured(pods_of(snapshot))
+    before = trials.measured(trials.pods)
     surveyed = tuple(trials.survey(plugin, args) for plugin, args in SURVEYED)
     is_large = len(snapshot.pods) > MANY_PODS
     tried = [trials.of(plugin, args) for plugin, args in _candidates(goal, few=is_large)]
@@ -142,6 +142,7 @@ class _Trials:
     ) -> None:
         self._snapshot, self._setup, self._goal = snapshot, setup, goal
         self._rounds, self._evictions, self._now = rounds, evictions, now
+        self.pods = pods_of(snapshot)
         self._nodes = [node for node in snapshot.cluster.nodes if _is_open(node)]
 
     def survey(self, plugin: str, args: Mapping[str, object]) -> Trial:
@@ -170,7 +171,7 @@ class _Trials:
             now=self._now,
             setup=setup,
             rounds=self._rounds,
-            tries_orders=False,
+            trial_of=self.pods,
         )
         assert found.policy is not None, found.error
         return found

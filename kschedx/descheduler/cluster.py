@@ -140,9 +140,8 @@ def pods_of(snapshot: Snapshot) -> tuple[PodFacts, ...]:
     return tuple(found)
 
 
-def lacks_details(snapshot: Snapshot) -> bool:
-    """Whether its pods have neither a QoS class nor a container's status, as in snapshots of an older kschedx."""
-    pods = pods_of(snapshot)
+def lacks_details(pods: Sequence[PodFacts]) -> bool:
+    """Whether pods have neither a QoS class nor a container's status, as in snapshots that keep less of them."""
     return bool(pods) and not any(pod.status.qos_class or pod.status.container_statuses for pod in pods)
 
 

@@ -51,6 +51,9 @@ class Descheduling(Struct, frozen=True, kw_only=True):
     pods: tuple[PodFacts, ...] = ()
     """As they are after the last loop that was carried out."""
 
+    def __repr__(self) -> str:
+        return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
+
     @property
     def loop(self) -> Loop:
         return self.loops[0] if self.loops else Loop()
@@ -78,10 +81,11 @@ def deschedule(
     source: str = "",
     setup: Setup | None = None,
     rounds: int = 1,
-    tries_orders: bool = True,
+    trial_of: Sequence[PodFacts] | None = None,
 ) -> Descheduling:
     """Run a policy. With a `setup` of the scheduler the evicted pods are recreated and placed, and up to `rounds` loops
-    run, and one more is looked at. `tries_orders`: whether the first loop depends on chance.
+    run, and one more is looked at. `trial_of` are the pods of the snapshot, for one of many trials: pods get no
+    verdicts, and other orders are not tried.
 
     Raises `InputError`, and `UndecidableError` where kschedx would have to guess.
     """
@@ -103,7 +107,7 @@ def deschedule(
             counts_budgets=evictions == API,
             setup=setup,
             rounds=rounds,
-            tries_orders=tries_orders,
+            trial_of=trial_of,
         )
 
 
@@ -115,12 +119,13 @@ def _run(
     counts_budgets: bool,
     setup: Setup | None,
     rounds: int,
-    tries_orders: bool,
+    trial_of: Sequence[PodFacts] | None,
 ) -> Descheduling:
-    pods, metrics = pods_of(snapshot), Metrics.of(snapshot)
+    is_trial = trial_of is not None
+    pods, metrics = pods_of(snapshot) if trial_of is None else trial_of, Metrics.of(snapshot)
     if setup is None:
         cluster = Cluster(snapshot, pods, counts_budgets=counts_budgets)
-        return Descheduling(policy=read, loops=(run_loop(cluster, read, metrics, moment),))
+        return Descheduling(policy=read, loops=(run_loop(cluster, read, metrics, moment, judges=not is_trial),))
 
     def in_other_order(seed: int) -> Loop:
         nodes = _shuffled(snapshot.cluster.nodes, seed)
@@ -133,7 +138,7 @@ def _run(
     for number in range(rounds + 1):
         say(Phase.DESCHEDULING, number + 1, rounds + 1, "loops")
         cluster = world.cluster(counts_budgets=counts_budgets)
-        loops.append(run_loop(cluster, read, metrics, moment, judges=not number))
+        loops.append(run_loop(cluster, read, metrics, moment, judges=not (number or is_trial)))
         if number == rounds or not loops[-1].evicted:
             break
         landings.append(world.move(loops[-1].evicted))
@@ -141,7 +146,7 @@ def _run(
         policy=read,
         loops=tuple(loops),
         landings=tuple(landings),
-        likelihood=likelihood(loops[0], in_other_order, len(pods)) if tries_orders else None,
+        likelihood=None if is_trial else likelihood(loops[0], in_other_order, len(pods)),
         newly_placed=world.newly_placed,
         preempted=world.preempted,
         is_undecided=world.is_undecided,

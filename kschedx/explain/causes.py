@@ -1,7 +1,7 @@
 """Many pods of a snapshot, one after the other as the queue would take them, and what their answers have in common.
 
 Each is explained against the same snapshot, as if it came next: what a pod would take from those behind it is not
-subtracted, since kube-scheduler may be told to leave it, or pick another node.
+subtracted, since kube-scheduler may pick another node.
 """
 
 from __future__ import annotations

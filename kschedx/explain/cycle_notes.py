@@ -398,7 +398,7 @@ def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
 
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
-    """Its kubelet says nothing or is not ready, and nobody has tainted it so."""
+    """Its kubelet reports nothing or NotReady, and the taint for it is missing."""
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
     return ready != "True" and not any(taint.key in _OF_READINESS for taint in node.spec.taints)
 

@@ -1,4 +1,4 @@
-"""A cycle reduced to what somebody would tell about it, so that two of them can be held against each other.
+"""A cycle reduced to what a user would report about it, so that two of them can be compared.
 
 A story is read from a cycle, or from the document that was saved of one (`to_dict`, `from_dict`).
 """
@@ -52,7 +52,7 @@ class Preemption(Struct, frozen=True, kw_only=True):
 
 
 class Story(Struct, frozen=True, kw_only=True, dict=True):
-    """What becomes of one pod. All arrays are (node,), in the order of `nodes`."""
+    """The outcome of one pod. All arrays are (node,), in the order of `nodes`."""
 
     pod: str
     version: str
@@ -79,7 +79,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     candidates: int = 0
     """Nodes on which preemption would make room."""
     index: Mapping[str, int] | None = None
-    """`nodes` to their rows, where somebody has that."""
+    """`nodes` to their rows, where that is known."""
 
     @property
     def fits(self) -> BoolArray:
@@ -332,7 +332,7 @@ def _story(document: Mapping[str, Any]) -> Story:
     )
 
 
-# How full nodes are, now and after pods were placed anew: facts that are worked out elsewhere.
+# Utilization of nodes, now and after pods were rescheduled: facts that are computed elsewhere.
 
 
 class Filling(Struct, frozen=True, kw_only=True):
@@ -359,7 +359,7 @@ class Filling(Struct, frozen=True, kw_only=True):
 
 
 class PlacedAnew(Struct, frozen=True, kw_only=True):
-    """Running pods were taken off their nodes and placed anew one after another, in queue order, by two profiles."""
+    """Running pods were removed from their nodes and rescheduled one after another, in queue order, by two profiles."""
 
     pods: int
     now: Filling
@@ -465,7 +465,7 @@ class ScoreChange(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod on both sides, where that is not the same."""
+    """The outcomes of one pod on both sides, where they differ."""
 
     pod: str
     effects: tuple[Effect, ...]
@@ -523,7 +523,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Story, after: Story) -> Difference | None:
-    """The difference of two stories about one pod; None where they tell the same."""
+    """The difference of two stories about one pod; None where they are equal."""
     if before.nodes is not after.nodes and before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)

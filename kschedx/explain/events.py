@@ -280,8 +280,8 @@ _REFUSALS = ("Unschedulable", "NotReadyForScheduling")
 def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     """The last refusal: the pod's PodScheduled condition, else its newest event.
 
-    The condition was read together with the pod, is never cut, and is there where nobody thought of the events. When it
-    was said, and how often, is known from the event.
+    The condition was read together with the pod, is never cut, and is there in dumps without events. The event has its
+    time and count.
     """
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and event.uid and pod.metadata.uid and event.uid != pod.metadata.uid:
@@ -294,6 +294,16 @@ def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     return event
 
 
+_ABSENT = re.compile(r"not found|does not exist|unbound|not created|non-existent|being deleted")
+"""In reasons about an object that is not there; older versions count nodes for them too."""
+
+
+def rejects_nodes(message: str) -> bool:
+    """Every reason is about nodes: PreFilter found all objects that the pod names."""
+    parts = [part for part in parse(message).parts if part.stage is Stage.FILTER]
+    return bool(parts) and all(part.count and not _ABSENT.search(part.text) for part in parts)
+
+
 def _is_same(theirs: FailedScheduling, message: str) -> bool:
     """The same text, as far as the event holds it."""
     if theirs.is_cut:
@@ -304,7 +314,8 @@ def _is_same(theirs: FailedScheduling, message: str) -> bool:
 def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[Contrast, ...]:
     """What is different about the two messages; none where they are equal.
 
-    A pod that is `nominated` to a node was told of before its victims were gone, and then nothing of preemption.
+    The last message about a pod that is `nominated` to a node may lack the part about preemption, which is then not
+    compared.
     """
     if _is_same(theirs, ours):
         return ()

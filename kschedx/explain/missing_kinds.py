@@ -14,11 +14,13 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.events import recorded, rejects_nodes
 from kschedx.explain.notes import KindsForbidden, KindsLacking, KindsNotServed, MissingNote, NamespacesOnly, PodsLacking
 from kschedx.framework.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
@@ -115,7 +117,7 @@ def get_command(kinds: Collection[str], file: str) -> str:
 
 
 def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
-    """What was not read and, as far as kschedx can tell, does not count for this answer."""
+    """What was not read and, as far as kschedx knows, does not count for this answer."""
     source = cycle.snapshot.source
     if source.namespaces:
         yield NamespacesOnly(namespaces=tuple(source.namespaces))
@@ -346,9 +348,8 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
 
 # Objects that a pod needs and that a dump does not hold: they are left out, and what they could change is named.
 #
-# A cluster that runs a pod has its claims, so a dump without any claims does not say that there are none: whoever
-# saved
-# it did not ask for them. What is left out here can only keep the pod from a node, so rejections stand without it.
+# A cluster that runs a pod has its claims, so a dump without any claims does not say that there are none: they were not
+# saved. What is left out here can only keep the pod from a node, so rejections stand without it.
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
@@ -395,7 +396,7 @@ def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
-    """A command for a file that completes the dump; where the dump holds a part, for the whole cluster anew."""
+    """A command for a file that completes the dump; where the dump holds a part, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"
     readers = {plugin for kind in kinds for plugin in KINDS[kind].read_by}
@@ -457,13 +458,54 @@ _left_out = _LeftOut()
 def _is_used_and_lacking(snapshot: Snapshot, kind: str, namespace: str) -> bool:
     pods, used = snapshot.pods, _USED[kind]
     may_use = pods.specs.where(lambda spec: bool(spec.volumes or spec.resource_claims or spec.priority_class_name))
-    rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase == "Running"))
-    return any(namespace in ("", pods.namespaces[row]) and used(snapshot, pods[row]) for row in rows.tolist())
+    runs = pods.phases.where(lambda phase: phase == "Running")
+    rows = np.flatnonzero(may_use & pods.phases.where(lambda phase: phase in ("Running", "Pending")))
+    return any(
+        namespace in ("", pods.namespaces[row])
+        and used(snapshot, pods[row])
+        and (runs[row] or _has_all_it_names(snapshot, pods[row]))
+        for row in rows.tolist()
+    )
+
+
+def _has_all_it_names(snapshot: Snapshot, pod: Pod) -> bool:
+    """kube-scheduler's own event rejects nodes one by one: PreFilter found every object that the pod names."""
+    theirs = recorded(snapshot, pod)
+    return theirs is not None and rejects_nodes(theirs.message)
 
 
 def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:
     names = (claim_name(pod.metadata.name, volume) for volume in pod.spec.volumes)
     return any(name and snapshot.storage.claim(pod.metadata.namespace, name) is None for name in names)
+
+
+def _lacks_volume(snapshot: Snapshot, pod: Pod) -> bool:
+    volumes = snapshot.storage.volumes
+    return any(claim.spec.volume_name not in volumes for claim in _bound_claims(snapshot, pod))
+
+
+def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:
+    classes = snapshot.devices.classes
+    return any(
+        name not in classes
+        for claim in _allocated_claims(snapshot, pod)
+        for request in claim.spec.devices.requests
+        for name in ((request.exactly or request).device_class_name,)
+        if name
+    )
+
+
+def _lacks_slices(snapshot: Snapshot, pod: Pod) -> bool:
+    return not snapshot.devices.slices and any(True for _ in _allocated_claims(snapshot, pod))
+
+
+def _allocated_claims(snapshot: Snapshot, pod: Pod) -> Iterator[ResourceClaim]:
+    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+    for one in pod.spec.resource_claims:
+        name = one.resource_claim_name or made.get(one.name)
+        claim = snapshot.devices.claims.get(f"{pod.metadata.namespace}/{name}") if name else None
+        if claim is not None and claim.status.allocation is not None:
+            yield claim
 
 
 def _lacks_class(snapshot: Snapshot, pod: Pod) -> bool:
@@ -493,7 +535,10 @@ def _lacks_priority_class(snapshot: Snapshot, pod: Pod) -> bool:
 
 _USED: Mapping[str, Callable[[Snapshot, Pod], bool]] = {
     "PersistentVolumeClaim": _lacks_claim,
+    "PersistentVolume": _lacks_volume,
     "StorageClass": _lacks_class,
+    "DeviceClass": _lacks_device_class,
+    "ResourceSlice": _lacks_slices,
     "ResourceClaim": _lacks_device_claim,
     "PriorityClass": _lacks_priority_class,
 }
@@ -545,6 +590,12 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
     bound, named = claim.spec.volume_name, claim.storage_class
     if bound:
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
+        if (
+            claim.status.phase == "Bound"
+            and not storage.volumes
+            and not snapshot.source.is_complete("PersistentVolume")
+        ):
+            is_there = False  # without its volume it would be Lost
         return None if is_there else ("PersistentVolume", bound)
     if claim.spec.storage_class_name is None and not named and not claim.metadata.creation_timestamp:
         # It is yet to be created, and gets the default class, if there is one.
@@ -633,7 +684,7 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
 
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
-    """Without the required terms that select namespaces by labels which nobody knows."""
+    """Without the required terms that select namespaces by labels, where the labels are unknown."""
     if not _is_unread(snapshot, "Namespace"):
         return _Part(pod=pod, unread={})
     others = any(

@@ -236,7 +236,7 @@ class FinishedPods(NoteFacts, frozen=True, kw_only=True):
 
 
 class Teller(Enum):
-    """Who tells the cluster's release."""
+    """The source of the cluster's version."""
 
     SERVER = auto()
     KUBELETS = auto()
@@ -244,7 +244,7 @@ class Teller(Enum):
 
 
 class ReleaseEmulated(NoteFacts, frozen=True, kw_only=True):
-    """A release that the cluster, and nobody else, named."""
+    """A version that only the cluster named."""
 
     id: ClassVar[str] = "release"
     teller: Teller
@@ -639,7 +639,7 @@ class DryRun(NoteFacts, frozen=True, kw_only=True):
 
 
 class Tried(NoteFacts, frozen=True, kw_only=True):
-    """The pod with changes that somebody wants to try."""
+    """The pod with the changes to try."""
 
     id: ClassVar[str] = "tried"
     changes: tuple[str, ...]
@@ -653,7 +653,7 @@ class Tried(NoteFacts, frozen=True, kw_only=True):
 
 
 class AfterChanges(NoteFacts, frozen=True, kw_only=True):
-    """The cluster after changes that somebody wants to try."""
+    """The cluster after the changes to try."""
 
     id: ClassVar[str] = "after-changes"
     changes: tuple[str, ...]
@@ -663,7 +663,7 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
     waiting: tuple[str, ...] = ()
     """Those that found none."""
     gone: tuple[str, ...] = ()
-    """Those that nobody makes anew."""
+    """Those that no controller recreates."""
 
     @property
     def facts(self) -> dict[str, object]:

@@ -168,7 +168,7 @@ class ClusterTrial:
         own = self._workload
         return own.kind != "Pod" and any((one.target.kind, one.target.name) == (own.kind, own.name) for one in sent)
 
-    # --- what has become of the pods
+    # --- outcomes of the pods
 
     def _asked(self, simulator: Simulator) -> Iterator[str]:
         """The pods that wait of the pod's own workload."""

@@ -48,7 +48,7 @@ class Contradiction(Struct, frozen=True, kw_only=True):
 
 
 class OfController(Struct, frozen=True, kw_only=True):
-    """kube-controller-manager has to make, or to make anew, a claim for the pod."""
+    """kube-controller-manager has to create or recreate a claim for the pod."""
 
     claim: str
 

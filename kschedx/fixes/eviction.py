@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, islice
+from itertools import islice
 
-import numpy as np
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import UndecidableError
-from kschedx.findings import Finding, InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.node_requirements import taken_away_by
 from kschedx.fixes.owners import Owner, template_owner, workload_above
 from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
-from kschedx.kube.selectors import compile_selector
+from kschedx.framework.moving import Run
 from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass
-from kschedx.snapshot.edits import with_pods
+from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
-SYSTEM_CRITICAL = 2_000_000_000
-"""The priority of system-cluster-critical, from which on the cluster itself depends on a pod."""
 SYSTEM_NAMESPACE = "kube-system"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "Job")
@@ -31,8 +27,8 @@ STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "
 
 
 def can_evict(row: int, situation: Situation) -> bool:
-    """Nobody gives up a pod of higher priority or one that the cluster needs; a DaemonSet's, and a twin of the pod
-    itself, comes back at once."""
+    """Whether a pod may be proposed for eviction: not one of higher priority or that the cluster needs, nor one of a
+    DaemonSet or identical to the pod, which would be recreated at once."""
     pods = situation.snapshot.pods
     priority = int(pods.priorities[row])
     if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == SYSTEM_NAMESPACE:
@@ -178,98 +174,30 @@ def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
     return next((one for one in snapshot.pods.owners[row] if one.controller), None)
 
 
-# Moving pods: the fewest evictions from a node that make room for a pod and leave every evicted pod a node.
-#
-# Free capacity that is scattered over many nodes helps no large pod. Each set of evictions is tried: with the node
-# cordoned, the replacements are scheduled one after the other.
+# Moving pods, as `simulate.moves` finds them.
 
-MOST_MOVES = 3
-"""Pods that are moved at once."""
-MOST_SETS = 4
-"""Sets of pods that are tried for a node."""
-MOST_COMBINATIONS = 200
 MOST_NODES = 3
-RECREATING = ("ReplicaSet", "StatefulSet", "ReplicationController")
-"""Controllers that create another pod for one that is evicted, and lose no work by it."""
 
 
 def moves(situation: Situation) -> Iterator[s.MovePods]:
     """On the nearest nodes that lack nothing but room."""
     places = (
-        (Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings)
+        Place(node=situation.nodes.cluster_row(row), findings=tuple(group.exemplar.findings))
         for group in situation.groups
-        if all(isinstance(one, InsufficientResource | TooManyPods) for one in group.exemplar.findings)
+        if lacks_only_room(group.exemplar.findings)
         for row in group.rows
     )
-    for place, findings in islice(places, MOST_NODES):
-        for rows in islice(_enough(findings, place), MOST_SETS):
-            found = _moved(rows, place)
-            if found is not None:
-                yield found
-                break
-
-
-def _enough(findings: Sequence[Finding], place: Candidate) -> Iterator[tuple[int, ...]]:
-    """Sets of pods on the node whose eviction makes room, the smallest first."""
-    short = [one for one in findings if isinstance(one, InsufficientResource)]
-    if any(one.never_fits or one.resource not in place.nodes.resources.index for one in short):
+    nearest = tuple(islice(places, MOST_NODES))
+    if not nearest:
         return
-    rows = [row for row in place.nodes.pods_on(place.row).tolist() if _is_movable(row, place.situation)]
-    if not rows:
-        return
-    columns = [place.nodes.resources.index[one.resource] for one in short]
-    missing = np.array([one.short_by for one in short], dtype=np.int64)
-    freed = place.nodes.requests.matrix[np.array(rows)][:, columns]
-    useful = [index for index in range(len(rows)) if not columns or (freed[index] > 0).any()]
-    useful.sort(key=lambda index: -int(freed[index].sum()))
-    for number in range(1, MOST_MOVES + 1):
-        found = [
-            some
-            for some in islice(combinations(useful, number), MOST_COMBINATIONS)
-            if (freed[list(some)].sum(axis=0) >= missing).all()
-        ]
-        found.sort(key=lambda some: int(freed[list(some)].sum()))
-        yield from (tuple(rows[index] for index in some) for some in found)
-        if found:
-            return
-
-
-def _is_movable(row: int, situation: Situation) -> bool:
-    """Whether an eviction loses nothing: a controller recreates the pod, and every budget allows it."""
-    snapshot = situation.snapshot
-    pods, controller = snapshot.pods, controlling_owner(row, situation.snapshot)
-    if controller is None or controller.kind not in RECREATING or pods.deletion_timestamps[row]:
-        return False
-    if int(pods.priorities[row]) >= SYSTEM_CRITICAL or pods.specs[row].resource_claims:
-        return False
-    return not any(
-        budget.metadata.namespace == pods.namespaces[row]
-        and compile_selector(budget.spec.selector).matches(pods.labels[row])
-        and (budget.status.disruptions_allowed or 0) < 1
-        for budget in snapshot.disruption_budgets
-    )
-
-
-def _moved(rows: Sequence[int], place: Candidate) -> s.MovePods | None:
-    """Where the replacements of these pods go while their node is cordoned; None where one finds no node."""
-    situation, node = place.situation, place.node
-    before = situation.snapshot
-    twins = [before.pods[row] for row in rows]
-    cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
-    cluster: Snapshot = before.without_pods(rows).with_nodes({place.node_row: cordoned})
-    found: list[s.Move] = []
-    for twin, victim in zip(twins, victims_of(rows, before), strict=True):
-        free = replace(twin, spec=replace(twin.spec, node_name=""), status=replace(twin.status, nominated_node_name=""))
-        try:
-            cycle = situation.scheduler.on(cluster).schedule(free)
-        except UndecidableError:
-            return None
-        names = [cycle.all_nodes.cluster.names[row] for row in cycle.choice]
-        if not names or names[0] == node.name:
-            return None
-        found.append(s.Move(victim=victim, to=names[0]))
-        cluster = with_pods(cluster, [replace(free, spec=replace(free.spec, node_name=names[0]))])
-    return s.MovePods(node=node.name, moves=tuple(found))
+    run = Run(situation.scheduler)
+    names = run.cluster.node_names
+    for found in MoveSearch(run, situation.snapshot, situation.pod.priority).find(nearest):
+        victims = victims_of((one.row for one in found.pods), situation.snapshot)
+        its = zip(victims, found.pods, strict=True)
+        yield s.MovePods(
+            node=names[found.node], moves=tuple(s.Move(victim=victim, to=names[one.to]) for victim, one in its)
+        )
 
 
 # What preemption does: for the pod as it is, and for a DaemonSet's pod that is given a priority.
@@ -362,7 +290,7 @@ def _taking(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOl
 
 
 def _is_available(row: int, snapshot: Snapshot) -> bool:
-    """As far as its condition and its node tell."""
+    """As far as its condition and its node show."""
     pods = snapshot.pods
     ready = next((one.status for one in pods.statuses[row].conditions if one.type == "Ready"), "True")
     return ready == "True" and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))

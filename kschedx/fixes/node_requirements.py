@@ -235,9 +235,8 @@ def _holds(one: NodeSelectorRequirement, value: str | None) -> bool:
             return False
 
 
-# Taints that say something of a node that nobody should tolerate: what is wrong with it, who takes the taint away,
-# and
-# for whom the node is kept.
+# Taints that no pod should tolerate: what is wrong with the node, which component removes the taint, and for which pods
+# the node is reserved.
 
 LIFECYCLE = "kube-controller-manager"
 CLOUD = "cloud-controller-manager"
@@ -286,7 +285,7 @@ OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernet
 
 
 def taken_away_by(taint: Taint) -> str:
-    """Who takes it away once the node is well; empty for a taint that somebody has put there on purpose."""
+    """The component that removes it once the node is healthy; empty for a taint that was set on purpose."""
     if taint.key.endswith(AGENT_NOT_READY):
         return taint.key.removesuffix(AGENT_NOT_READY)
     return TAKEN_AWAY_BY.get(taint.key, "")
@@ -316,5 +315,5 @@ def selected_keys(pod: Pod) -> frozenset[str]:
 
 
 def are_all_of_control_plane(nodes: Iterator[Node]) -> bool:
-    """Nobody has set up a node for other pods."""
+    """No node is set up for other pods."""
     return all(any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints) for node in nodes)

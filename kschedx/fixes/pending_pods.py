@@ -40,7 +40,7 @@ class SharedFix(Struct, frozen=True, kw_only=True):
 
     fix: Fix
     pods: int
-    """How many of them have a node then, one after the other, the first among them. Nobody is evicted."""
+    """How many of them have a node then, one after the other, the first among them. No pod is evicted."""
     of: int
     nodes: int = 1
     """How many nodes are added, where the fix is to add one."""

@@ -1,4 +1,4 @@
-"""The search for fixes: which nodes to look at, which remedies to combine, and which of those that helped to tell."""
+"""The search for fixes: which nodes to look at, which remedies to combine, and which of those that helped to report."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class _Search:
             yield from partial_fixes(situations[1:], start, self._cycle)
 
     def _is_let_in(self, found: Situation) -> bool:
-        """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not tell."""
+        """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not show that."""
         if self._cycle.outcome is not Outcome.GATED:
             return True
         return found.scheduler.schedule(found.pod, self._cycle.profile).outcome is not Outcome.GATED
@@ -308,7 +308,7 @@ def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ..
 
 
 def _with_hardware(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
-    """Nodes that differ from others of their group in what their labels tell of."""
+    """Nodes that differ from others of their group in the hardware that their labels name."""
     nodes = situation.nodes
     for of_cluster in rows_with_hardware(situation):
         row = nodes.row_of(of_cluster)

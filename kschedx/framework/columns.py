@@ -500,7 +500,7 @@ class Scoring:
         columns: Collection[ScoreColumn],
         pre_scores: Collection[PreScorePlugin],
     ) -> None:
-        """All nodes anew, but for plugins of which every move touches all."""
+        """All nodes again, except for plugins of which every move touches all."""
         asked = [plugin for plugin, touch in self._pre_scores if plugin in pre_scores and touch is not Touch.CLUSTER]
         skipped = self._pre_score(state, pod, nodes, asked)
         self._skipped = self._skipped.difference(plugin.name for plugin in pre_scores) | skipped

@@ -222,8 +222,8 @@ def covers(selector: Selector, labels: dict[str, str]) -> bool:
 
 
 def budget_selector(budget: PodDisruptionBudget, *, empty_counts: bool = False) -> Selector | None:
-    """Whom a budget covers; None where that is nobody: its selector is missing, empty or broken. `empty_counts`: an
-    empty one covers every pod."""
+    """The selector of the pods that a budget covers; None where it covers none: the selector is missing, empty, or
+    broken. `empty_counts`: an empty one covers every pod."""
     try:
         selector = compile_selector(budget.spec.selector)
     except InputError:
@@ -284,8 +284,8 @@ def best_candidates(
     rules: Sequence[Rule] = RULES,
     ranks: IntArray | None = None,
 ) -> tuple[Candidate, ...]:
-    """The candidates that no rule tells apart; kube-scheduler takes any of them. `ranks` (candidate, rule) is what the
-    rules say, where that is known."""
+    """The candidates that no rule distinguishes; kube-scheduler takes any of them. `ranks` (candidate, rule) is what
+    the rules say, where that is known."""
     if ranks is not None:
         rows = np.arange(len(candidates))
         for column in ranks.T:
@@ -305,8 +305,8 @@ def best_candidates(
 
 
 class KeptDryRuns:
-    """Arrays are (node,) over the whole cluster. Unlike other values of a CycleState it changes in place: whoever puts
-    it there says with `forget` which nodes have changed."""
+    """Arrays are (node,) over the whole cluster. Unlike other values of a CycleState it changes in place: the caller
+    names changed nodes with `forget`."""
 
     def __init__(self, count: int) -> None:
         self._is_known = np.zeros(count, dtype=np.bool_)

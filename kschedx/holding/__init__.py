@@ -9,9 +9,10 @@ import numpy as np
 from kschedx.errors import UndecidableError
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
-from kschedx.holding.model import Attempt, Gate, Holding, Kueue
+from kschedx.holding.model import Attempt, DevicePool, Gate, Holding, Kueue
 from kschedx.holding.pod_groups import pod_group_of
 from kschedx.holding.schedulers import other_scheduler
+from kschedx.kube.devices import ResourcePoolStatusRequest
 from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
@@ -25,11 +26,11 @@ OWNERS: Mapping[str, tuple[str, str]] = {
     "cloud.google.com/": ("Google Kubernetes Engine", "the events of the pod"),
     "multiarch.openshift.io/": ("the Multiarch Tuning Operator", "kubectl describe clusterpodplacementconfigs"),
 }
-"""Prefix to who sets such gates, and what tells why."""
+"""Prefix to what sets such gates, and the source of the cause."""
 
 
 def gates_of_others(pod: Pod) -> Iterator[Gate]:
-    """The pod's gates; Kueue's own two are told with its Workload."""
+    """The pod's gates; Kueue's own two are reported with its Workload."""
     for gate in pod.spec.scheduling_gates:
         if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
@@ -37,11 +38,11 @@ def gates_of_others(pod: Pod) -> Iterator[Gate]:
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
 
 
-# Everybody who holds a pod, asked in turn.
+# Everything that can hold a pod, checked in turn.
 
 
 def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
-    """Whoever holds the pod of a finished cycle. Nothing is asked of extenders."""
+    """What holds the pod of a finished cycle. Extenders are not called."""
 
     def attempt(pod: Pod, names: frozenset[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         try:
@@ -63,7 +64,32 @@ def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
         gates=tuple(gates_of_others(pod)),
         scheduler=None if pod.spec.scheduler_name in names else other_scheduler(snapshot, pod),
         group=pod_group_of(scheduler, cycle, attempt),
+        pools=tuple(_device_pools(snapshot, pod)),
     )
+
+
+def _device_pools(snapshot: Snapshot, pod: Pod) -> Iterator[DevicePool]:
+    """Pools that a ResourcePoolStatusRequest counted, of the newest first; for a pod with claims that has no node."""
+    if not pod.spec.resource_claims or pod.spec.node_name:
+        return
+    seen: set[tuple[str, str]] = set()
+    reports = sorted(snapshot.of(ResourcePoolStatusRequest), key=lambda one: one.metadata.name)
+    for one in sorted(reports, key=lambda one: one.metadata.creation_timestamp or "", reverse=True):
+        for pool in one.status.pools:
+            if (pool.driver, pool.pool_name) in seen:
+                continue
+            seen.add((pool.driver, pool.pool_name))
+            yield DevicePool(
+                request=one.metadata.name,
+                driver=pool.driver,
+                pool=pool.pool_name,
+                node=pool.node_name or "",
+                total=pool.total_devices,
+                allocated=pool.allocated_devices,
+                available=pool.available_devices,
+                unavailable=pool.unavailable_devices,
+                error=pool.validation_error or "",
+            )
 
 
 def _held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | None:

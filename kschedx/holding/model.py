@@ -139,7 +139,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     """Where MultiKueue sent it."""
     priority: int = 0
     said: tuple[Said, ...] = ()
-    """The conditions that tell, of the Workload, then of its queues."""
+    """The conditions that explain it, of the Workload, then of its queues."""
     checks: tuple[Said, ...] = ()
     """Admission checks that are not ready."""
     quotas: tuple[FlavorQuota, ...] = ()
@@ -183,7 +183,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """A scheduling gate of somebody known."""
+    """A scheduling gate of a known controller."""
 
     name: str
     owner: str
@@ -224,13 +224,27 @@ class ReservedRoom(Struct, frozen=True, kw_only=True):
     """Conditions that are not met."""
 
 
+class SharedDevices(Struct, frozen=True, kw_only=True):
+    """The devices of a node that HAMi shares among pods."""
+
+    node: str
+    kind: str
+    """`nvidia`, `mlu`."""
+    devices: int
+    healthy: int
+    memory: int
+    """Of the largest device, in MiB."""
+    requested: int = 0
+    """Of one device, by the pod, in MiB; 0 for all of it."""
+
+
 class OtherScheduler(Struct, frozen=True, kw_only=True):
     """A scheduler that is not kube-scheduler, or another configuration of it that kschedx was not given."""
 
     name: str
     """As spec.schedulerName has it."""
     title: str
-    """What people call it; empty for one that nobody knows."""
+    """Its common name; empty for an unknown one."""
     group: str = ""
     """`namespace/name` of the pod's group there."""
     phase: str = ""
@@ -242,6 +256,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     queues_above: tuple[SchedulerQueue, ...] = ()
     """The nearest first."""
     rooms: tuple[ReservedRoom, ...] = ()
+    shared: tuple[SharedDevices, ...] = ()
     application: str = ""
     """What YuniKorn schedules together."""
     task_group: str = ""
@@ -303,11 +318,11 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     """Why no pods are preempted for the group as a whole, in kube-scheduler's words; empty where it does not look for
     any."""
     undecided: str = ""
-    """Why it is not known what becomes of the group."""
+    """Why the group's outcome is unknown."""
     message: str = ""
     """What kube-scheduler says of the pod that is asked about: it finds a node, and the group lacks room."""
     is_by_draw: bool = False
-    """With the first of the nodes that tie the group lacks room, with the last, as told here, it has it."""
+    """With the first of the tied nodes the group does not fit; with the last, as shown here, it does."""
 
     @property
     def is_short(self) -> bool:
@@ -325,19 +340,36 @@ class GangStatus(Struct, frozen=True, kw_only=True):
         )
 
 
+class DevicePool(Struct, frozen=True, kw_only=True):
+    """A pool of devices as a ResourcePoolStatusRequest reports it; None where it has no number."""
+
+    request: str
+    driver: str
+    pool: str
+    node: str = ""
+    total: int | None = None
+    allocated: int | None = None
+    available: int | None = None
+    unavailable: int | None = None
+    error: str = ""
+    """Why the pool is invalid."""
+
+
 class Holding(Struct, frozen=True, kw_only=True):
-    """Everybody who holds a pod, or takes it."""
+    """Everything that holds a pod, or schedules it, and what the cluster reports of devices that its claims wait
+    for."""
 
     kueue: Kueue | None = None
     gates: tuple[Gate, ...] = ()
     scheduler: OtherScheduler | None = None
     group: GangStatus | None = None
+    pools: tuple[DevicePool, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.kueue or self.gates or self.scheduler or self.group)
+        return bool(self.kueue or self.gates or self.scheduler or self.group or self.pools)
 
 
-# How a pod is tried as somebody who holds it would let it go.
+# How a pod is tried as its holder would release it.
 
 Attempt = Callable[[Pod, frozenset[str] | None], tuple[tuple[str, ...], tuple[str, ...]]]
 """A pod, and the nodes to look at (None for all), to those on which it would pass every filter and, where there is

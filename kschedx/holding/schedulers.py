@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import islice
@@ -12,10 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
-from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue
+from kschedx.holding.model import OtherScheduler, QueueShare, ReservedRoom, Said, SchedulerQueue, SharedDevices
 from kschedx.kube.autoscalers import (
     GANG_LEAST,
     GROUP_NAMES,
+    HAMI_PHASE,
     TASK_GROUP,
     TASK_GROUPS,
     YUNIKORN_APPLICATION,
@@ -293,6 +295,56 @@ def moves_of(snapshot: Snapshot, pod: Pod) -> Iterator[Said]:
             )
 
 
+# --- HAMi
+
+
+_REGISTER = re.compile(r"hami\.io/node-(?P<kind>[\w-]+)-register")
+
+
+class _Device(Struct, frozen=True):
+    """A device as HAMi's device plugin registers it in an annotation of its node; newer plugins write JSON."""
+
+    devmem: int = 0
+    devcore: int = 0
+    health: bool = False
+
+
+def _shared_devices(snapshot: Snapshot, pod: Pod) -> Iterator[SharedDevices]:
+    """The devices that nodes register, the most memory on a device first."""
+    limits = [{**one.resources.requests, **one.resources.limits} for one in pod.spec.containers]
+    memories = [
+        quota_amount(name, amount) for one in limits for name, amount in one.items() if name.endswith("/gpumem")
+    ]
+    memory = max(memories, default=0)
+    found = []
+    for node in snapshot.cluster.nodes:
+        for key, written in node.metadata.annotations.items():
+            match = _REGISTER.fullmatch(key)
+            devices = [*_registered(written)] if match is not None else []
+            if match is not None and devices:
+                found.append(
+                    SharedDevices(
+                        node=node.name,
+                        kind=match["kind"],
+                        devices=len(devices),
+                        healthy=sum(one.health for one in devices),
+                        memory=max(one.devmem for one in devices),
+                        requested=memory,
+                    )
+                )
+    yield from sorted(found, key=lambda one: (-one.memory, one.node, one.kind))
+
+
+def _registered(written: str) -> Iterator[_Device]:
+    if written.startswith("["):
+        yield from decoded(written, list[_Device])
+        return
+    for one in filter(None, written.split(":")):
+        parts = one.split(",")
+        if len(parts) >= 7 and parts[2].isdigit() and parts[3].isdigit():
+            yield _Device(devmem=int(parts[2]), devcore=int(parts[3]), health=parts[6] == "true")
+
+
 # Schedulers that are not kube-scheduler, and what their objects say of a pod.
 
 
@@ -338,6 +390,7 @@ SCHEDULERS: Mapping[str, KnownScheduler] = {
         queue_marks=(YUNIKORN_QUEUE, "queue"),
         application_marks=(YUNIKORN_APPLICATION, "applicationId", "spark-app-selector"),
     ),
+    "hami-scheduler": KnownScheduler(title="HAMi", look_at="the events of the pod, and the logs of hami-scheduler"),
     "kube-batch": KnownScheduler(title="kube-batch", look_at="kubectl describe podgroups"),
     "scheduler-plugins-scheduler": KnownScheduler(
         title="scheduler-plugins", look_at="its KubeSchedulerConfiguration: with it, --config answers for this pod"
@@ -369,6 +422,7 @@ def other_scheduler(snapshot: Snapshot, pod: Pod) -> OtherScheduler | None:
         queue_shares=nearest.shares,
         queues_above=queues[1:],
         rooms=tuple(rooms_for(snapshot, pod)) if known.title == "Koordinator" else (),
+        shared=tuple(_shared_devices(snapshot, pod)) if known.title == "HAMi" else (),
         application=_mark(pod, known.application_marks),
         min_member=_least(pod),
         members=members,
@@ -386,6 +440,8 @@ def _said_of(pod: Pod) -> Iterator[Said]:
     for one in pod.status.conditions:
         if one.type == "PodScheduled" and one.status == "False" and (one.message or one.reason):
             yield Said(type=one.type, status=one.status, reason=one.reason, message=one.message)
+    if phase := pod.metadata.annotations.get(HAMI_PHASE):
+        yield Said(type=HAMI_PHASE, status=phase)
 
 
 def _said_of_group(group: SchedulerGroup | None) -> Iterator[Said]:

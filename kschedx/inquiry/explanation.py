@@ -1,10 +1,9 @@
-"""A note as it is told: with its text."""
+"""A note as it is reported: with its text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, assert_never
 
 from msgspec import Struct, to_builtins
@@ -18,6 +17,7 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
 from kschedx.render.words.notes import note_facts, note_text
+from kschedx.results import Shown
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, PodScaling
@@ -49,7 +49,7 @@ class Note(Struct, frozen=True, kw_only=True):
         return {"id": self.id, "text": self.text} | self.facts
 
 
-# What becomes of the replicas that a workload lacks, one after the other.
+# The outcome of the replicas that a workload lacks, one after the other.
 
 
 class Covered(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class Replicas(Struct, frozen=True, kw_only=True):
     evicted: tuple[str, ...] = ()
     """Pods that preemption takes away for them."""
     refused: tuple[str, ...] = ()
-    """Replicas that the API server does not take, so that nobody has to place them."""
+    """Replicas that the API server refuses, so that kube-scheduler never sees them."""
     refusal: str = ""
     """Why, in the words of the event about the first of them."""
     kubelet: str = ""
@@ -129,7 +129,7 @@ KARPENTER = "karpenter"
 """The key of what Karpenter does where a cluster has cluster-autoscaler too."""
 
 
-class Explanation(Struct, frozen=True, dict=True):
+class Explanation(Shown, Struct, frozen=True, dict=True):
     """Why kube-scheduler puts a pod there, or nowhere. Everything is read from `cycle`; fixes are tried when asked
     for."""
 
@@ -140,14 +140,14 @@ class Explanation(Struct, frozen=True, dict=True):
     autoscaler: Autoscaler | None = None
     """The cluster's cluster-autoscaler, where it is known and has something to decide."""
     replicas: Replicas | None = None
-    """What becomes of the others of its workload, where several were asked about."""
+    """The outcome of the other replicas of its workload, where several were asked about."""
     covering: Callable[[Explanation, Fix], Covered | None] | None = None
     """Tries a fix of this one for the other replicas that wait; None where it is about one pod."""
     karpenter: Karpenter | None = None
     """The cluster's Karpenter, where there are NodePools and it has something to decide."""
     lifecycle: Lifecycle | None = None
-    """Why no decision of kube-scheduler answers the question; the cycle then tells what it would decide, if it was
-    run."""
+    """Why no decision of kube-scheduler answers the question; the cycle, if it was run, then shows what kube-scheduler
+    would decide."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
@@ -204,30 +204,31 @@ class Explanation(Struct, frozen=True, dict=True):
     @property
     def is_nominated(self) -> bool:
         """Victims of the pod are still terminating on the node that it is nominated for."""
+        return bool(self.victims)
+
+    @cached_property
+    def victims(self) -> tuple[str, ...]:
+        """Pods with a lower priority that are terminating on the nominated node."""
         node = self.cycle.snapshot.cluster.index.get(self.cycle.pod.status.nominated_node_name)
         if node is None:
-            return False
+            return ()
         pods = self.cycle.snapshot.pods
-        return any(
-            pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority for row in pods.on_node(node)
+        return tuple(
+            pods.key(int(row))
+            for row in pods.on_node(node)
+            if pods.terminating[row] and pods.priorities[row] < self.cycle.pod.priority
         )
 
     @property
     def is_scaled_up(self) -> bool:
         """An autoscaler adds a node for the pod."""
-        by_autoscaler = self.scaling is not None and self.scaling.choice is not None
+        by_autoscaler = self.scaling is not None and (
+            self.scaling.choice is not None or self.scaling.pod.is_on_upcoming
+        )
         return by_autoscaler or (self.provisioning is not None and bool(self.provisioning.pool))
 
     def __repr__(self) -> str:
         return f"<Explanation of {self.cycle.pod.key}: {self.outcome.value}>"
-
-    def __str__(self) -> str:
-        """The first screen, as the command line prints it."""
-        return screen_text(self)
-
-    def _repr_html_(self) -> str:
-        """A card for a notebook: headline, causes, and the first fixes."""
-        return screen_card(self)
 
     @property
     def outcome(self) -> Outcome:
@@ -235,14 +236,14 @@ class Explanation(Struct, frozen=True, dict=True):
 
     @cached_property
     def becomes(self) -> Outcome:
-        """What becomes of the pod: where spec.nodeName has bound it already, what is sure of the kubelet decides."""
+        """The pod's outcome: where spec.nodeName has bound it already, what is sure of the kubelet decides."""
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome
         return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
 
     @property
     def overall(self) -> Outcome:
-        """What becomes of all that was asked about: of every replica, where there are several, and of a pod's group."""
+        """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group."""
         if self.lifecycle is not None:
             return _OVERALL[row_of(self.lifecycle).exit_code]
         if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.replicas is None:
@@ -284,8 +285,25 @@ class Explanation(Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
-        found = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
-        return tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in found)
+        tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
+        found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
+        room = self._room
+        if room:  # a node by hand is what an autoscaler is there for
+            found = tuple(one for one in found if not one.adds_node)
+        return (*room, *found)
+
+    @property
+    def _room(self) -> tuple[Fix, ...]:
+        """What an autoscaler does, or would do with other settings."""
+        if self.scaling is None and self.provisioning is None:
+            return ()
+        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes
+
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, self.scaling_remedies)
+        by_karpenter = (
+            () if self.provisioning is None else karpenter_fixes(self.provisioning, self.provisioning_remedies)
+        )
+        return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """What a fix of the pod falls short of on the whole cluster; not tried for a gang, which takes all its pods."""
@@ -316,7 +334,7 @@ class Explanation(Struct, frozen=True, dict=True):
         return tuple(Fix.of(one, owner, pod) for one in find_fixes(scheduler, cycle))
 
     def covered(self, fix: Fix) -> Covered | None:
-        """For how many of the replicas that wait a fix does; None where nobody tried."""
+        """The number of pending replicas that a fix helps; None where that was not tried."""
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
@@ -362,7 +380,7 @@ class Explanation(Struct, frozen=True, dict=True):
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
         if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
-            return ""  # what was tried is for somebody else to decide
+            return ""  # another component decides what was tried
         return "" if found is None else no_fix_text(found)
 
     @cached_property
@@ -376,7 +394,7 @@ class Explanation(Struct, frozen=True, dict=True):
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
         of_cycle = notes_of_cycle(self.cycle)
-        if self.holding.scheduler is not None:  # the words in the pod are that scheduler's, and told as such
+        if self.holding.scheduler is not None:  # the message in the pod is that scheduler's, and shown as such
             of_cycle = tuple(note for note in of_cycle if not isinstance(note, RecordedEvent))
         return tuple(map(Note.of, (*self.first_notes, *of_cycle)))
 
@@ -449,14 +467,3 @@ class Explanation(Struct, frozen=True, dict=True):
             for one in self.provisioning_remedies
         ]
         return provisioning_document(karpenter, found) | ({"fixes": fixes} if fixes else {})
-
-
-def screen_text(explanation: Explanation) -> str:
-    """`kschedx.render`, which stands above this package, is loaded by name when somebody prints an answer."""
-    text: str = import_module("kschedx.render.screen").screen_text(explanation)
-    return text
-
-
-def screen_card(explanation: Explanation) -> str:
-    card: str = import_module("kschedx.render.page.explanation").explanation_card(explanation)
-    return card

@@ -1,4 +1,4 @@
-"""A fix as it is told: with its title."""
+"""A fix as it is reported: with its title."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from msgspec import Struct
 from kschedx import fixes
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import Owner, delivery, owner_change
-from kschedx.fixes.steps import Group, Step
+from kschedx.fixes.steps import Cost, Group, Step
 from kschedx.kube.types import Pod
 from kschedx.render.words.fixes import delivery_text, fix_commands, fix_title
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What would help. Only what was tried is told."""
+    """What would help. Only what was tried is listed."""
 
     title: str
     certainty: FixCertainty
@@ -26,7 +26,10 @@ class Fix(Struct, frozen=True, kw_only=True):
     """kubectl's commands that do it; none where it takes a patch."""
 
     apply: tuple[Change, ...] = ()
-    """What somebody would send: the same changes, those of the pod made to its owner's template where that is known."""
+    """What a user would send: the same changes, those of the pod made to its owner's template where that is known."""
+
+    of_group: Group | None = None
+    """Of a fix without steps."""
 
     @classmethod
     def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False) -> Fix:
@@ -50,7 +53,13 @@ class Fix(Struct, frozen=True, kw_only=True):
     @property
     def group(self) -> Group:
         """Whose business it is: that of its most expensive step."""
+        if self.of_group is not None:
+            return self.of_group
         return max(self.steps, key=lambda step: step.cost).group if self.steps else Group.WORKLOAD
+
+    @property
+    def adds_node(self) -> bool:
+        return [step.cost for step in self.steps] == [Cost.NEW_NODE]
 
     @property
     def costs(self) -> tuple[str, ...]:

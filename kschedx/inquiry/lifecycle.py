@@ -306,7 +306,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             is_suspended = _converted(manifest, CronJobController).spec.suspend
             return Suspended(subject=subject, kind="CronJob") if is_suspended else None
         case _:
-            return None
+            return _of_custom_resource(snapshot, workload, manifest)
 
 
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
@@ -417,13 +417,35 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
             predecessor=pod.metadata.name,
             because="is being deleted" if pod.metadata.deletion_timestamp else "is not ready",
             node=pod.spec.node_name,
-            container="" if waiting is None else ": ".join(filter(None, waiting[1:])),
+            is_node_lost=bool(pod.spec.node_name) and is_node_lost(snapshot, pod.spec.node_name),
+            container=f"container {': '.join(filter(None, waiting[1:]))}"
+            if waiting is not None
+            else _warning(snapshot, pod),
         )
     return None
 
 
+def _warning(snapshot: Snapshot, pod: Pod) -> str:
+    event = snapshot.pod_warnings.get(pod.key)
+    return "" if event is None else event.message
+
+
 def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
     return Owners(snapshot).members(snapshot.pods, workload)
+
+
+_SUSPENDED = (("spec", "suspend"), ("spec", "runPolicy", "suspend"))
+"""Where the custom resources of batch work say that they create no pods: JobSet, RayJob, Workflow; Kubeflow's."""
+
+
+def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+    for path in _SUSPENDED:
+        if _map(manifest, *path[:-1]).get(path[-1]) is True:
+            queue = str(_map(manifest, "metadata", "labels").get(kueue.QUEUE_LABEL) or "")
+            if queue:
+                return _held_by_kueue(snapshot, workload.reference, workload, queue)
+            return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+    return None
 
 
 def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
@@ -453,16 +475,20 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
     if not found:
-        return Suspended(subject=subject, kind="Job", queue=queue)
+        return Suspended(subject=subject, kind=workload.kind, queue=queue)
     from kschedx.kueue.verdict import decision_of
 
     verdict = decision_of(snapshot, found[0].key)
     condition = found[0].condition("QuotaReserved")
+    message = condition.message if condition is not None and condition.status != "True" else ""
+    if condition is not None and condition.status == "True":
+        checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
+        message = next(checks, "")
     return Suspended(
         subject=subject,
-        kind="Job",
+        kind=workload.kind,
         queue=queue,
-        message=condition.message if condition is not None and condition.status != "True" else "",
+        message=message,
         waits="" if verdict is None else kueue_wait(verdict),
     )
 

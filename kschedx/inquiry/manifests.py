@@ -134,7 +134,7 @@ def _in_namespace(manifest: PlainManifest) -> PlainManifest:
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}
 
 
-# The manifests that somebody asks about: what in them makes pods, and what counts for those as if it were applied.
+# The manifests in question: the pods and workloads in them, and what counts for those as if it were applied.
 
 Manifest = dict[str, object]
 
@@ -206,7 +206,7 @@ class Written(Struct, frozen=True, kw_only=True):
 
 
 def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
-    """Of a workload that is stored, whose controller is told what is wrong with its pods."""
+    """Of a stored workload, whose controller gets the error about its pods."""
     _, _, name = key_of(pod)
     where = f"{error.place.field}: " if error.place.field else ""
     return NotAdmittedError(f'Pod "{name}" is invalid: {where}{error.message}', place=error.place, hint=error.hint)

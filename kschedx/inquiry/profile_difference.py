@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from kschedx.explain.difference import (
     DifferenceGroup,
     Effect,
     Filling,
+    LeftOut,
     PlacedAnew,
     Preemption,
     ScoreChange,
@@ -23,12 +24,75 @@ from kschedx.explain.difference import (
     Summary,
     Turn,
 )
-from kschedx.explain.profile_changes import Change
+from kschedx.explain.profile_changes import Change, Pair
+from kschedx.explain.profile_changes import Part as PairPart
 from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
+from kschedx.progress import Phase, counted
 from kschedx.render.words.comparison import left_out_text, setting_text
+from kschedx.results import Shown
 
 Json = dict[str, object]
+
+
+class Comparison(Shown, Struct, frozen=True, kw_only=True):
+    """Two setups of the scheduler, and what the difference does to pods."""
+
+    before: Setup
+    after: Setup
+    changes: tuple[Change, ...]
+    """Of the configuration."""
+    summary: Summary
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {len(self.summary.differences):,} of {self.summary.compared:,} pods differ>"
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """A record per pod that differs."""
+        return self.summary.differences
+
+    def to_dict(self) -> Json:
+        return difference_document(self.before, self.after, self.changes, self.summary)
+
+
+Answers = list[tuple[int, Difference | str | None]]
+Share = Callable[[Callable[[int], Answers], Sequence[PairPart]], Iterator[Answers]]
+"""Works on the parts of a comparison, in their order."""
+
+
+def one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Iterator[Answers]:
+    yield from map(work, range(len(parts)))
+
+
+def compare_pods(
+    pair: Pair, rows: Sequence[int], left_out: Mapping[LeftOut, int], share: Share = one_by_one
+) -> Summary:
+    """The outcomes of the pods in these rows of the snapshot under one setup and the other."""
+    pods = pair.snapshot.pods
+    pair.prepare()
+    parts = pair.parts(rows)
+
+    def compared(part: int) -> Answers:
+        return [
+            (row, found if isinstance(found, Difference | None) else str(found))
+            for row, found in pair.differences(parts[part])
+        ]
+
+    differences: dict[int, Difference] = {}
+    undecided: dict[int, str] = {}
+    for answers in counted(share(compared, parts), Phase.COMPARING, len(rows), "pods", weight=len):
+        for row, answer in answers:
+            if isinstance(answer, str):
+                undecided[row] = answer
+            elif answer is not None:
+                differences[row] = answer
+    return Summary(
+        compared=len(rows),
+        differences=tuple(differences[row] for row in sorted(differences)),
+        undecided={pods.key(row): undecided[row] for row in sorted(undecided)},
+        left_out=left_out,
+    )
 
 
 def difference_document(before: Setup, after: Setup, changes: Iterable[Change], summary: Summary | None) -> Json:
@@ -248,7 +312,7 @@ def _pods(found: Sequence[PartDocument]) -> dict[str, object]:
             undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
         )
     )
-    # both are told of all pods: the one by every part, the other by the first, where all pods are decided
+    # both cover all pods: every part reports the one, the first part the other, where all pods are decided
     nodes = None if made["undecided"] else found[0].get("nodes")
     return {**made, "leftOut": found[0]["leftOut"], "nodes": nodes}
 

@@ -1,4 +1,4 @@
-"""What of the cluster somebody asks about, by its name: a pod, or a workload for the pod that it would make."""
+"""The object in question, by its name: a pod, or a workload for the pod that it would create."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
 from kschedx.inquiry.manifests import Manifest, Written, written_from
-from kschedx.kube.types import Pod
+from kschedx.kube import kueue
+from kschedx.kube.types import Pod, PodSchedulingGate
 from kschedx.kube.workloads import SHORT_NAMES
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -151,8 +153,34 @@ def _nearest_namespace(snapshot: Snapshot, namespace: str) -> str:
     return f'there is no namespace "{namespace}", {close}' if close else f'no pod is in namespace "{namespace}"'
 
 
-def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
-    """`web-0` or `shop/web-0`, as a shorthand for `pod/web-0`."""
+def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written | None:
+    """A pod of `jobset/NAME` or `workload/NAME` that Kueue suspends: of its first pod set, behind Kueue's gate."""
+    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    for one in snapshot.of(kueue.Workload):
+        names = {("workload", one.metadata.name), ("workloads", one.metadata.name), ("wl", one.metadata.name)}
+        for owner in one.metadata.owner_references:
+            names |= {(owner.kind.lower(), owner.name), (f"{owner.kind.lower()}s", owner.name)}
+        if one.metadata.namespace != namespace or (word, name) not in names or not one.spec.pod_sets:
+            continue
+        pod_set = one.spec.pod_sets[0]
+        owners = one.metadata.owner_references
+        metadata = replace(
+            pod_set.template.metadata,
+            name=f"{owners[0].name if owners else one.metadata.name}-{pod_set.name}",
+            namespace=namespace,
+            owner_references=owners,
+            labels={**pod_set.template.metadata.labels, kueue.PODSET_LABEL: pod_set.name},
+        )
+        gate = PodSchedulingGate(name=kueue.ADMISSION_GATE)
+        gates = () if one.has("Admitted") else (gate,)
+        pod = Pod(metadata=metadata, spec=replace(pod_set.template.spec, scheduling_gates=gates))
+        return Written(manifest={"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)})
+    return None
+
+
+def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written:
+    """`web-0` or `shop/web-0`, as a shorthand for `pod/web-0`; `jobset/big` that Kueue holds."""
     space, slash, name = target.partition("/")
     key = target if slash else f"{namespace}/{target}"
     row = snapshot.pods.rows.get(key)
@@ -160,6 +188,8 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod:
         row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return snapshot.pods[row]
+    if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
+        return held
     hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
     if slash and not hint and SHORT_NAMES.get(space.lower()) is None:
         hint = nearest(space.lower(), SHORT_NAMES) or hint

@@ -54,7 +54,7 @@ Explain = Callable[[Subject], Explanation]
 
 
 class KubeletAdmission(Struct, frozen=True, kw_only=True):
-    """What becomes of the replicas that a workload lacks."""
+    """The outcome of the replicas that a workload lacks."""
 
     explanation: Explanation
     """Of the first that the kubelet refuses, else of the last."""
@@ -170,7 +170,7 @@ class QueueOutcome:
         return tuple(self._simulation.evictions)
 
 
-# What is told of groups of pods that were placed one after the other.
+# What is reported of groups of pods that were placed one after the other.
 
 
 class ReplicaGroup(Struct, frozen=True, kw_only=True):
@@ -338,7 +338,7 @@ class Together:
         return self.state(group).refusal
 
     def refused(self, group: ReplicaGroup) -> tuple[str, ...]:
-        """The pods of which `refusal` is told."""
+        """The pods that `refusal` is about."""
         return self.state(group).refused
 
     def taken(self, pod: str) -> Taken | None:
@@ -415,7 +415,7 @@ class Together:
         return self._in_turn.covered(explanation, fix, pods)
 
     def _evicting(self, group: ReplicaGroup) -> list[int]:
-        """Numbers of the group's decisions that evict somebody."""
+        """Numbers of the group's decisions that evict pods."""
         its = {*self.state(group).pods}
         steps = enumerate(self._simulation.steps)
         return [number for number, step in steps if step.victims and step.key in its]
@@ -532,7 +532,7 @@ class ManifestQuestions:
         return ReplicaGroup(subject=subject, own=() if row is None else (row,))
 
     def _create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
-        """Pods that nobody refuses any more; quotas count them."""
+        """Pods that are admitted now; quotas count them."""
         quotas = Ledger(cluster, self._setup.release)
         for pod in pods:
             quotas.take(pod)

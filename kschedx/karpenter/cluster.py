@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
+from kschedx.karpenter.buffers import virtual_pods
 from kschedx.karpenter.catalogue import InstanceTypes
 from kschedx.karpenter.installation import karpenter_version
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
@@ -91,11 +92,11 @@ def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
     return None
 
 
-# Karpenter in a cluster, as far as its objects tell, and what it makes of one pod.
+# Karpenter in a cluster, as far as its objects show, and its decision about one pod.
 
 
 class KarpenterOptions(Struct, frozen=True, kw_only=True):
-    """What a user says about Karpenter, beside what the cluster's objects tell."""
+    """The user's options about Karpenter, in addition to the cluster's objects."""
 
     catalogue: InstanceTypes | None = None
     settings: Settings = Settings()
@@ -269,12 +270,19 @@ class Karpenter:
         """The round about the pods of the cluster as they are."""
         pods = self.snapshot.pods
         considered = [key for key, looked in self.waiting().items() if looked.outcome is PodEligibility.CONSIDERED]
-        return self.provisioner.run(self.snapshot, [pods[pods.rows[key]] for key in considered])
+        return self.provisioner.run(self.snapshot, [*(pods[pods.rows[key]] for key in considered), *self._buffers])
+
+    @property
+    def _buffers(self) -> tuple[Pod, ...]:
+        """Virtual pods, which take part in every round."""
+        settings = self.settings
+        keeps = settings.keeps_buffers and settings.behaviour.knows_buffers
+        return tuple(virtual_pods(self.snapshot)) if keeps else ()
 
     def about(self, pod: Pod) -> PodProvisioning | None:
-        """What becomes of a pod that waits, among all others that do; None for one that has a node.
+        """The outcome of a pending pod, among all pending ones; None for one that has a node.
 
-        A pod that is not in the cluster is looked at as if kube-scheduler had just given it up.
+        A pod that is not in the cluster is evaluated as if kube-scheduler had just rejected it.
         """
         pods = self.snapshot.pods
         row = pods.rows.get(pod.key)
@@ -294,7 +302,7 @@ class Karpenter:
                 for key, one in self.waiting().items()
                 if one.outcome is PodEligibility.CONSIDERED and key != pod.key
             ]
-            result = self.provisioner.run(self.snapshot, [*others, mine])
+            result = self.provisioner.run(self.snapshot, [*others, mine, *self._buffers])
         return self._told(mine, looked, result)
 
     def _told(self, pod: Pod, looked: Looked, result: RoundResult) -> PodProvisioning:

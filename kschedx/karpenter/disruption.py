@@ -62,7 +62,7 @@ class Balance(Struct, frozen=True, kw_only=True):
     disruption: float
     """The node's share: 1, and the eviction costs of its pods."""
     savings: float | None
-    """The node's share of the price; None where nodes of the pool can differ in price, which no cluster tells."""
+    """The node's share of the price; None where nodes of the pool can differ in price, which no cluster shows."""
 
     @property
     def needed(self) -> float:
@@ -143,7 +143,7 @@ def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
 
 
 def _is_empty(pods: Iterable[Pod], behaviour: KarpenterBehaviour) -> bool:
-    leaving = [pod for pod in pods if _goes_elsewhere(pod)]
+    leaving = [pod for pod in pods if goes_elsewhere(pod)]
     if behaviour.cheap_pods_leave_nodes_empty:
         return all(eviction_cost(pod) <= 0 for pod in leaving)
     return not leaving
@@ -175,14 +175,14 @@ def _balance(snapshot: Snapshot, cluster: ClusterState, state: StateNode) -> Bal
 
 def _disruption_cost(snapshot: Snapshot, state: StateNode) -> float:
     pods = [snapshot.pods[row] for row in snapshot.pods.on_node(state.row).tolist()]
-    return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if _goes_elsewhere(pod))
+    return 1.0 + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
 
 
 def _is_true(found: object) -> bool:
     return getattr(found, "status", "") == "True"
 
 
-def _goes_elsewhere(pod: Pod) -> bool:
+def goes_elsewhere(pod: Pod) -> bool:
     owners = pod.metadata.owner_references
     return not (pod.metadata.deletion_timestamp or is_of_daemon_set(owners) or is_static(owners))
 

@@ -59,6 +59,7 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
     considered = waiting.pop(PodEligibility.CONSIDERED, 0)
     result = karpenter.own if considered else RoundResult()
     nodes = list(_nodes(result))
+    rows = karpenter.snapshot.pods.rows  # virtual pods are not among them
     grown = Counter((new.template.name, one.name) for new, one, _ in nodes)
     choices = {(new.template.name, one.name): len(new.types) for new, one, _ in reversed(nodes)}
     return KarpenterGrowth(
@@ -69,9 +70,9 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
             KarpenterGrowthStep(pool=pool, instance_type=name, nodes=number, choices=choices[pool, name])
             for (pool, name), number in grown.items()
         ),
-        helped=sum(len(new.pods) for new in result.new),
-        expected=sum(map(len, result.existing.values())),
-        left=len(result.failures),
+        helped=sum(key in rows for new in result.new for key in new.pods),
+        expected=sum(key in rows for keys in result.existing.values() for key in keys),
+        left=sum(key in rows for key in result.failures),
         rejected=_most_rejected(karpenter, result),
         passed_over=dict(waiting),
         by_chance=result.by_chance,
@@ -81,11 +82,13 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
 
 
 def _most_rejected(karpenter: Karpenter, result: RoundResult) -> tuple[tuple[PoolVerdict, ...], int]:
-    said = Counter(failure.text for failure in result.failures.values())
+    rows = karpenter.snapshot.pods.rows
+    said = Counter(failure.text for key, failure in result.failures.items() if key in rows)
     if not said:
         return (), 0
     text, number = said.most_common(1)[0]
-    key, failure = next((key, failure) for key, failure in result.failures.items() if failure.text == text)
+    told = ((key, failure) for key, failure in result.failures.items() if key in rows)
+    key, failure = next((key, failure) for key, failure in told if failure.text == text)
     pods = karpenter.snapshot.pods
     return karpenter.verdicts(pods[pods.rows[key]], failure), number
 

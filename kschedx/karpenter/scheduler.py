@@ -28,8 +28,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """--min-values-policy=BestEffort."""
     ignores_devices: bool = True
     """--ignore-dra-requests."""
+    keeps_buffers: bool = False
+    """--feature-gates=CapacityBuffer=true, known from 1.14 on."""
     version: str = ""
-    """Of Karpenter; empty for what the cluster tells, else the newest that was measured."""
+    """Of Karpenter; empty for the cluster's own, else the newest that was measured."""
 
     @property
     def followed(self) -> str:
@@ -56,6 +58,9 @@ class Settings(Struct, frozen=True, kw_only=True):
                     known = " or ".join(VERSIONS)
                     raise ConfigError(f"version of Karpenter cannot be {json.dumps(value)}, but {known}")
                 version = value
+                continue
+            if name == "feature-gates":
+                read["keeps_buffers"] = "CapacityBuffer=true" in value.split(",")
                 continue
             if name not in _FLAGS:
                 raise ConfigError(f"--{name} is not a flag of Karpenter that kschedx reads", hint=nearest(name, _FLAGS))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from kschedx.kube import descheduling
+from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.types import Labels, NodeCondition, ObjectMeta, Taint
@@ -45,7 +46,12 @@ GROUP_NAMES = (
 YUNIKORN_QUEUE, YUNIKORN_APPLICATION = "yunikorn.apache.org/queue", "yunikorn.apache.org/app-id"
 TASK_GROUP, TASK_GROUPS = "yunikorn.apache.org/task-group-name", "yunikorn.apache.org/task-groups"
 """The group of its application that a pod is of, and in JSON all groups of the application."""
-OTHER_SCHEDULERS = (*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS)
+HAMI_PHASE = "hami.io/bind-phase"
+"""`allocating`, `success` or `failed`."""
+OTHER_SCHEDULERS = (
+    *(*GROUP_NAMES, GANG_LEAST, YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP, TASK_GROUPS, HAMI_PHASE),
+    *POD_ANNOTATIONS,
+)
 
 ANNOTATION_MARKS = (
     *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode()),
@@ -310,8 +316,8 @@ class NodePool(Struct, frozen=True, kw_only=True):
 
     @property
     def not_ready(self) -> NodeCondition | None:
-        """The condition that keeps Karpenter from using it; None where it is ready. One that nobody has looked at yet
-        is not, but a manifest that no API server has stored is taken to become so."""
+        """The condition that keeps Karpenter from using it; None where it is ready. Without a condition it is not, but
+        a manifest that no API server has stored is assumed to become ready."""
         ready = condition(self.status.conditions, "Ready")
         is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
         if (ready is not None and ready.status == "True") or not is_stored:
@@ -429,3 +435,36 @@ NODE_CLASSES: dict[tuple[str, str], type[NodeClass]] = {
 
 def condition(conditions: tuple[NodeCondition, ...], name: str) -> NodeCondition | None:
     return next((one for one in conditions if one.type == name), None)
+
+
+# CapacityBuffers: capacity that an autoscaler keeps free for pods to come.
+
+BUFFER_GROUP = "autoscaling.x-k8s.io"
+
+
+class ScalableRef(Struct, frozen=True, kw_only=True, rename="camel"):
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class BufferTemplateRef(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class CapacityBufferSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    pod_template_ref: BufferTemplateRef | None = None
+    scalable_ref: ScalableRef | None = None
+
+
+class CapacityBufferStatus(Struct, frozen=True, kw_only=True):
+    replicas: Int32 | None = None
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class CapacityBuffer(Struct, frozen=True, kw_only=True):
+    """autoscaling.x-k8s.io/v1beta1."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CapacityBufferSpec = CapacityBufferSpec()
+    status: CapacityBufferStatus = CapacityBufferStatus()

@@ -246,7 +246,7 @@ def is_stored(manifest: Mapping[str, object]) -> bool:
 
 
 def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
-    """As somebody would send it, so that all of it is looked at."""
+    """As a client would send it, so that all of it is checked."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return dict(manifest)

@@ -129,6 +129,30 @@ class ResourceSliceSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     shared_counters: tuple[CounterSet, ...] = ()
 
 
+class PoolStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What kube-controller-manager counted in a pool of devices; no number where the pool is invalid."""
+
+    driver: str = ""
+    pool_name: str = ""
+    node_name: str | None = None
+    total_devices: Int64 | None = None
+    allocated_devices: Int64 | None = None
+    available_devices: Int64 | None = None
+    unavailable_devices: Int64 | None = None
+    validation_error: str | None = None
+
+
+class ResourcePoolStatus(Struct, frozen=True, kw_only=True):
+    pools: tuple[PoolStatus, ...] = ()
+
+
+class ResourcePoolStatusRequest(Struct, frozen=True, kw_only=True):
+    """A count of devices, made once."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: ResourcePoolStatus = ResourcePoolStatus()
+
+
 class ResourceSlice(Struct, frozen=True, kw_only=True):
     api_version: str = field(default="", name="apiVersion")
     metadata: ObjectMeta = ObjectMeta()

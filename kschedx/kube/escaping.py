@@ -15,22 +15,37 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
+_HASHES = r"(?<=#)#(?=\[|vso\[|teamcity\[)"
+_IN_A_LINE = re.compile(_HASHES, re.IGNORECASE)
+_WORKFLOW_COMMAND = re.compile(
+    rf"{_HASHES}|(?:^|(?<=:)):"
+    r"(?=set-|add-|save-|stop-|remove-|internal-|error|warning|notice|debug|group|endgroup|echo)",
+    re.IGNORECASE,
+)
+"""What the logs of GitHub Actions (`::add-mask::`, `##[group]`), Azure Pipelines and TeamCity obey."""
+
+
 def is_hidden(character: str) -> bool:
     return unicodedata.category(character) in _HIDDEN
 
 
 def json_escaped(text: str) -> str:
     """JSON in which such characters are escapes; those of ASCII already are, but for the last one."""
+    if "##" in text:  # a line of JSON never begins with a name
+        text = _IN_A_LINE.sub(r"\\u0023", text)
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_escape, text)
 
 
 def json_escaped_bytes(text: bytes) -> bytes:
     """The same of UTF-8."""
-    return text if text.isascii() and b"\x7f" not in text else json_escaped(text.decode()).encode()
+    is_plain = text.isascii() and b"\x7f" not in text and b"##" not in text
+    return text if is_plain else json_escaped(text.decode()).encode()
 
 
 def yaml_escaped(text: str) -> str:
     """The same of JSON that is to be read as YAML, which has no surrogates."""
+    if "##" in text:
+        text = _IN_A_LINE.sub(r"\\u0023", text)
     return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_yaml_escape, text)
 
 
@@ -50,10 +65,15 @@ def _yaml_escape(found: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """The text in one line; a character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`."""
-    if text.isprintable():  # which nothing that is hidden is
-        return text
-    return "".join(map(_visible, text))
+    """The text in one line, which neither a terminal nor the log of a CI system obeys.
+
+    A character that is not shown as itself is written as an escape: `\\x1b`, `\\u202e`, `:\\x3aerror`.
+    """
+    if not text.isprintable():  # which nothing that is hidden is
+        text = "".join(map(_visible, text))
+    if ":" in text or "##" in text:
+        return _WORKFLOW_COMMAND.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return text
 
 
 def _visible(character: str) -> str:

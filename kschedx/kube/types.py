@@ -132,7 +132,7 @@ class InTreeVolumeSources(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
-    """A pod's volume; sources that nobody reads (configMap, secret, ...) leave every field unset."""
+    """A pod's volume; sources that kschedx does not read (configMap, secret, ...) leave every field unset."""
 
     name: str = ""
     empty_dir: EmptyDirVolumeSource | None = None
@@ -670,7 +670,7 @@ class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel")
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     disruptions_allowed: Int32 | None = None
-    """None where no controller has looked at it; whoever reads it then takes it for 0."""
+    """None before a controller syncs it; readers then take it for 0."""
     current_healthy: Int32 | None = None
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}

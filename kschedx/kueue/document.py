@@ -111,6 +111,9 @@ class Admissions(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     is_settled: bool = True
     """False where the run was stopped before it settled."""
 
+    def __repr__(self) -> str:
+        return f"<Admissions: {len(self.cycles):,} cycles, {len(self.workloads):,} Workloads>"
+
     def to_dict(self) -> dict[str, object]:
         """The document: Kueue's own words, quantities as Kubernetes prints them."""
         plain: dict[str, object] = msgspec.to_builtins(self)

@@ -13,6 +13,7 @@ import numpy as np
 
 from kschedx.errors import InputError
 from kschedx.kube.kueue import (
+    PLACED_ANNOTATIONS,
     Admission,
     AdmissionCheck,
     ClusterQueue,
@@ -157,7 +158,7 @@ class Run:
         named = pods.node_names.where(bool)
         for row in np.flatnonzero(running & named):
             pod = pods[int(row)]
-            if _is_placed_by_kueue(pod.metadata.annotations, pod.metadata.labels):
+            if _is_placed_by_kueue(pod.metadata.annotations):
                 continue
             node = pods.node_names[int(row)]
             taken[node] = added(taken.get(node, {}), {**pod_requests(pod.spec), "pods": 1})
@@ -486,9 +487,8 @@ class Run:
         )
 
 
-def _is_placed_by_kueue(annotations: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    kinds = ("required", "preferred", "unconstrained", "slice-required")
-    return any(f"kueue.x-k8s.io/podset-{kind}-topology" in annotations for kind in kinds)
+def _is_placed_by_kueue(annotations: Mapping[str, str]) -> bool:
+    return any(name in annotations for name in PLACED_ANNOTATIONS)
 
 
 def _assigned(one: Assigned) -> PodSetAssignment:

@@ -262,7 +262,7 @@ class CycleScheduler:
             entry.progress = None
 
     def _refresh(self, entry: Entry, victims: Mapping[str, Target]) -> bool:
-        """Whether the entry still fits; assigned anew where others of the cycle took its place or its victims."""
+        """Whether the entry still fits; assigned again where others of the cycle used its quota or its victims."""
         fits, fits_topology = self._still_fits(entry, victims)
         overlaps = any(one.job.key in victims for one in entry.targets)
         is_deferred = overlaps and self.settings.enabled("RecomputeAssignmentUponPreemptionTargetsOverlap")

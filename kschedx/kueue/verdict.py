@@ -210,7 +210,7 @@ def _wait_of(head: Head) -> Wait:
 
 
 def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
-    """What becomes of the Workload when its turn comes, and the equal Workload that was decided about in its place."""
+    """The Workload's outcome when its turn comes, and the equal Workload that was decided in its place."""
     for _ in range(MOST_CYCLES):
         cycle = run.cycle()
         if cycle is None:

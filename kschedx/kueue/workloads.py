@@ -323,7 +323,7 @@ class Job:
     # --- requests
 
     def changed(self) -> None:
-        """What was counted of the Workload is counted anew."""
+        """What was counted of the Workload is counted again."""
         self._counted = self._shape = self._usage = None
 
     @property

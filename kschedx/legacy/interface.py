@@ -95,7 +95,7 @@ class Context(Handle, Protocol):
 
 
 class Told:
-    """What a predicate is told before and between its checks; most need none of it."""
+    """What a predicate gets before and between its checks; most need none of it."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """Called once per cycle with all nodes of the cluster (upstream's predicate metadata)."""

@@ -101,10 +101,10 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         ports = tuple(map(_HostPort.of, host_ports(pod.spec, sidecars=sidecars)))
         wanted = _Wanted(ports=ports, sidecars=sidecars)
         contested = all_false(len(nodes.pods))
+        taken = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)
         if ports:
             contested = nodes.pods.specs.where(lambda spec: bool(wanted.contested(spec)))
-        taken = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)
-        taken[nodes.pods.node[contested & (nodes.pods.node >= 0)]] = True
+            taken[nodes.pods.node[contested & (nodes.pods.node >= 0)]] = True
         state[STATE] = _State(wanted=wanted, contested=contested, taken=taken, changed={})
         return PreFilterResult() if ports else PRE_FILTER_SKIP
 

@@ -434,7 +434,7 @@ def spreads_of(
 
 
 def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
-    """The first constraint that a node fails decides; the findings tell of all that it fails."""
+    """The first constraint that a node fails decides; the findings name all that it fails."""
     judged = tuple(spread.on(nodes.rows) for spread in spreads)
 
     def explain(row: TableRow) -> tuple[Finding, ...]:

@@ -95,10 +95,10 @@ class AutoscalerBehaviour(DatedFacts):
     labels_still_compared: frozenset[str] = dated(
         {"1.26": frozenset({_ZONE_ID, *_OF_IMAGES}), "1.31": frozenset({_ZONE_ID}), "1.35": frozenset()}
     )
-    """Labels that tell groups apart, and in later releases do not (processors/nodegroupset)."""
+    """Labels that distinguish groups, and in later versions do not (processors/nodegroupset)."""
     default_expander: str = dated({"1.26": "random", "1.33": "least-waste"})
     failures_are_told: bool = since("1.36")
-    """Pods that would have fitted are told of a failure after the choice."""
+    """Pods that would have fitted get an event about a failure after the choice."""
     fast_path: bool = since("1.36")
     """`--fastpath-binpacking-enabled`."""
     skipped_groups_can_be_checked: bool = since("1.36")

@@ -26,6 +26,9 @@ class KarpenterBehaviour(DatedFacts):
     new_nodes_are_initialized: bool = since("1.14")
     """New nodes count as registered and initialized, by their labels."""
 
+    knows_buffers: bool = since("1.14")
+    """CapacityBuffers, with the feature gate of the same name."""
+
     # --- disruption (pkg/controllers/disruption)
 
     not_empty: str = dated(

@@ -15,7 +15,8 @@ from kschedx.framework.config.origins import Expanded, flat
 from kschedx.framework.registry import IN_TREE, Known, of_packages
 from kschedx.releases import POINTS
 from kschedx.render import terminal
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import Reason, count, listed
 from kschedx.render.words import REASON_IDS, REASONS
 from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS, reason_page
@@ -105,7 +106,7 @@ def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
         verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
     else:
         verdict = f"kube-scheduler {version} accepts it"
-    lines = paragraph(f"{name}: {verdict}, {told}", out.width)
+    lines = title_lines(f"{name}: {verdict}, {told}", Tone.BAD if found else Tone.GOOD, out.width)
     for advice in found:
         lines += paragraph(f"{advice.path}: {advice.text}", out.width, first="  ", indent=4)
     if any(not advice.needs for advice in found):

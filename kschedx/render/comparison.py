@@ -21,7 +21,22 @@ from kschedx.explain.difference import (
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.render import terminal
-from kschedx.render.terminal import BLANK, BOLD, DIM, columns, cut, ended, fits, joined, line, paragraph, text, wrapped
+from kschedx.render.terminal import (
+    BLANK,
+    BOLD,
+    DIM,
+    columns,
+    cut,
+    ended,
+    fits,
+    joined,
+    line,
+    paragraph,
+    text,
+    title_lines,
+    wrapped,
+)
+from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.comparison import (
     change_rows,
@@ -55,6 +70,10 @@ def print_comparison(
     terminal.write(comparison_lines(before, after, changes, summary, width=out.width, everything=everything), out)
 
 
+LEAST_ROOM = 28
+"""Columns for what a change does, beside its place."""
+
+
 def comparison_lines(
     before: Setup,
     after: Setup,
@@ -66,7 +85,7 @@ def comparison_lines(
 ) -> list[Text]:
     """First how the two differ as configuration, then what that does to pods: the largest effect first."""
     lines = [
-        *paragraph(comparison_headline(before, after), width, style=BOLD),
+        *title_lines(comparison_headline(before, after, changes, summary), comparison_tone(changes, summary), width),
         BLANK,
         *_changes(change_rows(changes, before, after), width, everything),
     ]
@@ -95,16 +114,25 @@ def comparison_lines(
     return lines
 
 
+def comparison_tone(changes: Sequence[Change], summary: Summary | None) -> Tone:
+    if changes if summary is None else summary.differences:
+        return Tone.BAD
+    return Tone.OPEN if summary is not None and summary.undecided else Tone.GOOD
+
+
 def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool) -> list[Text]:
     if not rows:
         return [text("the configurations are the same")]
     shown = rows if everything or len(rows) <= MOST_CHANGES + 1 else rows[:MOST_CHANGES]
     size = [max(len(row[column]) for row in shown) for column in (0, 1)]
-    room = max(width - sum(size) - 6, 24)
     lines = [text("configuration", BOLD)]
-    lines += columns(
-        [(place, subject, told if everything else ended(told, room)) for place, subject, told in shown], indent=2
-    )
+    for place, subject, told in shown:
+        lead = f"  {place.ljust(size[0])}  {subject.ljust(size[1])}"
+        is_long = width - len(lead) < LEAST_ROOM
+        first = "    " if is_long else f"{lead}  "
+        room = 2 * (width - len(first)) - LEAST_ROOM  # two lines, of which each may end early
+        lines += [text(lead)] if is_long else []
+        lines += paragraph(told if everything else ended(told, room), width, first=first)
     if len(rows) > len(shown):
         lines.append(text(f"  {count(len(rows) - len(shown), 'more change')}: -o wide shows all", DIM))
     return lines
@@ -140,13 +168,13 @@ def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
 # One pod's two stories side by side; what differs stands out.
 
 MOST_NODES = 4
-"""Nodes whose scores are told: the winners of both sides and those behind them."""
+"""Nodes whose scores are shown: the winners of both sides and those behind them."""
 NOTHING = "–"
 MARK = "≠ "
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One thing that both stories tell; a section's title has no sides."""
+    """One fact that both stories have; a section's title has no sides."""
 
     label: str
     before: str = ""
@@ -220,7 +248,7 @@ def _padded(content: str, size: int) -> str:
     return content + " " * (size - cell_len(visible(content)))
 
 
-# --- what is told
+# --- what is shown
 
 
 def _rows(before: Story, after: Story) -> Iterator[Row]:

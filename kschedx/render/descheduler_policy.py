@@ -19,7 +19,8 @@ from kschedx.render.wording import Fact, count
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_TRIED = 5
-_HEADS = ("evictions", "bounces", "pending")
+_HEADS = ("evictions", "bounces", "returned", "pending")
+"""Evicted pods; those that a later round evicts again, that return to the same node, that stay pending."""
 
 
 def print_advice(found: Advice, *, wide: bool = False) -> None:
@@ -32,7 +33,7 @@ def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]
     lines = head_lines(advice_view(found), width)
     lines += [BLANK, line("each plugin by itself")]
     shown = [one for one in found.plugins if wide or one.evictions or one.error]
-    rows = [(_title(one), *map(str, _numbers(one))) for one in shown]
+    rows = [(_title(one), *map(_number, _numbers(one))) for one in shown]
     lines += _table(("plugin", *_HEADS), rows, width)
     idle = len(found.plugins) - len(shown)
     if idle:
@@ -40,8 +41,8 @@ def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]
     tried = sorted(found.tried, key=lambda one: (one is not found.chosen, not one.evictions, one.measure))
     shown = tried if wide else tried[:MOST_TRIED]
     lines += [BLANK, line(f"tried for {found.goal}")]
-    rows = [(_title(one), _limit(one), *map(str, _numbers(one)), str(one.measure)) for one in shown]
-    lines += _table(("policy", "limit", *_HEADS, _measure_name(found.goal)), rows, width)
+    rows = [(_title(one), _limit(one), *_tried(one)) for one in shown]
+    lines += _table(("policy", "limit", *_TRIED_HEADS, _measure_name(found.goal)), rows, width)
     if len(tried) > len(shown):
         lines.append(line((f"  {len(tried) - len(shown):,} more: -o wide shows all", DIM)))
     return lines
@@ -60,9 +61,21 @@ def _measure_name(goal: Goal) -> str:
     return "apart" if goal is Goal.BALANCE else "empty"
 
 
+_TRIED_HEADS = ("evictions", "bounces", "pending")
+
+
+def _tried(one: Trial) -> tuple[str, ...]:
+    """As `_TRIED_HEADS` has them, and the measure."""
+    return tuple(map(_number, (one.evictions, one.bounces, one.pending, one.measure)))
+
+
+def _number(value: int | str) -> str:
+    return f"{value:,}" if isinstance(value, int) else value
+
+
 def _limit(one: Trial) -> str:
     limit = limit_of(one)
-    return "" if limit is None else str(limit)
+    return "" if limit is None else _number(limit)
 
 
 def advice_view(found: Advice) -> View:
@@ -134,25 +147,27 @@ def _args_text(args: Mapping[str, object]) -> str:
     """The args on a line, in few words."""
     low, high = args.get("thresholds"), args.get("targetThresholds")
     if isinstance(low, Mapping):
-        if args.get("useDeviationThresholds"):
-            return " ".join(f"{name} ±{percent}" for name, percent in low.items())
-        if isinstance(high, Mapping):
-            return " ".join(f"{name} {percent}-{high[name]}%" for name, percent in low.items())
-        return " ".join(f"{name} {percent}%" for name, percent in low.items())
+        spans: dict[str, list[str]] = {}
+        for name, percent in low.items():
+            span = f"{percent}-{high[name]}%" if isinstance(high, Mapping) else f"{percent}%"
+            spans.setdefault(f"±{percent}" if args.get("useDeviationThresholds") else span, []).append(name)
+        return " ".join(f"{', '.join(names)} {span}" for span, names in spans.items())
     kinds = args.get("nodeAffinityType")
     if isinstance(kinds, list):
         return "required" if str(kinds[0]).startswith("required") else "preferred"
+    age = args.get("maxPodLifeTimeSeconds")
+    if isinstance(age, int):
+        return f"above {age // 86400} days"
     return " ".join(f"{name} {json.dumps(value)}" for name, value in args.items())
 
 
 def _numbers(one: Trial) -> tuple[int | str, ...]:
-    """Evictions, bounces and pending pods."""
-    return (one.evictions, one.bounces, one.pending) if one.is_placed else (one.evictions, "?", "?")
+    """As `_HEADS` has them."""
+    return (one.evictions, one.bounces, one.returned, one.pending) if one.is_placed else (one.evictions, "?", "?", "?")
 
 
 def _item(one: Trial) -> Item:
     facts = [Fact(label="args", items=(json.dumps(one.args),))] if one.args else []
-    facts += [Fact(label="returned", items=(f"{count(one.returned, 'pod')} to the same node",))] if one.returned else []
     facts += [Fact(label="refused", items=(count(one.refused, "eviction"),))] if one.refused else []
     facts += [Fact(label="error", items=(one.error,))] if one.error else []
     tone = Tone.PLAIN if not one.evictions else Tone.GOOD if one.is_harmless else Tone.BAD
@@ -161,11 +176,11 @@ def _item(one: Trial) -> Item:
 
 def advice_page(found: Advice, snapshot: Snapshot) -> Page:
     """The plugins, and the policies that were tried."""
-    heads = ("policy", "limit", *_HEADS, _measure_name(found.goal))
+    heads = ("policy", "limit", *_TRIED_HEADS, _measure_name(found.goal))
     tried = Table(
         title=f"Tried for {found.goal}",
         columns=tuple(Column(label=label, is_number=number > 0) for number, label in enumerate(heads)),
-        rows=tuple((_title(one), _limit(one), *_numbers(one), one.measure) for one in found.tried),
+        rows=tuple((_title(one), _limit(one), *_tried(one)) for one in found.tried),
     )
     lines = advice_lines(found, SCREEN_WIDTH)
     return page_of(advice_view(found), (tried,), (one.plain for one in lines), footer(snapshot))

@@ -34,6 +34,8 @@ class _Most(Struct, frozen=True, kw_only=True):
     nodes: int
     reasons: int
     plugins: int
+    rows: int | None = None
+    """Lines of a fact; None for all of it."""
 
 
 _SIZES = (
@@ -42,6 +44,8 @@ _SIZES = (
     _Most(pods=1, nodes=3, reasons=2, plugins=3),
     _Most(pods=1, nodes=2, reasons=1, plugins=2),
     _Most(pods=1, nodes=1, reasons=0, plugins=1),
+    _Most(pods=1, nodes=1, reasons=0, plugins=1, rows=2),
+    _Most(pods=0, nodes=0, reasons=0, plugins=0, rows=1),
 )
 """The largest first; the first that fits the screen is taken."""
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
@@ -64,9 +68,9 @@ def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -
 
 def _lines(found: Descheduling, width: int, most: _Most) -> list[Text]:
     short = short_names(list(found.shares[0]) if found.shares is not None else [])
-    lines = head_lines(descheduling_view(found), width)
+    lines = head_lines(descheduling_view(found), width, most.rows)
     for one in found.loop.classifications:
-        if one.nodes:
+        if one.nodes and most.nodes:
             lines += [BLANK, *_classification_lines(one, found, width, short, most)]
     lines += _eviction_lines(found, width, short, most)
     lines += _refusal_lines(found.loop, width, most)
@@ -105,16 +109,14 @@ def descheduling_view(found: Descheduling) -> View:
     )
 
 
-def head_lines(view: View, width: int) -> list[Text]:
-    """Headline, causes, facts and notes of a view."""
+def head_lines(view: View, width: int, rows: int | None = None) -> list[Text]:
+    """Headline, causes, facts and notes of a view; a fact takes at most as many rows."""
     mark, style = {Tone.GOOD: ("✓ ", GOOD), Tone.BAD: ("✗ ", BAD), Tone.OPEN: ("? ", OPEN)}.get(view.tone, ("", ""))
     lines = paragraph(view.headline, width, first=mark, style=style)
     if view.because:
         lines += fact_lines(Fact(label="because", items=view.because), width)
-    for fact in view.facts:
-        lines += fact_lines(fact, width)
-    for note in view.notes:
-        lines += labelled("note", note, width)
+    for fact in (*view.facts, *(Fact(label="note", items=(note,)) for note in view.notes)):
+        lines += fact_lines(fact, width, rows)
     return lines
 
 

@@ -12,7 +12,8 @@ from kschedx.fixes.pending_pods import PendingStory, SharedFixes
 from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import command_lines, story_fix_lines, story_reason
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, LABEL, line, paragraph
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, LABEL, line, paragraph, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import Simulation
@@ -129,7 +130,8 @@ def several_lines(
         return [*fixes, *(line for one in drained for line in [*story(one), BLANK])][:-1]
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
-    lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained", width, style=BOLD)
+    told = f"{len(good):,} of {count(len(drained), 'node')} can be drained"
+    lines = title_lines(told, Tone.BAD if bad else Tone.GOOD, width)
     lines += fixes
     for one in bad[:nodes]:
         lines += [BLANK, *story(one)]
@@ -218,7 +220,8 @@ def each_lines(
     cannot. `forced` as for several."""
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
-    lines = paragraph(f"{len(good):,} of {count(len(drained), 'node')} can be drained today", width, style=BOLD)
+    told = f"{len(good):,} of {count(len(drained), 'node')} can be drained today"
+    lines = title_lines(told, Tone.BAD if bad else Tone.GOOD, width)
     refused = [(one, forced[one.node]) for one in bad if one.is_refused and one.node in forced]
     if refused:
         flags = dict.fromkeys(flag for one, then in refused for flag in _flags(one, then).split())

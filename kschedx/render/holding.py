@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from kschedx.framework.cycle import Cycle
 from kschedx.holding.model import (
+    DevicePool,
     FlavorFit,
     FlavorQuota,
     GangMember,
@@ -32,7 +33,7 @@ MOST_MEMBERS = 4
 
 
 def holder_text(holding: Holding, key: str) -> str:
-    """The outcome's sentence about a pod that somebody else holds or takes; empty where gates are all there is."""
+    """The outcome's sentence about a pod that another controller holds or schedules; empty if only gates hold it."""
     if holding.scheduler is not None:
         return _of_another(holding.scheduler, key)
     return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)
@@ -63,6 +64,9 @@ def holding_facts(holding: Holding, cycle: Cycle, *, wide: bool = False) -> Iter
         yield from _scheduler(holding.scheduler, cycle)
     if holding.group is not None:
         yield from _group(holding.group)
+    ordered = sorted(holding.pools, key=lambda one: (not one.error, one.available or 0))
+    for pool in ordered if wide else ordered[:SHOWN]:
+        yield Fact(label="pool", items=(_pool(pool),))
 
 
 # --- Kueue
@@ -271,6 +275,16 @@ def _fit(fit: FlavorFit) -> str:
 # --- others
 
 
+def _pool(pool: DevicePool) -> str:
+    name = f"{pool.driver}/{pool.pool}{f' on {pool.node}' if pool.node else ''}"
+    by = f"ResourcePoolStatusRequest {pool.request}"
+    if pool.error or pool.total is None:
+        return f"{name} is invalid: {pool.error or 'no count'} ({by})"
+    sick = f", {pool.unavailable:,} unavailable" if pool.unavailable else ""
+    free = f"{pool.available or 0:,} of {count(pool.total, 'device')} available"
+    return f"{name}: {free}, {pool.allocated or 0:,} allocated{sick} ({by})"
+
+
 def _gate(gate: Gate) -> Fact:
     return Fact(label="gate", items=(f"{gate.name} belongs to {gate.owner}: {gate.look_at}",))
 
@@ -302,6 +316,13 @@ def _scheduler(scheduler: OtherScheduler, cycle: Cycle) -> Iterator[Fact]:
         yield Fact(
             label="reserved", items=(f"Reservation {room.name} is {room.phase or 'not scheduled yet'}{where}", *wrong)
         )
+    for devices in scheduler.shared[:SHOWN]:
+        sick = f", {devices.healthy:,} healthy" if devices.healthy < devices.devices else ""
+        told = (
+            f"{devices.node}: {count(devices.devices, 'device')} ({devices.kind}){sick}, up to {devices.memory:,} MiB"
+        )
+        short = devices.requested - devices.memory
+        yield Fact(label="devices", items=(told, *([f"short by {short:,} MiB"] if short > 0 else [])))
     yield Fact(label="look at", items=(scheduler.look_at,))
     if cycle.profile.scheduler_name == scheduler.name:
         yield Fact(label="note", items=("kube-scheduler's own answer: --profile default-scheduler",))

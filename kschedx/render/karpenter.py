@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from msgspec import Struct
 
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.scaling_fixes import makes_room
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
@@ -48,6 +49,7 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
                 seen=f"adds a node of {remedy.pool}, {listed(remedy.types, MOST_NAMES)}",
             )
             for remedy in explanation.provisioning_remedies
+            if not makes_room(remedy)
         ),
         basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )

@@ -1,4 +1,4 @@
-"""What becomes of a workload's replicas, above the story of one of them."""
+"""The outcome of a workload's replicas, above the story of one of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Replicas
 from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.scores import decision
-from kschedx.render.terminal import BAD, BOLD, GOOD, OPEN, fact_lines, paragraph, text
+from kschedx.render.terminal import BAD, BOLD, GOOD, fact_lines, paragraph, text, title_lines
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
@@ -100,20 +100,9 @@ def _again(replicas: Replicas) -> str:
 SHOWN_NODES = 4
 
 
-_LOOKS = {
-    Tone.GOOD: ("✓ ", GOOD),
-    Tone.BAD: ("✗ ", BAD),
-    Tone.HELD: ("‖ ", OPEN),
-    Tone.OPEN: ("? ", OPEN),
-    Tone.PLAIN: ("", ""),
-}
-"""A headline's mark and color."""
-
-
 def headline_lines(view: View, width: int) -> list[Text]:
     """The headline with its mark in color, then its details."""
-    mark, style = _LOOKS[view.tone]
-    lines = paragraph(view.headline, width, first=mark, style=f"{BOLD} {style.split()[-1]}" if style else BOLD)
+    lines = title_lines(view.headline, view.tone, width)
     for detail in view.details:
         if detail.startswith(COMMAND):
             lines.append(text(f"    {detail.removeprefix(COMMAND)}", exact=True))
@@ -221,7 +210,7 @@ def _whatever_else(cycle: Cycle) -> str:
 
 
 def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
-    """What would become of a pod that is held back."""
+    """The outcome of a pod that is held back, if it were released."""
     cycle = diagnosis.cycle
     return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it is unschedulable: {_why_not(diagnosis)}"
 

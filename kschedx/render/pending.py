@@ -14,7 +14,8 @@ from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render import terminal
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 from kschedx.render.words import describe
 
@@ -27,7 +28,6 @@ _STATES = {
     "WaitingForKubelet": "scheduled and not running",
     "Refused": "not created",
     "Suspended": "suspended",
-    "WaitingForGang": "without room for their group",
 }
 """What a state makes of pods, where no decision about one of them does."""
 
@@ -67,9 +67,9 @@ def pending_lines(
 ) -> list[Text]:
     """At most 30 lines, unless `wide`, which names every pod."""
     if not answers:
-        return [line((nothing, BOLD))]
+        return title_lines(nothing, Tone.GOOD, width)
     found = groups(answers)
-    head = paragraph(pending_sentence(answers), width, style=BOLD)
+    head = title_lines(pending_sentence(answers), pending_tone(answers), width)
     told: dict[int, str] = {}
 
     def fix(group: CauseGroup) -> str:
@@ -101,6 +101,13 @@ def pending_lines(
     return lines
 
 
+def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
+    outcomes = {answer.outcome for answer in answers}
+    if outcomes <= {Outcome.SCHEDULED}:
+        return Tone.HELD if any(answer.state for answer in answers) else Tone.GOOD
+    return Tone.OPEN if outcomes <= {Outcome.SCHEDULED, Outcome.UNDECIDED, None} else Tone.BAD
+
+
 def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     """`12 pods: 3 can be scheduled, 9 cannot`."""
     parts: list[tuple[int, str]] = []
@@ -123,13 +130,13 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     pods = count(len(answers), "pod")
     if len(parts) == 1:
         told = parts[0][1]
-        verb = "" if told.startswith(("can", "fail", "with")) else "is " if len(answers) == 1 else "are "
+        verb = "" if told.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
         return f"{pods} {verb}{told}"
     return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
-    """A line about whom preemption evicts for the pods that wait; none where nobody is."""
+    """A line about the pods that preemption evicts for the pending ones; none where there are none."""
     if not evicted:
         return ()
     return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",)

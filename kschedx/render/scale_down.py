@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from rich.text import Text
@@ -16,15 +16,17 @@ from kschedx.autoscaler.scale_down import (
     Unremovable,
     Utilization,
 )
+from kschedx.karpenter.consolidation import Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, shortens, text
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, listed
+from kschedx.simulate.compaction import EmptiedTogether
 
 NAMES = 3
-"""Names that are told of many."""
+"""Names that are shown of many."""
 
 
 def removal_text(found: Removal) -> str:
@@ -141,22 +143,31 @@ def utilization_text(used: Utilization) -> str:
 # The screen of `kschedx scale-down`.
 
 MOST_BLOCKERS = 5
-"""Pods that are told on the first screen."""
+"""Pods that are shown on the first screen."""
 MOST_NODES = 20
 
 
 def print_scale_down(
-    asked: ScaleDown | None, removals: Sequence[Removal], kept: Sequence[NodeDisruption], *, wide: bool = False
+    asked: ScaleDown | None,
+    removals: Sequence[Removal],
+    kept: Sequence[NodeDisruption],
+    consolidation: Consolidation | None = None,
+    together: EmptiedTogether | None = None,
+    *,
+    wide: bool = False,
 ) -> None:
     """On standard output."""
     out = terminal.console()
-    terminal.write(scale_down_screen(asked, removals, kept, width=out.width, wide=wide), out)
+    lines = scale_down_screen(asked, removals, kept, consolidation, together, width=out.width, wide=wide)
+    terminal.write(lines, out)
 
 
 def scale_down_screen(
     asked: ScaleDown | None,
     removals: Sequence[Removal],
     kept: Sequence[NodeDisruption],
+    consolidation: Consolidation | None = None,
+    together: EmptiedTogether | None = None,
     *,
     width: int,
     wide: bool = False,
@@ -165,10 +176,16 @@ def scale_down_screen(
     lines: list[Text] = []
     if asked is not None:
         lines += scale_down_lines(asked, removals, width=width, wide=wide)
+    if together is not None:
+        lines.append(BLANK)
+        for fact in together_facts(together, wide=wide):
+            lines += fact_lines(fact, width)
+    for told in () if consolidation is None else consolidation_texts(consolidation, [one.node for one in kept]):
+        lines += paragraph(told, width, first="✓ ", style=GOOD)
     for one in kept if wide else kept[:MOST_NODES]:
-        lines += [*([BLANK] if lines else []), *_of_karpenter(one, width)]
+        lines += [*([BLANK] if lines else []), *_of_karpenter(one, consolidation, width)]
     if kept:
-        told = "Karpenter: prices and replacement nodes are not evaluated"
+        told = karpenter_basis(consolidation)
         left = len(kept) - MOST_NODES
         more = f" · {count(left, 'more node')}: -o wide" if left > 0 and not wide else ""
         lines += [BLANK, *paragraph(f"{told}{more}", width, style=DIM)]
@@ -186,6 +203,57 @@ def scale_down_lines(asked: ScaleDown, removals: Sequence[Removal], *, width: in
     return [*lines, BLANK, *paragraph(_basis(asked), width, style=DIM)]
 
 
+def together_facts(found: EmptiedTogether, *, wide: bool = True) -> Iterator[Fact]:
+    """Which nodes can go together, what they cost, and what blocks the others."""
+    price = f", {found.price:.2f} an hour" if found.price is not None else ""
+    names = listed(found.nodes, len(found.nodes) if wide else NAMES)
+    told = f"{count(len(found.nodes), 'node')}{price}: {names}, {count(len(found.moves), 'pod')} moved"
+    yield Fact(label="together", items=(told,))
+    blocked = list(found.blocked.items())
+    for number, (name, why) in enumerate(blocked if wide else blocked[:NAMES]):
+        yield Fact(label="" if number else "blocked", items=(f"{name}: {why}",))
+    if len(blocked) > NAMES and not wide:
+        yield Fact(label="", items=(f"{count(len(blocked) - NAMES, 'more node')}: -o wide",))
+    if found.not_tried:
+        yield Fact(label="", items=(f"{count(found.not_tried, 'node')} not tried",))
+
+
+def consolidation_texts(found: Consolidation, names: Collection[str]) -> list[str]:
+    """What each of Karpenter's methods does; alone, every node that goes alone."""
+    return [command_text(one) for one in found.commands if {*one.nodes} & {*names}]
+
+
+def command_text(one: Command) -> str:
+    nodes = listed(one.nodes, NAMES)
+    if one.method is Method.DRIFT:
+        does = "replaces" if one.replacements else "removes"
+        with_what = f" with {count(one.replacements, 'new node')}" if one.replacements else ""
+        return f"drift: {does} {nodes}{with_what}"
+    if not one.replacements:
+        saved = f", saves {one.price:.4f} an hour" if one.price is not None else ""
+        return f"{one.method.value}: removes {nodes}{saved}{_scores(one)}"
+    saved = ""
+    if one.savings is not None and one.price is not None:
+        saved = f", saves {one.savings:.4f} of {one.price:.4f} an hour"
+    return f"{one.method.value}: replaces {nodes} with a node of {listed(one.types, 2)}{saved}{_scores(one)}"
+
+
+def _scores(one: Command) -> str:
+    return "".join(f", score {score.value:.2f} in {score.pool} (Balanced)" for score in one.scores)
+
+
+def karpenter_basis(found: Consolidation | None) -> str:
+    """What the answer goes by."""
+    if found is None:
+        return "Karpenter: prices and replacement nodes are not evaluated"
+    parts = [f"Karpenter {found.follows}: each method by itself; it takes the first"]
+    if any(price is None for price in found.prices.values()):
+        parts.append("prices are incomplete: --instance-types")
+    if found.has_scheduled_budgets:
+        parts.append("budgets with a schedule are not evaluated")
+    return " · ".join(parts)
+
+
 def _balanced(balance: Balance) -> tuple[str, ...]:
     told = f"{balance.disruption:.0%} of the pool's disruption; the node has to save {balance.needed:.0%} of its cost"
     if balance.savings is None:
@@ -194,20 +262,32 @@ def _balanced(balance: Balance) -> tuple[str, ...]:
     return told, f"it is {balance.savings:.0%}: {verdict}"
 
 
-def _of_karpenter(found: NodeDisruption, width: int) -> list[Text]:
+def _of_karpenter(found: NodeDisruption, consolidation: Consolidation | None, width: int) -> list[Text]:
     obstacles = [one.text for one in found.obstacles]
+    goes = consolidation is not None and any(found.node in one.nodes for one in consolidation.commands)
+    if goes and not obstacles:
+        does = "removes" if found.is_empty else "consolidates"
+        lines = paragraph(f"{found.node}: Karpenter {does} it", width, first="✓ ", style=GOOD)
+        return lines + _balance_lines(found, width)
+    why = "" if consolidation is None else consolidation.kept.get(found.node, "")
+    if not obstacles and found.may_go and why:
+        obstacles.append(why)
     if not obstacles and not found.may_go:
         obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
     if not obstacles:
         how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
         lines = paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
-        if found.balance is not None and not found.is_empty:
-            lines += fact_lines(Fact(label="balanced", items=_balanced(found.balance)), width)
-        return lines
+        return lines + _balance_lines(found, width)
     lines = paragraph(f"{found.node}: Karpenter keeps it, {obstacles[0]}", width, first="✗ ", style=BAD)
     for number, told in enumerate(obstacles[1:]):
         lines += fact_lines(Fact(label="also" if number == 0 else "", items=(told,)), width)
-    return lines
+    return lines + (_balance_lines(found, width) if found.may_go else [])
+
+
+def _balance_lines(found: NodeDisruption, width: int) -> list[Text]:
+    if found.balance is None or found.is_empty:
+        return []
+    return fact_lines(Fact(label="balanced", items=_balanced(found.balance)), width)
 
 
 # --- one
@@ -299,23 +379,37 @@ def _basis(asked: ScaleDown) -> str:
 # --- the view
 
 
-def scale_down_view(asked: ScaleDown | None, removals: Sequence[Removal], kept: Sequence[NodeDisruption]) -> View:
+def scale_down_view(
+    asked: ScaleDown | None,
+    removals: Sequence[Removal],
+    kept: Sequence[NodeDisruption],
+    consolidation: Consolidation | None = None,
+    together: EmptiedTogether | None = None,
+) -> View:
     """A row for each node, those that are removed first."""
     going = sum(one.is_removable for one in removals) + sum(one.may_go for one in kept)
     total = len(removals) + len(kept)
     ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
+    kept_for: Mapping[str, str] = {} if consolidation is None else consolidation.kept
     items = [_removal(asked, one) for one in ordered if asked is not None]
     items += [
         Item(
             title=one.node,
             tone=Tone.GOOD if one.may_go else Tone.BAD,
             kind="removed" if one.may_go else "kept",
-            values=("", "Karpenter", "; ".join(obstacle.text for obstacle in one.obstacles)),
+            values=(
+                "",
+                "Karpenter",
+                "; ".join(obstacle.text for obstacle in one.obstacles) or kept_for.get(one.node, ""),
+            ),
         )
         for one in kept
     ]
+    commands = () if consolidation is None else consolidation_texts(consolidation, [one.node for one in kept])
     return View(
         command="kschedx scale-down",
+        details=tuple(commands),
+        facts=() if together is None else tuple(together_facts(together)),
         headline=f"{going:,} of {count(total, 'node')} can be removed",
         tone=Tone.GOOD if going else Tone.BAD,
         items=tuple(items),

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kschedx.errors import InputError, nearest
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.events import recorded
 from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
@@ -52,13 +53,14 @@ MOST_GROUPS = 8
 MOST_FIXES = 9
 """Lines."""
 MOST_NOTES = 3
+MOST_VICTIMS = 3
 MOST_LABELS = 4
 """Lines."""
 
 SAID = frozenset(
     {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE}
 )
-"""Notes whose text the outcome's line holds already, or that tell nobody anything new."""
+"""Notes whose text the outcome's line has already, or that add nothing."""
 
 Block = Callable[[Level], list[Text]]
 
@@ -72,7 +74,7 @@ def print_why(
 
 
 LIBRARY_WIDTH = 100
-"""Columns where nobody's window is asked."""
+"""Columns where there is no terminal."""
 
 
 def screen_text(explanation: Explanation) -> str:
@@ -124,21 +126,69 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
     return View(
         command="kschedx why",
         subject=cycle.pod.key,
-        headline=outcome_sentence(diagnosis, ranked, explanation.holding),
+        headline=_headline(explanation, diagnosis, ranked),
         tone=outcome_tone(cycle, explanation.holding),
         details=(
             *outcome_details(cycle, ranked),
             *(note.text for note in explanation.notes if note.id == "runs-already"),
         ),
         because=causes(diagnosis),
-        roots=roots(diagnosis),
+        roots=(*roots(diagnosis), *_victims(explanation)),
         facts=tuple(holding_facts(explanation.holding, cycle)),
         fixes=fix_views(explanation) if with_fixes else (),
         no_fix=explanation.no_fix if with_fixes else "",
-        event=event_text(cycle, explanation.holding),
+        event=event_text(cycle, explanation.holding) or _own_event(explanation),
         deciders=tuple(_deciders(explanation)) if with_fixes else (),
         notes=tuple(note.text for note in explanation.notes if note.id not in SAID),
     )
+
+
+def _own_event(explanation: Explanation) -> str:
+    """What the cluster's own kube-scheduler says of a pod that cannot be decided here."""
+    theirs = (
+        None
+        if explanation.outcome is not Outcome.UNDECIDED
+        else recorded(explanation.cycle.snapshot, explanation.cycle.pod)
+    )
+    return "" if theirs is None else theirs.message
+
+
+def _headline(explanation: Explanation, diagnosis: Diagnosis, ranked: Ranking | None) -> str:
+    """kube-scheduler's decision, and what is under way for the pod."""
+    told = outcome_sentence(diagnosis, ranked, explanation.holding)
+    match explanation.state.name:
+        case "Nominated":
+            pod, victims = explanation.cycle.pod, count(len(explanation.victims), "victim")
+            return f"{pod.key} waits for {victims} to terminate on its nominated node {pod.status.nominated_node_name}"
+        case "ScaleUp":
+            return f"{told}; {_scale_up(explanation)}"
+        case _:
+            return told
+
+
+def _scale_up(explanation: Explanation) -> str:
+    """`cluster-autoscaler adds a node of group blue`."""
+    if (scaling := explanation.scaling) is not None:
+        if scaling.choice is not None and scaling.choice.resizes:
+            return f"cluster-autoscaler adds a node of group {scaling.choice.resizes[0].group}"
+        if scaling.pod.is_on_upcoming:
+            from kschedx.inquiry.scaling_fixes import upcoming_group
+
+            return f"a node of group {upcoming_group(scaling)} is starting for it"
+    pool = "" if explanation.provisioning is None else explanation.provisioning.pool
+    return f"Karpenter adds a node of NodePool {pool}" if pool else "cluster-autoscaler adds a node"
+
+
+def _victims(explanation: Explanation) -> tuple[str, ...]:
+    """What a nominated pod waits for."""
+    pods, told = explanation.cycle.snapshot.pods, []
+    for key in explanation.victims:
+        since = pods.deletion_timestamps[pods.rows[key]]
+        held = pods.finalizers.get(key, ())
+        told.append(
+            f"{key} is being deleted since {since}" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
+        )
+    return tuple(told[:MOST_VICTIMS])
 
 
 def _deciders(explanation: Explanation) -> Iterator[Decider]:
@@ -295,7 +345,7 @@ def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
 def _steps(explanation: Explanation, width: int) -> list[Text]:
     """What would be done on the chosen node before the pod is bound, and what would fail there."""
     points: dict[str, list[str]] = {}
-    """What is told, to the steps that it is told of: reserving and binding a volume are one thing for whoever reads."""
+    """What is shown, to the steps that it covers: reserving and binding a volume are one thing for the reader."""
     for point, status in explanation.cycle.dry_steps:
         headlines = [describe(finding).headline for finding in status.findings]
         if not headlines and not (status.is_success or status.is_skip):

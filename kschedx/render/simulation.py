@@ -24,7 +24,8 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.render import terminal
 from kschedx.render.drain import drain_lines, each_lines, several_lines
 from kschedx.render.fixes import story_fix_lines, story_reason
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, OPEN, columns, cut, line, paragraph, shortens
+from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph, shortens, title_lines
+from kschedx.render.view import Tone
 from kschedx.render.wording import count, listed
 from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
@@ -32,6 +33,7 @@ from kschedx.simulate.admission import KueueResult
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.fit import Fit
+from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
 from kschedx.simulate.simulation import PODS, NodeUse, Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
@@ -116,7 +118,7 @@ def _kept(strategy: NoRollout) -> str:
             assert_never(strategy.why)
 
 
-# The screen of a simulation: what becomes of how many pods, workload by workload, and how full the nodes are.
+# The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
 
 MOST_LINES = 30
 SHOWN_CHANGES = 4
@@ -126,7 +128,7 @@ SHORT_BAR = 5
 
 
 class Shown(Struct, frozen=True):
-    """How many of each are told: workloads, nodes of both ends, causes."""
+    """How many of each are shown: workloads, nodes of both ends, causes."""
 
     workloads: int
     nodes: int
@@ -200,13 +202,14 @@ def simulation_lines(
 ) -> list[Text]:
     """At most 30 lines, unless `wide` or `steps`, or drains and changes take more."""
     mending = SharedFixes(simulation)
-    first = paragraph(simulation_headline(simulation), width, style=BOLD)
+    first = title_lines(simulation_headline(simulation), simulation_tone(simulation), width)
     if simulation.changes:
         told = list(map(str, simulation.changes))
         if len(told) > SHOWN_CHANGES and not wide:
             told = [*told[:SHOWN_CHANGES], f"{len(told) - SHOWN_CHANGES:,} more"]
         first += paragraph("; ".join(told), width, first="  after ", style=DIM)
         first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
+    first += goal_lines(simulation, width)
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
     if simulation.kueue is not None:
@@ -226,11 +229,39 @@ def simulation_lines(
     return lines
 
 
-# --- what becomes of how many
+# --- outcomes with their counts
+
+
+def goal_lines(simulation: Simulation, width: int) -> list[Text]:
+    """Whether the goal is reached, and the moves that it takes."""
+    goal = simulation.goal
+    if goal is None:
+        return []
+    told = goal_text(goal)
+    lines = paragraph(told, width, first="✓ " if goal.is_reached else "✗ ", style=GOOD if goal.is_reached else BAD)
+    for one in goal.moves:
+        lines += paragraph(f"move {one.pod} from {one.source} to {one.to}", width, first="  ", indent=4)
+    return lines
+
+
+def goal_text(goal: GoalResult) -> str:
+    if not goal.is_reached:
+        verb = "stays" if len(goal.pending) == 1 else "stay"
+        return f"goal {goal.text}: no moves make room, {listed(goal.pending, 2)} {verb} pending"
+    if not goal.moves:
+        return f"goal {goal.text}: reached without an eviction"
+    return f"goal {goal.text}: reached with {count(len(goal.moves), 'eviction')}, every evicted pod finds a node"
+
+
+def simulation_tone(simulation: Simulation) -> Tone:
+    if simulation.is_done:
+        return Tone.GOOD
+    is_open = simulation.pending and set(simulation.pending) <= simulation.undecided.keys()
+    return Tone.OPEN if is_open else Tone.BAD
 
 
 def simulation_headline(simulation: Simulation) -> str:
-    """What becomes of how many pods."""
+    """How many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     is_open = not placed and 0 < pending == undecided
     parts = []
@@ -483,8 +514,7 @@ def _nodes_of(found: Fit) -> Sequence[str]:
 @shortens(_nodes_of)
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, what would be enough, where they go, and what stops the next one."""
-    mark, style = ("✓ ", GOOD) if found.is_enough else ("? ", OPEN) if found.could_reject else ("✗ ", BAD)
-    lines = paragraph(fit_headline(found), width, first=mark, style=style)
+    lines = title_lines(fit_headline(found), fit_tone(found), width)
     lines += _after_changes(found, width)
     if found.missing:
         lines += paragraph(f"needs {_enough(found)}", width, first="  ")
@@ -518,6 +548,10 @@ def _enough(found: Fit) -> str:
     every = [f"{count(first.nodes, 'more node')} like {first.like}"]
     every += [f"{one.nodes:,} like {one.like}" for one in others]
     return ", or ".join(every)
+
+
+def fit_tone(found: Fit) -> Tone:
+    return Tone.GOOD if found.is_enough else Tone.OPEN if found.could_reject else Tone.BAD
 
 
 def fit_headline(found: Fit) -> str:

@@ -93,6 +93,7 @@ class Suspended(Facts, frozen=True, kw_only=True):
     is_open: ClassVar[bool] = True
 
     kind: str
+    field: str = "spec.suspend"
     queue: str = ""
     """The LocalQueue of Kueue, which resumes the workload when it admits it."""
     message: str = ""
@@ -103,7 +104,7 @@ class Suspended(Facts, frozen=True, kw_only=True):
     @property
     def by(self) -> str:
         if not self.queue:
-            return "spec.suspend is true"
+            return f"{self.field} is true"
         return f"it {self.waits or 'waits for quota in Kueue'} (queue {self.queue})"
 
 
@@ -175,8 +176,10 @@ class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
     because: str
     """`is not ready`, `is being deleted`, `is Pending`."""
     node: str = ""
+    is_node_lost: bool = False
+    """No kubelet confirms that the predecessor is gone."""
     container: str = ""
-    """Why the predecessor's container does not run, where its status says so."""
+    """Why the predecessor's container does not run, where its status says so, or the kubelet's newest warning."""
 
 
 class Waits(IntEnum):

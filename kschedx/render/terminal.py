@@ -20,6 +20,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, short_names, visible
 
 INDENT = 2
@@ -209,6 +210,13 @@ def paragraph(
         line((first if number == 0 else " " * indent, DIM), text(row, style, exact=exact))
         for number, row in enumerate(rows)
     ]
+
+
+def title_lines(content: str, tone: Tone, width: int) -> list[Text]:
+    """The first line of a screen: bold, marked, and in the color of its tone."""
+    color = {Tone.GOOD: GOOD, Tone.BAD: BAD, Tone.HELD: OPEN, Tone.OPEN: OPEN, Tone.PLAIN: ""}[tone]
+    style = f"{BOLD} {color.split()[-1]}" if color else BOLD
+    return paragraph(content, width, first=tone.mark, style=style)
 
 
 def labelled(

@@ -7,6 +7,7 @@ Text is not escaped here; whatever prints it makes it harmless first.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -21,6 +22,23 @@ class Tone(StrEnum):
     HELD = "held"
     OPEN = "open"
     PLAIN = "plain"
+
+    @property
+    def mark(self) -> str:
+        """Before the headline, with a space."""
+        match self:
+            case Tone.GOOD:
+                return "✓ "
+            case Tone.BAD:
+                return "✗ "
+            case Tone.HELD:
+                return "‖ "
+            case Tone.OPEN:
+                return "? "
+            case Tone.PLAIN:
+                return ""
+            case _:
+                assert_never(self)
 
 
 class Fix(Struct, frozen=True, kw_only=True):

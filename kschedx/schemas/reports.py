@@ -193,6 +193,21 @@ _OF_KARPENTER = json_object(
     },
 )
 
+_COMMAND = json_object(
+    {
+        "method": {"enum": ["emptiness", "drift", "multi-node", "single-node"]},
+        "action": {"enum": ["delete", "replace"]},
+        "nodes": STRINGS,
+        "replacements": _COUNT,
+        "instanceTypes": STRINGS,
+        "price": nullable(STRING),
+        "newPrice": nullable(STRING),
+        "savings": nullable(STRING),
+        "scores": by_name(STRING),
+    }
+)
+"""Prices are of an hour, as texts; null where they are not known."""
+
 SCALE_DOWN: ScaleDownJson = document(
     "ScaleDown",
     {
@@ -202,7 +217,27 @@ SCALE_DOWN: ScaleDownJson = document(
         "groupsToldBy": STRINGS,
         "nodes": by_name(_NODE),
     },
-    optional={"karpenter": by_name(_OF_KARPENTER)},
+    optional={
+        "karpenter": by_name(_OF_KARPENTER),
+        "consolidation": json_object(
+            {
+                "follows": STRING,
+                "commands": array(_COMMAND),
+                "kept": by_name(STRING),
+                "prices": by_name(nullable(STRING)),
+                "byChance": {"type": "boolean"},
+            }
+        ),
+        "together": json_object(
+            {
+                "nodes": STRINGS,
+                "moves": array(json_object({"pod": STRING, "from": STRING, "to": STRING})),
+                "blocked": by_name(STRING),
+                "notTried": _COUNT,
+                "price": nullable(STRING),
+            }
+        ),
+    },
 )
 
 

@@ -111,6 +111,15 @@ SIMULATION: SimulationJson = document(
         "budgetFixes": _list(_object({"title": _TEXT, "commands": _TEXTS, "drained": _COUNT, "of": _COUNT})),
         "effects": _list(_EFFECT),
         "rollouts": _list(_ROLLOUT),
+        "goal": _object(
+            {
+                "text": _TEXT,
+                "reached": {"type": "boolean"},
+                "moves": _list(_object({"pod": _TEXT, "from": _TEXT, "to": _TEXT, "for": _TEXT})),
+                "placed": _TEXTS,
+                "pending": _TEXTS,
+            }
+        ),
     },
 )
 """Of `kschedx simulate` and `kschedx drain`."""

@@ -28,8 +28,6 @@ from kschedx.kueue.settings import Settings
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.simulate.simulator import Simulator
 
-WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
-
 Labels = Mapping[str, str]
 
 
@@ -84,7 +82,7 @@ class _Admission:
         for row in range(len(pods)):
             namespace = pods.namespaces[row]
             owners = [("Pod", pods.names[row]), *((owner.kind, owner.name) for owner in pods.owners[row])]
-            names = (pods.annotations[row].get(WORKLOAD_ANNOTATION), pods.labels[row].get(api.GROUP_LABEL))
+            names = (pods.annotations[row].get(api.WORKLOAD_ANNOTATION), pods.labels[row].get(api.GROUP_LABEL))
             keys = [f"{namespace}/{name}" for name in names if name]
             keys += [by_owner[namespace, kind, name] for kind, name in owners if (namespace, kind, name) in by_owner]
             key = next((one for one in keys if one in self._workloads), None)

@@ -18,9 +18,11 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
+from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
 from kschedx.simulate.drain import DrainOutcome, DrainResult
+from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep, replay
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.nodes import NodeTable
@@ -133,8 +135,8 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
         }
 
 
-class Simulation:
-    """Queues that have ended, one after the other. Pods are told by `namespace/name`."""
+class Simulation(Shown):
+    """Queues that have ended, one after the other. Pods are named `namespace/name`."""
 
     def __repr__(self) -> str:
         return f"<Simulation: {len(self.placed)} placed, {len(self.pending)} pending>"
@@ -145,6 +147,7 @@ class Simulation:
         *,
         changes: Sequence[Change] = (),
         effects: Sequence[ChangeEffect] = (),
+        goal: GoalResult | None = None,
         kueue: KueueResult | None = None,
     ) -> None:
         simulator.manager.measure()
@@ -154,6 +157,7 @@ class Simulation:
         self.changes = tuple(changes)
         self.effects = tuple(effects)
         """Of every change but drains."""
+        self.goal = goal
         self.kueue = kueue
         """None for a cluster without Kueue's Workloads."""
         self.rolled_out: tuple[Rollout, ...] = tuple(simulator.manager.rollouts)
@@ -219,7 +223,8 @@ class Simulation:
         is_refused = self.refused or any(rolled.refusal for rolled in self.rolled_out)
         if self.kueue is not None and (self.kueue.pending or self.kueue.refused):
             return False
-        return not self.pending and not is_refused and all(drained.is_done for drained in self.drained)
+        is_reached = self.goal is None or self.goal.is_reached
+        return is_reached and not self.pending and not is_refused and all(one.is_done for one in self.drained)
 
     @cached_property
     def _last_steps(self) -> Mapping[str, QueueStep]:
@@ -408,4 +413,5 @@ class Simulation:
                 }
                 for name in names
             },
+            **({} if self.goal is None else {"goal": self.goal.to_dict()}),
         }

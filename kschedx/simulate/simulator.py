@@ -170,7 +170,7 @@ class Simulator:
     # --- moves
 
     def edit(self, snapshot: Snapshot) -> None:
-        """Somebody changes nodes or objects by hand: `snapshot` with others, and the same rows of pods."""
+        """Change nodes or objects by hand: `snapshot` has the new ones, and the same rows of pods."""
         if self._run is None and snapshot is self.start:
             return
         self._before_start = {*self.deleted}

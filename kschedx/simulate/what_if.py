@@ -1,4 +1,4 @@
-"""From a snapshot and changes to what becomes of its pods."""
+"""From a snapshot and changes to the outcome of its pods."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.controllers.workloads import Workload
 from kschedx.errors import InputError, nearest
@@ -15,6 +16,7 @@ from kschedx.kube.kueue import Workload as KueueWorkload
 from kschedx.progress import Phase, counted
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.goal import Goal, GoalResult, reach
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.snapshot import Snapshot
@@ -38,9 +40,10 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         """The cluster as it stands."""
         return self.simulator.after
 
-    def simulation(self, kueue: KueueResult | None = None) -> Simulation:
-        """What has become of it so far."""
-        return Simulation(self.simulator, changes=self.changes, effects=self.by_hand.effects, kueue=kueue)
+    def simulation(self, *, goal: GoalResult | None = None, kueue: KueueResult | None = None) -> Simulation:
+        """The cluster so far."""
+        effects = self.by_hand.effects
+        return Simulation(self.simulator, changes=self.changes, effects=effects, goal=goal, kueue=kueue)
 
     def asked(self, pods: AskedPods | None) -> frozenset[int]:
         """Rows of the pods that a question is about."""
@@ -110,13 +113,23 @@ def simulate(
     options: SimulationOptions | None = None,
     namespace: str = "default",
     only: Iterable[str] | None = None,
+    goal: Goal | None = None,
 ) -> Simulation:
     """Apply changes, let the pods that wait be scheduled one after the other, and then those of the Workloads that
     Kueue admits.
 
-    `only` are the pods to schedule, by `namespace/name`, by default all that wait. Raises `InputError` for a change
-    that cannot be applied.
+    `only` are the pods to schedule, by `namespace/name`, by default all that wait. With a `goal`, its pods are placed
+    and others are moved for them; no other pod that waits is scheduled. Raises `InputError` for a change that cannot
+    be applied.
     """
+    if goal is not None:
+        changed = settled(snapshot, setup, wanted, options or SimulationOptions(), namespace)
+        simulator = changed.simulator
+        first_row = len(simulator.pods)
+        changed.by_hand.apply(goal.change)
+        changed = replace(changed, changes=(*changed.changes, goal.change))
+        found = reach(simulator, goal.text, [row for row in simulator.waiting() if row >= first_row])
+        return changed.simulation(goal=found)
     changed = change_cluster(snapshot, setup, wanted, options or SimulationOptions(), namespace)
     simulator = changed.simulator
     if only is not None:
@@ -129,7 +142,7 @@ def simulate(
 
     kueue = admit_workloads(simulator)
     simulator.settle()
-    return changed.simulation(kueue)
+    return changed.simulation(kueue=kueue)
 
 
 def drain_in_turn(

@@ -21,6 +21,7 @@ from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of, refuse_unkn
 from kschedx.kube.snapshot_header import SnapshotHeader, merged
 from kschedx.snapshot import events
 from kschedx.snapshot import snapshot as manifests
+from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.nodes import ClusterNodes, NodeImages
 from kschedx.snapshot.snapshot import Contents, Source, of_objects, priority_classes
 from kschedx.snapshot.wire import (
@@ -104,7 +105,7 @@ class _PodsRefusedError(Exception):
 
 
 class SnapshotBuilder:
-    """Collects batches; `finish` checks what only the whole can tell."""
+    """Collects batches; `finish` checks what needs the whole snapshot."""
 
     def __init__(self, *, whole: bool = False, refuse: Callable[[InputError], None] | None = None) -> None:
         """`whole` keeps the manifests of pods and nodes beside what scheduling reads of them.
@@ -151,7 +152,7 @@ class SnapshotBuilder:
                     self._keep(page.with_kinds())
                 return
             except msgspec.ValidationError:
-                pass  # told below, by the object that it is about
+                pass  # reported below, at the object that it is about
         self.add(page.with_kinds())
 
     def forget(self, kind: str) -> None:
@@ -241,7 +242,7 @@ class SnapshotBuilder:
                 raise _PodsRefusedError(indexes) from error
 
     def _is_copy(self, kind: str, meta: SlimObjectMeta | types.ObjectMeta | None) -> bool:
-        """Something of this name is there, and nobody minds."""
+        """Something of this name is there, which is no error."""
         if self._refuse is None or meta is None:
             return False
         namespace, name = meta.namespace or "default", meta.name or ""
@@ -388,28 +389,42 @@ class SnapshotBuilder:
         origin, index = self._seen["Node", "", name]
         return origin.place(index)
 
-    def finish(self, source: str = "") -> Contents:
-        """Everything that was added. Raises `InputError` for an unknown PriorityClass."""
-        classes = priority_classes(self._others)
-        index = {node.metadata.name: row for row, node in enumerate(self._nodes)}
-        pods = self._pods.table(index, classes)
+    def finish(self, source: str = "", *, keeps_order: bool = False) -> Contents:
+        """Everything that was added, as an API server lists it: by namespace and name, unless the order is kept.
+
+        Raises `InputError` for an unknown PriorityClass.
+        """
+        others: dict[str, list[Any]] = self._others
+        order = list(range(len(self._nodes)))
+        if not keeps_order:
+            others = {kind: sorted(typed, key=_listed) for kind, typed in others.items()}
+            order.sort(key=lambda row: self._nodes[row].metadata.name)
+        nodes = [self._nodes[row] for row in order]
+        classes = priority_classes(others)
+        index = {node.metadata.name: row for row, node in enumerate(nodes)}
+        pods = self._pods.table(index, classes, keeps_order=keeps_order)
         if len(pods):
             self.kinds["Pod"] = len(pods)
         return Contents(
-            source=Source(text=source, kinds=dict(self.kinds), is_slim=bool(self.headers)).with_header(
+            source=Source(text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)).with_header(
                 merged(self.headers)
             ),
-            cluster=ClusterNodes(self._nodes, self._images),
+            cluster=ClusterNodes(nodes, self._images.of([ClusterRow(row) for row in order])),
             pods=pods,
-            workloads=self._workloads,
+            workloads=self._workloads if keeps_order else dict(sorted(self._workloads.items())),
             failed_scheduling=self._events.of_pending(pods),
             pod_warnings=self._events.of_kubelets(pods),
             failed_creates=self._events.of_makers(),
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
-            **of_objects(self._others),
+            **of_objects(others),
             autoscaler_events=self._events.of_autoscaler(pods),
             karpenter_events=self._events.of_karpenter(pods),
         )
+
+
+def _listed(typed: Any) -> str:
+    """By what etcd, and so an API server's list, sorts an object."""
+    return f"{typed.metadata.namespace}/{typed.metadata.name}"
 
 
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:

@@ -4,6 +4,7 @@ what controllers said of pods that they could not make."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ KARPENTER = "karpenter"
 """Under which it reports."""
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 FAILED_CREATE = "FailedCreate"
-"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: somebody refuses its pods."""
+"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, "Failed", "Unhealthy"})
@@ -97,6 +98,9 @@ class EventItem(Struct, kw_only=True, rename="camel", tag_field="kind", tag="Eve
         return max(series or 0, self.count or 0, self.deprecated_count or 0, 1)
 
 
+_Age: TypeAlias = tuple[int, int, str, str, str]
+
+
 def is_cut(message: str) -> bool:
     """Whether an event's text may have had more to say."""
     return len(message.encode()) >= NOTE_LENGTH and message.endswith(CUT)
@@ -141,13 +145,13 @@ class FailedSchedulingEvents:
     """Collects events, of which it keeps a fraction: dumps hold tens of thousands."""
 
     def __init__(self) -> None:
-        self._newest: dict[tuple[str, str], tuple[int, FailedScheduling]] = {}
+        self._newest: dict[tuple[str, str], tuple[_Age, FailedScheduling]] = {}
         """Pod (`namespace/name`) and reporter to the newest event and its time."""
-        self._scaling: dict[str, tuple[int, str, ScaleUpEvent]] = {}
+        self._scaling: dict[str, tuple[_Age, str, ScaleUpEvent]] = {}
         """Pod to the newest event of an autoscaler, its time and the pod's uid."""
-        self._warnings: dict[str, tuple[int, FailedScheduling]] = {}
+        self._warnings: dict[str, tuple[_Age, FailedScheduling]] = {}
         """Pod to the newest warning of its kubelet and its time."""
-        self._unmade: dict[tuple[str, str, str], tuple[int, FailedCreate]] = {}
+        self._unmade: dict[tuple[str, str, str], tuple[_Age, FailedCreate]] = {}
         """Kind, namespace and name of a pods' owner to the newest event of its controller and its time."""
 
     def add(self, event: EventItem) -> None:
@@ -162,44 +166,44 @@ class FailedSchedulingEvents:
         if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
             return
         key = f"{about.namespace or 'default'}/{about.name}", event.reporter
-        time = _time(event.last_seen)
-        if key not in self._newest or self._newest[key][0] <= time:
+        age = _age(event)
+        if key not in self._newest or self._newest[key][0] <= age:
             message = event.message or event.note or ""
             found = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=about.uid or "")
-            self._newest[key] = time, found
+            self._newest[key] = age, found
 
     def _add_scaling(self, event: EventItem, key: str) -> None:
-        time = _time(event.last_seen)
-        if key not in self._scaling or self._scaling[key][0] <= time:
+        age = _age(event)
+        if key not in self._scaling or self._scaling[key][0] <= age:
             found = ScaleUpEvent(
                 reason=event.reason or "", message=event.message or event.note or "", last_seen=event.last_seen
             )
-            self._scaling[key] = time, event.about.uid or "", found
+            self._scaling[key] = age, event.about.uid or "", found
 
     def _add_warning(self, event: EventItem, key: str) -> None:
-        time = _time(event.last_seen)
-        if key not in self._warnings or self._warnings[key][0] <= time:
+        age = _age(event)
+        if key not in self._warnings or self._warnings[key][0] <= age:
             message = f"{event.reason}: {event.message or event.note or ''}"
             uid = event.about.uid or ""
             found = FailedScheduling(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
-            self._warnings[key] = time, found
+            self._warnings[key] = age, found
 
     def _add_unmade(self, event: EventItem, key: tuple[str, str, str]) -> None:
-        time = _time(event.last_seen)
-        if key not in self._unmade or self._unmade[key][0] <= time:
+        age = _age(event)
+        if key not in self._unmade or self._unmade[key][0] <= age:
             message = event.message or event.note or ""
             uid = event.about.uid or ""
             found = FailedCreate(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
-            self._unmade[key] = time, found
+            self._unmade[key] = age, found
 
     def of_makers(self) -> dict[tuple[str, str, str], FailedCreate]:
         """Kind, namespace and name of what owns pods to what its controller said last of one that it could not make."""
-        return {key: event for key, (_, event) in self._unmade.items()}
+        return {key: event for key, (_, event) in sorted(self._unmade.items())}
 
     def of_kubelets(self, pods: PodTable) -> dict[str, FailedScheduling]:
         """Pod to the newest warning of its kubelet, for pods that have a node."""
         found: dict[str, FailedScheduling] = {}
-        for pod, (_, event) in self._warnings.items():
+        for pod, (_, event) in sorted(self._warnings.items()):
             row = pods.rows.get(pod)
             if row is not None and pods.node_names[row] and event.uid in ("", pods.uids[row]):
                 found[pod] = event
@@ -208,7 +212,7 @@ class FailedSchedulingEvents:
     def of_autoscaler(self, pods: PodTable) -> dict[str, ScaleUpEvent]:
         """Pod to what the autoscaler said of it last, for pods without a node."""
         found: dict[str, ScaleUpEvent] = {}
-        for pod, (_, uid, event) in self._scaling.items():
+        for pod, (_, uid, event) in sorted(self._scaling.items()):
             row = pods.rows.get(pod)
             if row is not None and not pods.node_names[row] and uid in ("", pods.uids[row]):
                 found[pod] = event
@@ -228,7 +232,7 @@ class FailedSchedulingEvents:
 
     def _of_waiting(self, pods: PodTable) -> Iterator[tuple[str, str, FailedScheduling]]:
         """Pods without a node, who reports, and what; a pod of the same name that is gone does not count."""
-        for (pod, reporter), (_, event) in self._newest.items():
+        for (pod, reporter), (_, event) in sorted(self._newest.items()):
             row = pods.rows.get(pod)
             if row is None or pods.node_names[row]:
                 continue
@@ -240,9 +244,10 @@ def _repeats(event: EventItem) -> bool:
     return event.reason == "Failed" and (event.message or event.note or "").startswith(_REPEATS_STATUS)
 
 
-def _time(text: str) -> int:
-    """Nanoseconds; an event that tells no time is older than those that do."""
+def _age(event: EventItem) -> _Age:
+    """Nanoseconds, and what orders events of one time; an event without a time is older than those that have one."""
     try:
-        return nanoseconds(text)
+        time = nanoseconds(event.last_seen)
     except InputError:
-        return -1
+        time = -1
+    return time, event.times, event.reason or "", event.message or event.note or "", event.about.uid or ""

@@ -67,16 +67,16 @@ class NodeImages:
         self._count += 1
 
     def of(self, nodes: Sequence[ClusterRow]) -> NodeImages:
-        """The images of some nodes, in ascending order of their rows."""
+        """The images of some nodes, in another order."""
         new_row = {old: new for new, old in enumerate(nodes)}
         kept = NodeImages()
         kept._count = len(nodes)
-        for name, holders in self._holders.items():
-            pairs = [
+        for name, holders in sorted(self._holders.items()):
+            pairs = sorted(
                 (new_row[row], size)
                 for row, size in zip(map(ClusterRow, holders), self._sizes[name], strict=True)
                 if row in new_row
-            ]
+            )
             if pairs:
                 kept._holders[name] = array("q", (row for row, _ in pairs))
                 kept._sizes[name] = array("q", (size for _, size in pairs))
@@ -321,7 +321,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def forget(self) -> None:
-        """Read what is fixed about the nodes anew: one of them was replaced in place."""
+        """Read again what is fixed about the nodes: one of them was replaced in place."""
         self.__dict__.clear()
 
     # --- what is fixed about the nodes, for this table's rows

@@ -105,7 +105,7 @@ class Numbers:
 
 
 class PodTable(Struct, frozen=True, kw_only=True, dict=True):
-    """Pods as columns of equal length, in the order in which they were loaded.
+    """Pods as columns of equal length, in the order in which they are listed.
 
     A pod takes part in scheduling decisions about others where `node` is not negative: it has a node that exists, and
     it has not finished.
@@ -118,7 +118,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     uids: Sequence[str]
     labels: Column[dict[str, str]]
     annotations: Column[dict[str, str]]
-    """Only those that somebody reads (`api.annotations`)."""
+    """Only those that kschedx reads (`api.annotations`)."""
     owners: Column[tuple[OwnerReference, ...]]
     specs: Column[PodSpec]
     without_priority: frozenset[int]

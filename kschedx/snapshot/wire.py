@@ -25,7 +25,7 @@ from kschedx.kube.autoscalers import ANNOTATION_MARKS, is_read
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.types import PriorityClass
-from kschedx.snapshot.columns import Column
+from kschedx.snapshot.columns import Column, T
 from kschedx.snapshot.pods import PodTable
 
 MaybeRaw = Raw | UnsetType
@@ -157,7 +157,7 @@ class NameTakenError(InputError):
 
 
 class Fail(Protocol):
-    """Tells which of the items that are being added an error is about."""
+    """Finds the added item that an error is about."""
 
     def __call__(self, item: int, error: InputError) -> NoReturn: ...
 
@@ -193,8 +193,11 @@ class _Interner:
                 fail(item, error)
         return codes
 
-    def column(self) -> Column[Any]:
-        return Column(np.array(self.codes, dtype=np.int64), self.values)
+    def column(self, order: Sequence[int]) -> Column[Any]:
+        """The rows in this order, the values in that of their first rows."""
+        codes = [self.codes[row] for row in order]
+        new = {code: number for number, code in enumerate(dict.fromkeys(codes))}
+        return Column(np.array([new[code] for code in codes], dtype=np.int64), [self.values[code] for code in new])
 
 
 _NO_STATUS = SlimPodStatus()
@@ -300,33 +303,42 @@ class PodColumns:
         self._seen_specs = len(values)
         return codes
 
-    def table(self, nodes: Mapping[str, int], classes: Mapping[str, PriorityClass]) -> PodTable:
-        specs = self.specs.column()
+    def table(
+        self, nodes: Mapping[str, int], classes: Mapping[str, PriorityClass], *, keeps_order: bool = False
+    ) -> PodTable:
+        """The pods by namespace and name, unless they keep the order in which they came."""
+        keys = list(self.rows) if keeps_order else sorted(self.rows)
+        order = [self.rows[key] for key in keys]
+
+        def sorted_rows(column: list[T]) -> list[T]:
+            return [column[row] for row in order]
+
+        specs = self.specs.column(order)
         without_priority = (
             frozenset(code for code, spec in enumerate(specs.values) if names_no_priority(spec))
             if global_default(classes) is None
             else frozenset[int]()
         )
         specs.values = [resolve_priority(spec, classes) for spec in specs.values]
-        phases, node_names = Column.of(self.phases), Column.of(self.node_names)
+        phases, node_names = Column.of(sorted_rows(self.phases)), Column.of(sorted_rows(self.node_names))
         finished = phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         return PodTable(
-            rows=self.rows,
-            names=self.names,
-            namespaces=Column.of(self.namespaces),
-            uids=self.uids,
-            labels=self.labels.column(),
-            annotations=self.annotations.column(),
-            owners=self.owners.column(),
+            rows={key: row for row, key in enumerate(keys)},
+            names=sorted_rows(self.names),
+            namespaces=Column.of(sorted_rows(self.namespaces)),
+            uids=sorted_rows(self.uids),
+            labels=self.labels.column(order),
+            annotations=self.annotations.column(order),
+            owners=self.owners.column(order),
             specs=specs,
             without_priority=without_priority,
-            statuses=self.statuses.column(),
+            statuses=self.statuses.column(order),
             phases=phases,
-            start_times=self.start_times,
-            creation_timestamps=self.creation_timestamps,
-            deletion_timestamps=self.deletion_timestamps,
+            start_times=sorted_rows(self.start_times),
+            creation_timestamps=sorted_rows(self.creation_timestamps),
+            deletion_timestamps=sorted_rows(self.deletion_timestamps),
             finalizers=self.finalizers,
-            nominated_node_names=self.nominated,
+            nominated_node_names=sorted_rows(self.nominated),
             node_names=node_names,
             node=np.where(finished, -1, node_names.map(lambda name: nodes.get(name, -1))),
             node_count=len(nodes),
@@ -359,7 +371,7 @@ def _is_unready(text: bytes) -> bool:
     try:
         return any((one.type, one.status) == ("Ready", "False") for one in _CONDITIONS.decode(text))
     except msgspec.ValidationError:
-        return False  # whoever reads conditions refuses it
+        return False  # the reader of conditions refuses it
 
 
 def _has_waiting(statuses: Sequence[Any] | UnsetType | None) -> bool:
@@ -377,7 +389,7 @@ def slim_status(status: SlimPodStatus) -> bytes:
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
-        # timestamps of their own, without which budgets are told that a pod is not ready
+        # timestamps of their own, without which budgets count a pod as not ready
         if waits or status.phase == "Pending" or any(word in text for word in _TELLING):
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):

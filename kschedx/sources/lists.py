@@ -1,7 +1,7 @@
 """Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: Kubernetes' types in memory, not those of its API.
 
 Fields have their names in Go (`Spec`, `PodCIDR`, `DNSPolicy`), those of metadata are beside `Spec`, the host's
-namespaces are in a pod's `SecurityContext`, and neither the list nor its `Items` say their kind: `selfLink` tells it.
+namespaces are in a pod's `SecurityContext`, and neither the list nor its `Items` state their kind: `selfLink` does.
 Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these releases.
 """
 
@@ -26,7 +26,7 @@ _KIND_OF = {"events": "Event", **{kind.plural: kind.name for kind in KINDS.value
 _TEXTS = frozenset(
     {"NodeSelector", "Limits", "Requests", "Capacity", "Allocatable", "Selector", "LabelSelector", "Options"}
 )
-"""Fields whose keys are somebody's own, or that have the names of the API."""
+"""Fields whose keys the user chooses, or that have the names of the API."""
 _OF_THE_HOST = ("HostNetwork", "HostPID", "HostIPC")
 _LEADING_CAPITALS = re.compile(r"[A-Z]+")
 
@@ -36,7 +36,7 @@ def versioned(document: bytes | memoryview) -> bytes | None:
     try:
         found = msgspec.json.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # told by who reads it as something else
+        return None  # reported by the reader of the format that it has
     if not isinstance(found, dict) or "Items" not in found:
         return None
     items, link = found["Items"] or [], _LINK.fullmatch(str(found.get("selfLink") or ""))
@@ -88,11 +88,11 @@ def _name(key: str) -> str:
 # Lists in lists: `kind: List`, and the typed ones (`PodList`) whose items do not repeat their kind.
 
 MAX_NESTING = 20
-"""Lists inside lists; nobody writes more than two."""
+"""Lists inside lists; real ones have at most two."""
 
 
 class Peek(Struct, rename="camel"):
-    """What tells an object from a list, and what the items of a typed list do not repeat."""
+    """What distinguishes an object from a list, and what the items of a typed list do not repeat."""
 
     api_version: str | None = None
     kind: str | None = None

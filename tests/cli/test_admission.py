@@ -204,7 +204,7 @@ def test_what_one_namespace_refuses_leaves_the_others(tmp_path: Path) -> None:
     write(tmp_path, *pods, name="pods.yaml")
     ran = kschedx("why", "-f", "pods.yaml", "-s", "dump.yaml", cwd=tmp_path, columns=200)
     assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("4 pods: 1 can be scheduled, 3 unschedulable\n")
+    assert ran.out.startswith("✗ 4 pods: 1 can be scheduled, 3 not created\n")
     assert '✗ namespaces "gone" not found' in ran.out
     limit = "must be less than or equal to memory limit of 1Mi (after the changes of LimitRange tight/tight)"
     assert f'Pod "web-0" is invalid: spec.containers[0].resources.requests: Invalid value: "2Mi": {limit}' in ran.out

@@ -67,8 +67,8 @@ def test_what_the_scheduler_would_think_of_the_node_is_no_matter(tmp_path: Path)
         assert (ran.code, ran.out[0]) == (code, "✗" if code else "✓")
         assert "spec.nodeName binds it to a" in ran.out
     for more, told in (
-        ([], "4 pods: 3 can be scheduled, 1 unschedulable\n"),
-        (["--alone"], "3 pods: 2 can be scheduled, 1 unschedulable\n"),
+        ([], "✗ 4 pods: 3 can be scheduled, 1 unschedulable\n"),
+        (["--alone"], "✗ 3 pods: 2 can be scheduled, 1 unschedulable\n"),
     ):
         files = ["-f", "fits.json", "-f", "large.json", "-f", "web.json"]
         ran = kschedx("why", *files, "--snapshot", "cluster.json", *more, cwd=tmp_path, columns=200)
@@ -125,5 +125,5 @@ def test_what_one_workload_takes_of_a_kubelet_another_does_not_get(tmp_path: Pat
     (tmp_path / "new.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     ran = kschedx("why", "new.json", "--snapshot", "cluster.json", cwd=tmp_path, columns=200)
     assert ran.code == 1
-    assert ran.out.startswith("4 pods: 3 can be scheduled, 1 unschedulable\n")
+    assert ran.out.startswith("✗ 4 pods: 3 can be scheduled, 1 unschedulable\n")
     assert "default/other (Deployment)\n" in ran.out

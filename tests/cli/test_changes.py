@@ -199,4 +199,4 @@ def test_pods_of_applied_custom_resources_count(tmp_path: Path) -> None:
     }
     ran = kschedx("simulate", "-f", write(tmp_path, rollout, name="web.yaml"), "-s", write(tmp_path, NODE))
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("all 3 pods are scheduled\n")
+    assert ran.out.startswith("✓ all 3 pods are scheduled\n")

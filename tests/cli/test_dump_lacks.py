@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Manifest
+from tests.builders import Manifest, node
 from tests.cli.manifests import write
 from tests.command import kschedx
 from tests.sources.dumps import forms
@@ -77,3 +77,31 @@ def test_many_pods_are_told_of_it_once(tmp_path: Path) -> None:
     ran = kschedx("why", "--all-pending", "-s", dump(tmp_path))
     assert ran.err.startswith(f"note: a must-gather does not hold {LACK}")
     assert ran.err.count("must-gather") == 1
+
+
+NOT_REACHED = "0/1 nodes are available: 1 node(s) had volume node affinity conflict."
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [(NOT_REACHED, 3), ('0/1 nodes are available: persistentvolumeclaim "data" not found.', 1)],
+)
+def test_an_event_about_nodes_proves_that_the_claim_exists(tmp_path: Path, message: str, code: int) -> None:
+    """Claims were not dumped, and no pod of the dump that runs uses one."""
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "db-0", "namespace": "default"},
+        "spec": {"containers": [{"name": "c"}], "volumes": volumes},
+        "status": {"phase": "Pending", "conditions": [refused]},
+    }
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [node("n"), pod]}))
+    ran = kschedx("why", "db-0", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert ran.code == code
+    assert message in ran.out
+    assert ("create claim" in ran.out) == (code == 1)
+    many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    fits = kschedx("fit", "db-0", "-s", "cluster.json", cwd=tmp_path, columns=400)
+    assert (many.code, fits.code) == (code, code)

@@ -79,15 +79,15 @@ def test_where_nothing_waits_it_is_named(tmp_path: Path) -> None:
     write(tmp_path, NODE, DEPLOYMENT, REPLICA_SET, event())
     ran = kschedx("why", "--all-pending", "-A", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
     assert ran.code == 1
-    assert ran.out.startswith("2 pods are not created")
+    assert ran.out.startswith("✗ 2 pods are not created")
     assert SAID in ran.out
     assert "kschedx why deploy/web -n shop" in ran.out
     gone = {**REPLICA_SET, "spec": {**SPEC, "replicas": 0}}
     write(tmp_path, NODE, DEPLOYMENT, gone, event(), name="later.yaml")
     later = kschedx("why", "--all-pending", "-A", "-s", "later.yaml", cwd=tmp_path, columns=400)
-    assert later.out.startswith("no pod is pending")
+    assert later.out.startswith("✓ no pod is pending")
     elsewhere = kschedx("why", "--all-pending", "-n", "other", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert elsewhere.out.startswith("no pod is pending")
+    assert elsewhere.out.startswith("✓ no pod is pending")
 
 
 def test_a_snapshot_file_keeps_it(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
+import random
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,3 +178,78 @@ def test_children_of_a_program_are_found() -> None:
         for process in (*descendants(shell.pid), shell.pid):
             os.kill(process, signal.SIGKILL)
         shell.wait()
+
+
+PLUGIN = "#!/bin/sh\nsleep 60 &\nsh -c 'sleep 60; true'\nwait\n"
+KUBECONFIG = """
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users:
+- name: u
+  user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never}}
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+POOL = """
+import sys
+from kschedx.cli import main, parallel
+parallel.processors, parallel.FEW = lambda: 3, 1
+main()
+"""
+CALL = '{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "pending_explain", "arguments": {}}}\n'
+HELLO = (
+    '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", '
+    '"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}\n'
+    '{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+)
+STARTING_OTHERS: dict[str, tuple[str, ...]] = {
+    "login": ("-m", "kschedx", "why", "pod/a", "--kubeconfig", "config"),
+    "fleet of logins": ("-m", "kschedx", "fleet", "--all-contexts", "--kubeconfig", "config", "doctor"),
+    "pool": ("-c", POOL, "why", "--all-pending", "-s", str(ROOT / "fixtures" / "fragmentation"), "-o", "json"),
+    "fleet": ("-m", "kschedx", "fleet", "--snapshots", str(ROOT / "fixtures"), "-j", "3", "doctor"),
+    "mcp": ("-m", "kschedx", "mcp", "-s", str(ZONE_FULL / "cluster")),
+    "mcp with a login": ("-m", "kschedx", "mcp", "--context", "x", "--kubeconfig", "config"),
+}
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that have this in their environment."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            process = int(environment.parent.name)
+            if mark.encode() in environment.read_bytes() and is_alive(process):
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize("name", STARTING_OTHERS)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, tmp_path: Path) -> None:
+    """At a moment by chance: while it starts, while others run, after them."""
+    (tmp_path / "login").write_text(PLUGIN)
+    (tmp_path / "login").chmod(0o755)
+    (tmp_path / "config").write_text(KUBECONFIG)
+    mark = f"MARK={uuid.uuid4()}"
+    ran = subprocess.Popen(
+        [sys.executable, *STARTING_OTHERS[name]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MARK": mark.removeprefix("MARK=")},
+        start_new_session=True,
+    )
+    assert ran.stdin is not None
+    ran.stdin.write((HELLO + CALL).encode())
+    ran.stdin.flush()
+    time.sleep(random.Random(f"{name}{number}{os.environ.get('MOMENT', '')}").uniform(0, 3))
+    ran.send_signal(number)
+    try:
+        ran.wait(20)
+    finally:
+        ran.kill()
+        ran.wait()
+        ran.stdin.close()
+    assert wait_until(lambda: not marked(mark)), [
+        Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in marked(mark)
+    ]

@@ -38,7 +38,7 @@ def test_several_workloads_are_one_answer(tmp_path: Path) -> None:
     big["spec"]["template"]["spec"] = BIG_POD["spec"]
     ran = asked(tmp_path, workload("Deployment"), workload("Deployment", "api"), big)
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == "3 pods: 2 can be scheduled, 1 unschedulable"
+    assert ran.out.splitlines()[0] == "✗ 3 pods: 2 can be scheduled, 1 unschedulable"
     assert "default/db (StatefulSet)" in ran.out
     assert f"kschedx why sts/db -n default -f {tmp_path}/app.yaml" in ran.out
     assert "looked at alone" not in ran.out
@@ -58,7 +58,7 @@ def test_a_folder_and_standard_input(tmp_path: Path) -> None:
     write(folder, workload("Deployment"), name="a.yaml")
     write(folder, workload("Deployment", "api"), name="b.yaml")
     cluster = write(tmp_path, NODE)
-    assert kschedx("why", folder, "-s", cluster).out.startswith("2 pods can be scheduled")
+    assert kschedx("why", folder, "-s", cluster).out.startswith("✓ 2 pods can be scheduled")
     piped = kschedx("why", "-f", "-", "-s", cluster, stdin=json.dumps(workload("Deployment")))
     assert (piped.code, piped.err) == (0, "")
 
@@ -283,7 +283,7 @@ def test_the_pods_of_daemon_sets_take_room(tmp_path: Path) -> None:
     cluster = tuple(node(name, allocatable={"cpu": "2", "memory": "8Gi", "pods": "9"}) for name in ("a", "b"))
     together = asked(tmp_path, daemons, replicas, cluster=cluster)
     assert together.code == 1
-    assert together.out.splitlines()[0] == "5 pods: 4 can be scheduled, 1 unschedulable"
+    assert together.out.splitlines()[0] == "✗ 5 pods: 4 can be scheduled, 1 unschedulable"
     story = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web")
     assert story.out.splitlines()[0] == "✗ default/deploy/web: 2 of 3 replicas can be scheduled, 1 stay pending"
     alone = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web --alone")
@@ -300,6 +300,6 @@ def test_a_daemon_set_finds_the_pods_beside_it(tmp_path: Path) -> None:
     pod_of_default = changed(POD, "metadata.namespace", "default")
     cluster = tuple(node(name, labels={"kubernetes.io/hostname": name}) for name in ("a", "b"))
     together = asked(tmp_path, *named, pod_of_default, cluster=cluster)
-    assert together.out.startswith("5 pods can be scheduled")
+    assert together.out.startswith("✓ 5 pods can be scheduled")
     story = asked(tmp_path, *named, pod_of_default, cluster=cluster, options="ds/proxy -n infra")
     assert story.out.startswith("✓ DaemonSet infra/proxy fits 2 eligible nodes")

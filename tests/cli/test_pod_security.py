@@ -118,7 +118,7 @@ def test_kubectl_only_warns_of_a_workload(tmp_path: Path) -> None:
     other = {**new, "metadata": {"name": "other", "namespace": "payments"}}
     write(tmp_path, new, other, name="both.yaml")
     both = kschedx("why", "-f", "both.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=400)
-    assert (both.code, both.out.splitlines()[0]) == (1, "6 pods are not created")
+    assert (both.code, both.out.splitlines()[0]) == (1, "✗ 6 pods are not created")
     document = kschedx("why", "-f", "new.yaml", "-s", "cluster.yaml", "-o", "json", cwd=tmp_path)
     state = json.loads(document.out)["state"]
     assert (document.code, state["name"], state["by"]) == (1, "Refused", "Pod Security")

@@ -104,7 +104,7 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
     ran = kschedx(*asking, cwd=tmp_path, columns=200)
     headline, *blocks = ran.out.split("\n\n")
     assert (ran.code, ran.err) == (1, "")
-    assert headline == "5 pods: 4 not created, 1 can be scheduled"
+    assert headline == "✗ 5 pods: 4 not created, 1 can be scheduled"
     refused, limited, fits = blocks
     assert refused.startswith("✗ 3 pods: Error creating: pods ")
     assert SAID in refused
@@ -119,7 +119,7 @@ def test_a_refusal_is_a_group_and_the_others_are_told(tmp_path: Path) -> None:
 
     alone = kschedx(*asking, "--alone", cwd=tmp_path, columns=200)
     assert alone.code == 1
-    assert alone.out.startswith("3 pods: 2 not created, 1 can be scheduled\n")
+    assert alone.out.startswith("✗ 3 pods: 2 not created, 1 can be scheduled\n")
 
 
 # --- several new pods
@@ -172,7 +172,7 @@ def test_what_fits_a_quota_alone_and_not_together(tmp_path: Path) -> None:
     written(tmp_path, one, other, bare(SMALL))
     ran = why(tmp_path)
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == "7 pods: 5 can be scheduled, 2 not created"
+    assert ran.out.splitlines()[0] == "✗ 7 pods: 5 can be scheduled, 2 not created"
     assert (
         '✗ Error creating: pods "other-new3" is forbidden: exceeded quota: q, requested: cpu=1, used: cpu=5' in ran.out
     )
@@ -270,7 +270,7 @@ def test_a_claim_that_a_quota_refuses_refuses_its_pods(tmp_path: Path, used: str
     written(tmp_path, CLAIM, bare(WITH_CLAIM), named(bare(SMALL), "other"))
     ran = why(tmp_path)
     assert ran.code == 1
-    assert ran.out.startswith("2 pods: 1 not created, 1 can be scheduled\n")
+    assert ran.out.startswith("✗ 2 pods: 1 not created, 1 can be scheduled\n")
     assert '✗ persistentvolumeclaims "data" is forbidden: exceeded quota: q, requested: ' in ran.out
 
 
@@ -312,7 +312,7 @@ def test_workloads_are_counted_too(tmp_path: Path) -> None:
     ran = why(tmp_path)
     assert ran.code == 1
     assert '✗ deployments.apps "other" is forbidden: exceeded quota: q, requested: count/deployments.apps=1' in ran.out
-    assert ran.out.startswith("2 pods: 1 can be scheduled, 1 not created\n")
+    assert ran.out.startswith("✗ 2 pods: 1 can be scheduled, 1 not created\n")
 
 
 @pytest.mark.parametrize(
@@ -374,4 +374,4 @@ def test_pods_of_a_daemon_set_add_up(tmp_path: Path) -> None:
         assert is_told is bool(code)
         assert json.loads(why(tmp_path, "-o", "json").out)["daemonSet"].get("refused", 0) == code
     written(tmp_path, workload("DaemonSet", SMALL), named(bare(SMALL), "y"))
-    assert why(tmp_path).out.startswith("4 pods: ")
+    assert why(tmp_path).out.startswith("✗ 4 pods: ")

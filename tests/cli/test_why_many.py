@@ -39,7 +39,7 @@ def test_one_cause_is_told_once_and_its_pods_in_the_order_of_the_queue(cluster: 
     ran = kschedx("why", "--all-pending", "-s", cluster)
 
     assert ran.code == 1
-    assert ran.out.splitlines()[0] == "5 pods: 3 unschedulable, 1 can be scheduled, 1 gated"
+    assert ran.out.splitlines()[0] == "✗ 5 pods: 3 unschedulable, 1 can be scheduled, 1 gated"
     assert (
         ran.out.index("default/first (priority 10)")
         < ran.out.index("default/second")

@@ -24,7 +24,7 @@ def test_what_it_offers_who_holds_it_and_whom_it_would_take(tmp_path: Path) -> N
     ran = kschedx("why", "node", "n1", "-s", write(tmp_path, *CLUSTER))
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.splitlines() == [
-        "node n1: 1 of 10 pods, fits 1 of 3 pending pods",
+        "✓ node n1: 1 of 10 pods, fits 1 of 3 pending pods",
         "  taints team=a:NoSchedule",
         "",
         "  resource  allocatable  requested  free",

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 import kschedx
 from kschedx.descheduler.descheduling import Descheduling, deschedule
 from kschedx.explain.setup import Setup
+from kschedx.render.descheduling import descheduling_lines
 from kschedx.schemas import check_document
 from tests.builders import Manifest
 from tests.descheduler.clusters import NOW, budget, node, pod, policy, restarted
@@ -64,6 +66,9 @@ def test_a_round_breaks_no_budget_and_loses_no_pod(
         assert [one.eviction for one in landed] == list(found.loop.evicted)
         assert all(one.node in NODES or one.is_pending for one in landed)  # a controller recreates every one
     check_document(found.to_dict())
+    lines = descheduling_lines(found, 80)
+    assert len(lines) <= 30
+    assert all(cell_len(line.plain) <= 80 for line in lines)
 
 
 @given(pods, st.sampled_from(POLICIES), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))

@@ -26,9 +26,9 @@ def with_kubelet(name: str, version: str) -> Manifest:
         (["v1.30.1", "v1.31.0"], "1.31", "most kubelets are v1.31.0: kschedx emulates kube-scheduler 1.31"),
         (
             ["v1.99.0"],
-            "1.37",
+            "1.38",
             (
-                "the kubelets are v1.99.0, which kschedx does not support: kschedx emulates kube-scheduler 1.37, as "
+                "the kubelets are v1.99.0, which kschedx does not support: kschedx emulates kube-scheduler 1.38, as "
                 "published and not measured"
             ),
         ),

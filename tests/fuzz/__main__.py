@@ -15,10 +15,11 @@ import atheris
 with atheris.instrument_imports(include=["kschedx"]):
     from tests.fuzz import targets
 
-from tests.fuzz import expressions, hostile, network
+from tests.fuzz import expressions, hostile, names, network
 
 KEEP_GOING = "--keep-going"
 """A finding ends nothing: each is written to crash-..., once for the line that raised it."""
+OF_NAMES = ("names", "printed_commands", "views")
 _HERE = str(Path(__file__).resolve().parents[2])
 
 
@@ -43,6 +44,8 @@ def main() -> None:
 def _words(name: str) -> set[str]:
     of_cel = {str(token) for token in expressions.TOKENS}
     of_manifests = {str(word) for word in (*hostile.WORDS, *files_keys())}
+    if name in OF_NAMES:
+        return set(filter(None, names.HOSTILE))
     return of_cel if name in ("expressions", "selectors", "anonymous_selectors") else of_manifests
 
 
@@ -92,7 +95,12 @@ def _mutator(name: str) -> Callable[[bytes, int, int], bytes]:
         random = Random(seed)
         found = None
         if random.random() < 0.5 and len(data) > head:
-            found = _with_another_word(data[head:], random) if has_words else _with_another_value(data[head:], random)
+            if name in OF_NAMES:
+                found = _with_another_name(data[head:], random)
+            elif has_words:
+                found = _with_another_word(data[head:], random)
+            else:
+                found = _with_another_value(data[head:], random)
         if found is not None and len(found) + head <= max_size:
             return data[:head] + found
         return bytes(atheris.Mutate(data, max_size))
@@ -110,6 +118,19 @@ def _with_another_value(data: bytes, random: Random) -> bytes | None:
         return None
     answers[number] = before + json.dumps(hostile.damaged(value, random)).encode()
     return network.BETWEEN.join(answers)
+
+
+def _with_another_name(data: bytes, random: Random) -> bytes:
+    """Another question or story, or another word of the cluster that is spelled in a hostile way."""
+    head, *pieces = (data[:2].ljust(2, b"\0"), *data[2:].split(network.BETWEEN))
+    number = random.randrange(len(pieces) + 1)
+    if number == len(pieces):
+        head = random.randbytes(2)
+    which, word = random.randbytes(2), "".join(random.sample(names.HOSTILE, random.choice((1, 1, 2)))).encode()
+    kept = pieces[min(number, len(pieces) - 1)]
+    changed = random.choice((which + word, which + kept[2:], kept[:2] + word, kept + word))
+    pieces[number : number + random.choice((0, 1))] = [changed]
+    return head + network.BETWEEN.join(pieces)
 
 
 def _with_another_word(data: bytes, random: Random) -> bytes:

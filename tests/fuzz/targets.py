@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from tests.fuzz import expressions, files, network
+from tests.fuzz import expressions, files, names, network
 
 
 class Target(Struct, frozen=True):
@@ -41,6 +41,11 @@ FAMILIES: Mapping[str, tuple[Target, ...]] = {
         Target(expressions.selectors, expressions.selector_seeds),
         Target(expressions.anonymous_selectors, expressions.selector_seeds),
         Target(expressions.scalars, expressions.scalar_seeds),
+    ),
+    "names": (
+        Target(names.printed_commands, names.printed_command_seeds),
+        Target(names.views, names.view_seeds),
+        Target(names.requests, names.request_seeds),
     ),
 }
 TARGETS: Mapping[str, Target] = {target.run.__name__: target for family in FAMILIES.values() for target in family}

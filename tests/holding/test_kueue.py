@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.command import ROOT, kschedx
 from tests.holding.objects import KUEUE, Json, node, pod, told
 
 
@@ -303,3 +305,23 @@ def test_who_was_put_back_waits_since_then(reason: str, position: int) -> None:
     other = workload("v", "q", made="2026-01-02T00:00:00Z")
     found = told(node("n", pool="f"), cluster_queue(), LOCAL, FLAVOR, mine, other)["kueue"]
     assert (found["position"], found["requeueAt"]) == (position, "2026-01-03T01:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "target", ["workload/job-train", "ml/workload/job-train", "workloads.kueue.x-k8s.io/job-train"]
+)
+def test_a_workload_of_kueue_is_asked_about_by_its_name(target: str) -> None:
+    ran = kschedx("why", target, "-n", "ml", "-s", "fixtures/kueue-job/cluster.yaml")
+    assert ran.out.startswith("‖ ml/train-main waits for quota in Kueue (queue research")
+    assert ran.code == 1
+
+
+def test_a_custom_resource_that_kueue_suspends_is_asked_about_by_its_kind(tmp_path: Path) -> None:
+    text = (ROOT / "fixtures/kueue-job/cluster.yaml").read_text(encoding="utf-8")
+    jobs = text.replace("batch/v1, kind: Job, name: train", "jobset.x-k8s.io/v1alpha2, kind: JobSet, name: train")
+    path = tmp_path / "cluster.yaml"
+    path.write_text(jobs, encoding="utf-8")
+    ran = kschedx("why", "jobset/train", "-n", "ml", "-s", str(path))
+    assert "ClusterQueue research" in ran.out
+    assert ran.out.startswith("‖ ml/train-main waits for quota in Kueue")
+    assert "no pod" in kschedx("why", "jobset/other", "-n", "ml", "-s", str(path)).err

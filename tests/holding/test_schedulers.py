@@ -203,3 +203,23 @@ def test_a_scheduler_that_nobody_knows() -> None:
         3,
         "set schedulerName to default-scheduler",
     )
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        "GPU-1,10,24576,100,NVIDIA-A10,0,true:GPU-2,10,24576,100,NVIDIA-A10,0,false:",
+        '[{"id":"GPU-1","count":10,"devmem":24576,"devcore":100,"health":true},{"id":"GPU-2","devmem":24576}]',
+    ],
+)
+def test_a_pod_of_hami(register: str) -> None:
+    about = pod(gates=(), labels={}, schedulerName="hami-scheduler")
+    about["metadata"]["annotations"] = {"hami.io/bind-phase": "failed", "hami.io/other": "x"}
+    about["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "30000"}}
+    host = node("n")
+    host["metadata"]["annotations"] = {"hami.io/node-nvidia-register": register, "hami.io/node-mlu-register": "broken"}
+    found = told(host, about=about)["scheduler"]
+    assert found["title"] == "HAMi"
+    assert ("hami.io/bind-phase", "failed") in [(one["type"], one["status"]) for one in found["said"]]
+    expected = {"node": "n", "kind": "nvidia", "devices": 2, "healthy": 1, "memory": 24576, "requested": 30000}
+    assert found["shared"] == [expected]

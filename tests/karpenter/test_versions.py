@@ -11,6 +11,7 @@ from kschedx.errors import ConfigError
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
 from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 from kschedx.karpenter.disruption import disruption, eviction_cost
+from kschedx.karpenter.growth import grow_by_karpenter
 from kschedx.karpenter.installation import karpenter_version
 from kschedx.karpenter.scheduler import DEVICES_UNKNOWN, ONLY_DEVICES, RoundResult, Settings
 from kschedx.kube.types import ObjectMeta, Pod, PodSpec
@@ -127,6 +128,34 @@ def test_a_daemon_set_of_initialized_nodes_counts(version: str) -> None:
     of_ready = daemon_set("3", nodeSelector={"karpenter.sh/initialized": "true"})
     found = decided(pool(), of_ready, pod("2"), version=version)
     assert [one.name for one in found.new[0].types] == (["large"] if version == "1.14" else ["small", "large"])
+
+
+def buffer(replicas: int, status: str = "True") -> Json:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": "spare", "namespace": "shop", "uid": "b"},
+        "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}},
+        "status": {"replicas": replicas, "conditions": [{"type": "ReadyForProvisioning", "status": status}]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "gate", "status", "nodes"),
+    [("1.14", True, "True", 2), ("1.14", False, "True", 1), ("1.14", True, "False", 1), ("1.13", True, "True", 1)],
+)
+def test_a_buffer_keeps_capacity_free(version: str, gate: bool, status: str, nodes: int) -> None:
+    """Two virtual pods of 3 cpu beside a pod of 3 cpu, on nodes of 8."""
+    deployment = installed("web")
+    deployment["metadata"] = {"name": "web", "namespace": "shop"}
+    deployment["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}}
+    snapshot = Snapshot.from_objects([pool(), pod("3"), deployment, buffer(2, status)])
+    flags = [f"version={version}", f"feature-gates=NodeRepair=true,CapacityBuffer={str(gate).lower()}"]
+    options = KarpenterOptions(catalogue=catalogue(large="8"), settings=Settings.read(flags))
+    made = Karpenter.of(snapshot, options)
+    assert made is not None
+    assert len(made.own.new) == nodes
+    assert grow_by_karpenter(made).helped == 1
 
 
 # --- disruption

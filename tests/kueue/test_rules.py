@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import node, pod
 from tests.kueue.objects import (
     KUEUE,
     TAINT,
@@ -19,6 +20,9 @@ from tests.kueue.objects import (
     quota,
     workload,
 )
+
+HOST = "kubernetes.io/hostname"
+AT_N = [{"individual": {"roots": ["n"]}}]
 
 QUEUE = [queue("q"), local("q")]
 LOWER = {"withinClusterQueue": "LowerPriority"}
@@ -220,3 +224,23 @@ def machine(name: str, rack: str) -> Json:
     labels = {"kubernetes.io/hostname": name, "rack": rack, "pool": "gpu"}
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "2", "pods": "10"}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": ready}
+
+
+def test_pods_that_kueue_placed_count_once() -> None:
+    """Their Workload holds the place; other pods on the node take of it beside that."""
+    meta = {"name": "t"}
+    topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": meta, "spec": {"levels": [{"nodeLabel": HOST}]}}
+    host: Json = node("n", labels={HOST: "n"}, allocatable={"cpu": "4", "pods": "10"})
+    ready = host | {"status": host["status"] | {"conditions": [{"type": "Ready", "status": "True"}]}}
+    held = workload("z", cpu="2", held="f")
+    place = {"levels": [HOST], "slices": [{"domainCount": 1, "podCounts": {"universal": 1}, "valuesPerLevel": AT_N}]}
+    held["status"]["admission"]["podSetAssignments"][0]["topologyAssignment"] = place
+    annotations = {"kueue.x-k8s.io/workload": "z", "kueue.x-k8s.io/podset-required-topology": HOST}
+    containers = [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]
+    running = pod("z-0", namespace="ml", on="n", metadata={"annotations": annotations}, containers=containers)
+    wanted = workload("a", cpu="2")
+    wanted["spec"]["podSets"][0]["topologyRequest"] = {"required": HOST}
+    fixed = (flavor("f", topologyName="t"), topology, queue("q"), local("q"), held, wanted, ready)
+    assert outcomes(admit(*fixed, running)) == [("a", "Admitted")]
+    other = pod("daemon", namespace="ml", on="n", containers=containers)
+    assert outcomes(admit(*fixed, running, other)) == [("a", "Waiting")]

@@ -143,10 +143,15 @@ def ask(
     rows = dict(done)
     with _Workers(run) as workers, ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(_row, workers, one, question, limit) for one in members if one.name not in rows]
-        for future in as_completed(waiting):
-            row = future.result()
-            rows[row.cluster] = row
-            see(row)
+        try:
+            for future in as_completed(waiting):
+                row = future.result()
+                rows[row.cluster] = row
+                see(row)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            workers.stop()
+            raise
     return tuple(rows[one.name] for one in members)
 
 
@@ -157,12 +162,21 @@ class _Workers:
         self._run = run
         self._own = threading.local()
         self._all: list[Worker] = []
+        self._is_stopped = False
+
+    def stop(self) -> None:
+        """No thread waits for an answer any longer."""
+        self._is_stopped = True
+        for worker in self._all:
+            worker.stop()
 
     def mine(self) -> Worker:
         worker: Worker | None = getattr(self._own, "worker", None)
         if worker is None or not worker.is_alive:
             worker = self._own.worker = Worker(self._run)
             self._all.append(worker)
+            if self._is_stopped:
+                worker.stop()
         return worker
 
     def __enter__(self) -> _Workers:
@@ -228,7 +242,7 @@ def results(path: str | None) -> Iterator[Callable[[Row], None]]:
         yield write
 
 
-# All answers on one page: a row for each cluster, those that need somebody first.
+# All answers on one page: a row for each cluster, those that need attention first.
 
 MARKS = {ExitCode.SCHEDULABLE: "✓", ExitCode.UNSCHEDULABLE: "✗"}
 """Anything else could not be decided, or not be asked."""

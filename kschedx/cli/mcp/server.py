@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
@@ -22,6 +24,7 @@ from kschedx.cli.mcp.tools import TOOLS, Tool, bounded, tool
 from kschedx.cli.output import ExitCode
 from kschedx.cli.worker import Captured, Run, Worker
 from kschedx.errors import InputError, nearest
+from kschedx.kube.escaping import visible
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
@@ -42,6 +45,16 @@ class Clusters(Struct, frozen=True, kw_only=True):
         if self.contexts:
             found["context"] = {"type": "string", "enum": list(self.contexts), "description": "a live cluster"}
         return found
+
+    def listed(self) -> str:
+        """A line for each, the one that is meant by default first."""
+        snapshots = [
+            f"snapshot {shown}"
+            for allowed in self.snapshots
+            for shown in (allowed, *(_files_in(Path(allowed)) if len(self.snapshots) == 1 else ()))
+        ]
+        named = [*snapshots, *(f"context {one}" for one in self.contexts)]
+        return "\n".join(named or ["the current context of the kubeconfig"]) + "\n"
 
     def chosen(self, arguments: Mapping[str, object]) -> list[str]:
         """The options that name the cluster of a question. Raises `InputError` for one that is not among these."""
@@ -78,6 +91,17 @@ class Clusters(Struct, frozen=True, kw_only=True):
         )
 
 
+def _files_in(folder: Path) -> list[str]:
+    """The first of them, by name; none where this is a file."""
+    if not folder.is_dir():
+        return []
+    return sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))[:MOST_FILES]
+
+
+MOST_FILES = 100
+"""Of a folder, in the list of clusters."""
+
+
 # The tools over the Model Context Protocol, by its Python SDK: standard input and output, or HTTP on the loopback.
 
 
@@ -105,7 +129,7 @@ DETAIL: dict[str, object] = {
     "type": "string",
     "enum": [one.value for one in Detail],
     "default": Detail.SUMMARY.value,
-    "description": "summary: the answer in about 3 kB; nodes: with the first nodes or pods; full: up to 60 kB",
+    "description": "summary: about 3 kB; nodes: with the first nodes or pods; full: up to 60 kB",
 }
 MOST_NOTES = 2_000
 """Characters of notes."""
@@ -131,6 +155,7 @@ class Answers:
         self._worker: Worker | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="kschedx-")
         """An empty one, in which questions are answered: no name in them is a file."""
+        self._manifests = tempfile.TemporaryDirectory(prefix="kschedx-")
 
     async def list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[self._described(one) for one in TOOLS])
@@ -142,17 +167,23 @@ class Answers:
             self._check(wanted, arguments)
             answer = await self._answer(context, wanted, arguments)
         except InputError as error:
-            return _failed(f"error: {error}")
+            return _failed(f"error: {visible(str(error))}")
         return _result(wanted, answer, Detail(arguments.get("detail", Detail.SUMMARY)))
 
     async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> Captured:
+        if wanted.command is None:
+            return Captured(exit_code=ExitCode.SCHEDULABLE, screen=self._clusters.listed(), errors="", document=None)
         async with self._lock:
-            with tempfile.TemporaryDirectory(prefix="kschedx-") as folder:
+            with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
                 command = wanted.command(arguments, Path(folder))
                 if wanted.reads_cluster:
                     command[1:1] = self._clusters.chosen(arguments)
                 await context.session.report_progress(0, 2, "reading the cluster")
-                answer = await anyio.to_thread.run_sync(partial(self._asked, command))
+                try:
+                    answer = await anyio.to_thread.run_sync(partial(self._asked, command), abandon_on_cancel=True)
+                except anyio.get_cancelled_exc_class():
+                    self._stop()
+                    raise
                 await context.session.report_progress(2, 2, "done")
                 return answer
 
@@ -172,7 +203,7 @@ class Answers:
         clusters = self._clusters.properties() if wanted.reads_cluster else {}
         return {
             "type": "object",
-            "properties": {**wanted.properties, **clusters, "detail": DETAIL},
+            "properties": {**wanted.properties, **clusters, **({"detail": DETAIL} if wanted.command else {})},
             "required": list(wanted.required),
             "additionalProperties": False,
         }
@@ -185,7 +216,6 @@ class Answers:
             input_schema=self._input(wanted),
             output_schema=_output(wanted),
             annotations=types.ToolAnnotations(
-                title=wanted.title,
                 read_only_hint=True,
                 destructive_hint=False,
                 idempotent_hint=True,
@@ -193,10 +223,16 @@ class Answers:
             ),
         )
 
-    def end(self) -> None:
+    def _stop(self) -> None:
+        """Nobody waits for the answer any longer."""
         if self._worker is not None:
-            self._worker.end()
+            self._worker.stop()
+        self._worker = None
+
+    def end(self) -> None:
+        self._stop()
         self._folder.cleanup()
+        self._manifests.cleanup()
 
 
 def _output(wanted: Tool) -> dict[str, Any]:
@@ -206,8 +242,8 @@ def _output(wanted: Tool) -> dict[str, Any]:
         "properties": {"path": {"type": "string"}, "kept": {"type": "integer"}, "of": {"type": "integer"}},
     }
     properties: dict[str, Any] = {
-        "screen": {"type": "string", "description": "the answer as text"},
-        "exitCode": {"type": "integer", "description": "0 fits, 1 does not fit, 2 usage error, 3 undecided"},
+        "screen": {"type": "string"},
+        "exitCode": {"type": "integer", "description": "0 yes, 1 no, 3 undecided"},
         "notes": {"type": "string"},
     }
     if wanted.document is not None:
@@ -256,14 +292,28 @@ def server(answers: Answers) -> Server[dict[str, Any]]:
 def serve(clusters: Clusters, run: Run, *, limit: float, port: int | None) -> None:
     """Until the other side goes away; with a port over HTTP on the loopback, at /mcp."""
     answers = Answers(clusters, run, limit=limit)
+
+    def ended(number: int, _: object) -> None:
+        answers.end()
+        os._exit(128 + number)  # a thread that reads standard input cannot be ended in another way
+
     try:
         made = server(answers)
         if port is None:
+            for name in ("SIGTERM", "SIGHUP"):
+                if hasattr(signal, name):
+                    signal.signal(getattr(signal, name), ended)
             anyio.run(_on_standard_streams, made)
         else:
             import uvicorn
 
-            uvicorn.run(made.streamable_http_app(host=LOOPBACK), host=LOOPBACK, port=port, log_level="warning")
+            uvicorn.run(
+                made.streamable_http_app(host=LOOPBACK),
+                host=LOOPBACK,
+                port=port,
+                log_level="warning",
+                timeout_graceful_shutdown=1,
+            )
     finally:
         answers.end()
 

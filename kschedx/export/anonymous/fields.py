@@ -25,6 +25,7 @@ from kschedx.kube.autoscalers import (
     DO_NOT_DISRUPT,
     GANG_LEAST,
     GROUP_NAMES,
+    HAMI_PHASE,
     NODE_POOL_ID,
     SCALE_DOWN_DISABLED,
     TASK_GROUP,
@@ -179,7 +180,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (karpenter.CapacityReservation, "reservation_type"): _value_of(f"{karpenter.AWS}/capacity-reservation-type"),
     (karpenter.CapacityReservation, "instance_type"): _value_of("node.kubernetes.io/instance-type"),
     (karpenter.CapacityReservation, "availability_zone"): _value_of(_ZONE),
-    # what somebody pays is nobody else's business, and decides nothing but the order of types
+    # prices are confidential, and decide only the order of types
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
     (other_schedulers.Explanation, "message"): lambda _value, _names: None,
@@ -254,6 +255,11 @@ class _Avoided(Struct, frozen=True, rename="camel"):
     prefer_avoid_pods: tuple[_AvoidedPods, ...] = ()
 
 
+def _placed(written: str, names: Names) -> str:
+    """The level of a topology, or `true` for an unconstrained one."""
+    return written if written in ("true", "false") else changes.label_key(written, names)
+
+
 _TOLERATIONS = changes.encoded(changes.list_of(_of_type(inspect.type_info(types.Toleration))))
 
 ANNOTATIONS: Mapping[str, Replacement] = {
@@ -277,6 +283,9 @@ ANNOTATIONS: Mapping[str, Replacement] = {
     **dict.fromkeys((YUNIKORN_QUEUE, YUNIKORN_APPLICATION, TASK_GROUP), changes.name()),
     TASK_GROUPS: changes.encoded(changes.list_of(Record(_of_record(other_schedulers.TaskGroup)))),
     GANG_LEAST: _number,
+    HAMI_PHASE: changes.text(lambda text, _: text if text in ("allocating", "success", "failed") else ""),
+    kueue.WORKLOAD_ANNOTATION: changes.name(),
+    **dict.fromkeys(kueue.PLACED_ANNOTATIONS, changes.text(_placed)),
     **dict.fromkeys((descheduling.EVICT, descheduling.PREFER_NO_EVICTION), changes.text(lambda _, __: "true")),
     descheduling.CONFIG_SOURCE: changes.text(lambda text, _: text if text in ("api", "file", "http") else "file"),
     capi.MIRROR: changes.text(lambda _, __: "mirror"),

@@ -29,7 +29,7 @@ GENERATOR = "TopologyPlacementGenerator"
 POD_COUNT = "PodGroupPodsCount"
 NO_PLACEMENT = "no feasible placements found"
 
-MOST_DECISIONS = 20_000
+MOST_DECISIONS = 10_000
 """Members times victims, or times placements, that are tried for a group."""
 
 Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]
@@ -56,7 +56,7 @@ class Placements(Struct, frozen=True, kw_only=True):
     each: tuple[Placement, ...] = (EVERYWHERE,)
     """In order of their domains; kube-scheduler tries them in any."""
     problem: Decision | None = None
-    """What becomes of every member where there is none."""
+    """The outcome of every member where there is none."""
 
 
 def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:

@@ -69,7 +69,7 @@ class Run:
         return self.cluster.snapshot
 
     def cycle(self, row: int) -> Cycle:
-        """Everything about a pod that waits, as `schedule` tells it of the cluster as it stands. Raises `ConfigError`
+        """Everything about a pending pod, as `schedule` returns it for the cluster as it stands. Raises `ConfigError`
         where no profile has its schedulerName."""
         return self.scheduler.schedule(self.cluster.pods[row], self._profile)
 
@@ -80,9 +80,9 @@ class Run:
         return Decision.of(self.cycle(row)) if own is None else own.decide(self.cluster.pods[row])
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
-        """As `cycle` under a profile, without what tells why a node is rejected: findings, and steps after the choice.
+        """As `cycle` under a profile, without findings (why a node is rejected) and steps after the choice.
 
-        For the price of `decide`.
+        As cheap as `decide`.
         """
         own = self._class(row, profile)
         pod = self.cluster.pods[row]

@@ -270,7 +270,7 @@ def _wanted(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: s
 
 _MOST_STEPS = 50_000
 _MOST_STEPS_OF_CYCLE = 1_000_000
-"""kube-scheduler gives up on a node after ten seconds; whether a longer search is that long nobody can say."""
+"""kube-scheduler gives up on a node after ten seconds; whether a longer search takes that long is unknown."""
 
 
 class Allocator:

@@ -58,7 +58,7 @@ class Attachable(Struct, frozen=True, kw_only=True):
     """A volume that counts against its driver's limit, once per node."""
 
     name: str
-    """`driver/handle`, which tells volumes apart."""
+    """`driver/handle`, which identifies a volume."""
     driver: str
     title: str
     """What a person would call it: the claim `namespace/name`, or the disk."""
@@ -235,7 +235,7 @@ class AttachedVolumes:
         return number is not None and any(pods.node[row] >= 0 for row in self._holders.get(number, ()))
 
     def number(self, volume: Attachable) -> int:
-        """The volume's number; a volume that nobody has yet gets a new one."""
+        """The volume's number; a new volume gets the next one."""
         number = self._numbers.setdefault(volume.name, len(self.volumes))
         if number == len(self.volumes):
             self.volumes.append(volume)

@@ -497,7 +497,7 @@ class Binding:
         return (*bindings, *provisions)
 
 
-# What becomes of claims and volumes where a pod's claims are bound, or volumes made for them.
+# Claims and volumes after a pod's claims are bound, or volumes are provisioned for them.
 
 
 def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:

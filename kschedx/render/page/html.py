@@ -27,7 +27,8 @@ _PAGE = """<!doctype html>
 <a class="skip" href="#sections">Skip to the tables</a>
 <header id="head"><h1 class="{tone}">{headline}</h1></header>
 <main id="sections"></main>
-<details id="screen" open><summary>As text</summary><pre tabindex="0">{screen}</pre></details>
+<section aria-label="As text"><details id="screen" open><summary>As text</summary>
+<pre tabindex="0">{screen}</pre></details></section>
 <footer>{footer}</footer>
 <script type="application/json" id="page">{data}</script>
 <script>{script}</script>

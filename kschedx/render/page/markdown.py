@@ -48,7 +48,7 @@ def markdown(page: Page) -> str:
 
 def _lines(page: Page) -> Iterator[str]:
     head = page.head
-    yield f"## {_MARKS[head.tone]}{plain(head.headline)}"
+    yield f"## {head.tone.mark}{plain(head.headline)}"
     yield ""
     yield from (f"- {plain(detail)}" for detail in head.details)
     if head.because:
@@ -85,9 +85,6 @@ def _fixes(fixes: Iterable[PageFix], no_fix: str) -> Iterator[str]:
         yield f"- **fix {number}** {plain(fix.title)}{seen}"
     if no_fix:
         yield f"- **no fix** {plain(no_fix)}"
-
-
-_MARKS = {Tone.GOOD: "✓ ", Tone.BAD: "✗ ", Tone.HELD: "‖ ", Tone.OPEN: "? ", Tone.PLAIN: ""}
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -157,7 +154,7 @@ def _items(section: Items) -> Iterator[str]:
         told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
         told += [f"**event** {plain(detail.event)}"] if detail.event else []
-        title = f"{_MARKS[Tone(str(row[0]))]}{plain(str(row[2]))}"
+        title = f"{Tone(str(row[0])).mark}{plain(str(row[2]))}"
         rows.append((title, *(plain(str(cell)) for cell in row[3:]), "<br>".join(told)))
     yield from table((section.noun, *(plain(column.label) for column in section.columns), "details"), rows)
 
@@ -211,5 +208,5 @@ def fenced(content: str) -> Iterator[str]:
 
 
 def plain(words: str) -> str:
-    """Text without meaning to Markdown or HTML, which mentions nobody."""
+    """Text without meaning to Markdown or HTML, and without mentions."""
     return _MARKUP.sub(r"\\\1", words).replace("@", "&#64;")

@@ -152,7 +152,7 @@ const look = (code) => LOOK[code] || ["c-error", "?"];
 
 const DRAW = {
   verdicts(data) {
-    const story = make("aside", {class: "story", "aria-live": "polite"}, "Select a row to see its node.");
+    const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, "Select a row to see its node.");
     const cells = (node) => data.patterns[data.pattern_of[node]];
     const passes = (node) => data.verdict_of[node] < 0;
     const rejections = (node) => cells(node).filter((code) => data.codes[code] !== "Success" && data.codes[code] !== "not evaluated").length;
@@ -229,8 +229,8 @@ const DRAW = {
         const total = [...reasons.values()].reduce((sum, value) => sum + value, 0);
         return make("div", {class: "heatrow"}, make("span", {class: "label"}, `${place} (${number(total)})`),
           make("span", {class: "heatbar"}, ...[...reasons].sort().map(([reason, many]) => make("button", {
-            type: "button", class: reason === "fits" ? "c-pass" : "c-reject", title: `${place}: ${reason}, ${plural(many, "node")}`,
-            style: {flexGrow: many, background: reason === "fits" ? "" : colour(data.plugins.indexOf(reason))},
+            type: "button", class: reason === "fits" ? "c-pass" : "", title: `${place}: ${reason}, ${plural(many, "node")}`,
+            style: {flexGrow: many, borderBottomColor: reason === "fits" ? "" : colour(data.plugins.indexOf(reason))},
             onclick: () => {
               remember("verdicts.reason", address.get("verdicts.reason") === reason ? "" : reason);
               if (data.facets.length) remember(`verdicts.${data.facets[0].label}`, address.get("verdicts.reason") ? place : "");
@@ -296,7 +296,7 @@ const DRAW = {
 
   items(data) {
     const rows = data.rows.map((row, at) => ({row, detail: data.details[data.detail_of[at]]}));
-    const story = make("aside", {class: "story", "aria-live": "polite"}, `Choose a ${data.noun}.`);
+    const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${data.noun}.`);
     const marks = {good: ["✓", "c-pass"], bad: ["✗", "c-reject"], open: ["?", "c-none"], held: ["‖", "c-none"], plain: ["", ""]};
     const columns = [
       {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
@@ -388,7 +388,7 @@ const DRAW = {
     const more = make("button", {type: "button", onclick: () => { most += STEP; draw(); }}, "show more");
     const body = make("tbody");
     const heads = data.columns.map((column, at) => make("th", {scope: "col", class: column.is_number ? "number" : ""},
-      make("button", {type: "button", onclick: () => { sorted = {column: at, up: sorted.column === at ? !sorted.up : true}; refresh(); }}, column.label)));
+      make("button", {type: "button", onclick: () => { sorted = {column: at, up: sorted.column === at ? !sorted.up : true}; refresh(); }}, column.label || "name")));
     function refresh() {
       const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
       shown = data.rows.filter((row) => { const text = row.join(" ").toLowerCase(); return wanted.every((word) => text.includes(word)); });

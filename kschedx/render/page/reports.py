@@ -16,7 +16,7 @@ from kschedx.explain.setup import Setup
 from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
-from kschedx.render.comparison import comparison_lines
+from kschedx.render.comparison import comparison_lines, comparison_tone
 from kschedx.render.doctor import certainty_text, diagnosis_lines, finding_words, missing_kind_effect, missing_kind_text
 from kschedx.render.drain import (
     drain_facts,
@@ -27,15 +27,18 @@ from kschedx.render.drain import (
 )
 from kschedx.render.fixes import story_fixes, story_reason
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Timeline, Usage, page_of
-from kschedx.render.pending import cause_title, pending_lines, pending_sentence
+from kschedx.render.pending import cause_title, pending_lines, pending_sentence, pending_tone
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
     fit_headline,
     fit_lines,
+    fit_tone,
+    goal_text,
     shown_resources,
     simulation_headline,
     simulation_lines,
+    simulation_tone,
 )
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
@@ -75,11 +78,10 @@ def footer(snapshot: Snapshot | None = None, command: str = "") -> tuple[tuple[s
 
 def pending_view(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]) -> View:
     """A row for each cause, the largest group first; identical pods are one row."""
-    fits = all(answer.outcome is Outcome.SCHEDULED for answer in answers)
     return View(
         command="kschedx why",
         headline=pending_sentence(answers),
-        tone=Tone.GOOD if fits else Tone.BAD,
+        tone=pending_tone(answers),
         items=tuple(_cause(group, fix_of(group)) for group in groups(answers)),
         list_title="Causes",
         list_noun="cause",
@@ -148,12 +150,16 @@ def simulation_view(simulation: Simulation) -> View:
                 members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
             )
         )
-    changes = "; ".join(map(str, simulation.changes))
+    changes, goal = "; ".join(map(str, simulation.changes)), simulation.goal
     return View(
         command="kschedx simulate",
         headline=simulation_headline(simulation),
-        tone=Tone.GOOD if simulation.is_done else Tone.BAD,
-        details=(f"after {changes}",) if changes else (),
+        tone=simulation_tone(simulation),
+        details=(
+            *((f"after {changes}",) if changes else ()),
+            *((goal_text(goal),) if goal is not None else ()),
+            *(f"move {one.pod} from {one.source} to {one.to}" for one in (goal.moves if goal is not None else ())),
+        ),
         items=tuple(items),
         list_title="Workloads",
         list_noun="workload",
@@ -162,7 +168,7 @@ def simulation_view(simulation: Simulation) -> View:
 
 
 def simulation_page(simulation: Simulation) -> Page:
-    """What becomes of how many pods, the nodes before and after, and every decision."""
+    """How many pods have each outcome, the nodes before and after, and every decision."""
     lines = simulation_lines(simulation, width=SCREEN_WIDTH)
     return page_of(
         simulation_view(simulation), _simulation_sections(simulation), _plain(lines), footer(simulation.before)
@@ -303,7 +309,7 @@ def fit_view(found: Fit) -> View:
         command="kschedx fit",
         subject=found.title,
         headline=fit_headline(found),
-        tone=Tone.GOOD if found.is_enough else Tone.OPEN if found.could_reject else Tone.BAD,
+        tone=fit_tone(found),
         fixes=tuple(Fix(title=fix.title) for fix in (stopped.fixes[:2] if stopped is not None else ())),
         event=stopped.message if stopped is not None else found.refusal,
         items=tuple(
@@ -337,14 +343,14 @@ def comparison_page(before: Setup, after: Setup, changes: Sequence[Change], summ
     """How the two differ as configuration, then what that does to pods."""
     lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH)
     return page_of(
-        comparison_view(before, after, summary),
+        comparison_view(before, after, changes, summary),
         _comparison_sections(before, after, changes, summary),
         _plain(lines),
         footer(),
     )
 
 
-def comparison_view(before: Setup, after: Setup, summary: Summary | None) -> View:
+def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> View:
     """A row for each pod that differs."""
     items = (
         [] if summary is None else [_difference(group, one) for group in summary.groups for one in group.differences]
@@ -354,8 +360,8 @@ def comparison_view(before: Setup, after: Setup, summary: Summary | None) -> Vie
         told = (*told, not_placed_anew(summary))
     return View(
         command="kschedx diff-profiles",
-        headline=comparison_headline(before, after),
-        tone=Tone.PLAIN,
+        headline=comparison_headline(before, after, changes, summary),
+        tone=comparison_tone(changes, summary),
         details=told,
         items=tuple(items),
         list_title="Pods",

@@ -16,7 +16,6 @@ COLUMNS = 92
 """Characters of a line."""
 LINE, CHARACTER, MARGIN = 22, 8, 20
 FONT = "13px ui-monospace, Menlo, Consolas, monospace"
-MARKS = {Tone.GOOD: "✓ ", Tone.BAD: "✗ ", Tone.HELD: "‖ ", Tone.OPEN: "? ", Tone.PLAIN: ""}
 
 _STYLE = (
     f"text{{font:{FONT};fill:#1b1f24;white-space:pre}}.paper{{fill:#ffffff;stroke:#d0d7de}}"
@@ -46,7 +45,7 @@ def svg(page: Page) -> str:
 def _lines(page: Page) -> Iterator[tuple[str, str]]:
     """Each line's class and text."""
     head = page.head
-    for number, row in enumerate(wrapped(MARKS[head.tone] + head.headline, COLUMNS)):
+    for number, row in enumerate(wrapped(head.tone.mark + head.headline, COLUMNS)):
         yield f"head {head.tone.value}", row if number == 0 else f"  {row}"
     if head.because:
         yield from _labelled("because", " · ".join(head.because))
@@ -78,7 +77,7 @@ def _rows(page: Page) -> Iterator[str]:
             case Items():
                 for row in section.rows:
                     cells = "  ".join(str(cell) for cell in row[3:] if cell != "")
-                    yield f"{MARKS[Tone(str(row[0]))]}{row[2]}  {cells}"
+                    yield f"{Tone(str(row[0])).mark}{row[2]}  {cells}"
                 return
             case Verdicts():
                 for members in section.groups:

@@ -33,7 +33,7 @@ MOST_NAMES = 3
 
 
 def autoscaler_sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
-    """What becomes of the pod."""
+    """The pod's outcome."""
     pod, flags = scaling.pod, autoscaler.flags
     match pod.outcome:
         case PodOutcome.CONSIDERED:
@@ -256,7 +256,7 @@ def _sizes(one: AutoscalerGrowthStep) -> str:
 
 
 def group_remedy_title(step: RemedyStep) -> str:
-    """`raise the maximum of workers from 3 to 4`."""
+    """`raise the maximum of node group workers from 3 to 4`."""
     match step:
         case RaisePriority(at_least=priority):
             return f"raise the pod's priority to at least {priority}"
@@ -265,7 +265,7 @@ def group_remedy_title(step: RemedyStep) -> str:
         case UncordonNode(node=node):
             return f"uncordon {node}, the template of new nodes"
         case RaiseMaximum(group=group, before=before, after=after):
-            return f"raise the maximum of {group} from {before} to {after}"
+            return f"raise the maximum of node group {group} from {before} to {after}"
         case SetFlag(name=name):
             return f"start cluster-autoscaler with --{name}"
         case AddGroup(like=like):

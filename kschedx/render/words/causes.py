@@ -89,6 +89,8 @@ def _key(finding: Finding) -> tuple[str, object]:
             return finding.reason, (finding.key, finding.value, finding.effect)
         case TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
+        case PodAffinityUnsatisfied():
+            return finding.reason, (str(finding.selector), finding.topology_key)
         case _:
             return finding.reason, finding.same_as
 

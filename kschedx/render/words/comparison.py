@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from kschedx.explain.difference import (
@@ -66,23 +66,34 @@ _EFFECTS: dict[Effect, tuple[str, str]] = {
 
 
 def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
-    """What the two sides are called: their names, and the release where only that tells them apart."""
+    """The titles of the two sides: their names, and the version where only that differs."""
     if before.release.version == after.release.version:
         return before.name, after.name
     return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
 
 
-def comparison_headline(before: Setup, after: Setup) -> str:
+def comparison_headline(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> str:
+    """`5 of 9 pods differ: default → binpack · Kubernetes 1.36`."""
     first, second = side_titles(before, after)
     same = before.release.version == after.release.version
-    return f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
+    sides = f"{first} {ARROW} {second}" + (f" · Kubernetes {after.release.version}" if same else "")
+    if summary is None:
+        return f"{count(len(changes), 'change')} of the configuration: {sides}" if changes else f"the same: {sides}"
+    different, total = len(summary.differences), summary.compared
+    if different:
+        return f"{different:,} of {count(total, 'pod')} {'differs' if different == 1 else 'differ'}: {sides}"
+    return (
+        f"{count(len(summary.undecided), 'pod')} undecided: {sides}"
+        if summary.undecided
+        else f"no pod differs: {sides}"
+    )
 
 
 # --- configuration
 
 
 def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
-    """(place, subject, what changes); gates and single plugins that come and go alike are told together."""
+    """(place, subject, what changes); gates and single plugins that are added or removed alike share a row."""
     rows: list[tuple[str, str, str]] = []
     gates: list[str] = []
     has_many = max(len(setup.profiles) for setup in (before, after)) > 1
@@ -100,7 +111,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
 
 def _change(change: Change) -> str:
     before, after = setting_text(change.before), setting_text(change.after)
-    if change.place == "behaviour" and {before, after} == {"true", "false"}:
+    if change.place == "behavior" and {before, after} == {"true", "false"}:
         return "new" if after == "true" else "removed"
     if change.setting:
         return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
@@ -269,7 +280,7 @@ def placed_anew_title(found: PlacedAnew) -> str:
 
 
 def not_placed_anew(summary: Summary) -> str:
-    """That nodes are not told of."""
+    """Says that nodes are not shown."""
     pods = count(summary.not_placed_anew, "running pod")
     return f"node usage is not compared; --nodes reschedules the {pods} one by one"
 

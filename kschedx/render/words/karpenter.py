@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
 from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
@@ -24,7 +24,7 @@ from kschedx.karpenter.rejections import (
 from kschedx.karpenter.remedies import AllowValues, LabelPool, RaiseLimit, RemedyStep
 from kschedx.karpenter.requirements import ZONE, LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
-from kschedx.kube.autoscalers import NodeOverlay
+from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import NodeCondition, Pod
 from kschedx.render.wording import Fact, amount, count, listed
@@ -32,18 +32,19 @@ from kschedx.render.words.autoscaler import by_name, change_of_pod, most_said
 
 MOST_NAMES = 3
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
-"""Resources of an instance type that are told, in this order."""
+"""Resources of an instance type that are shown, in this order."""
 
 
 def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
-    """What becomes of the pod."""
+    """The pod's outcome."""
     if found.looked.outcome is not PodEligibility.CONSIDERED:
         return _not_looked_at(karpenter, found)
     if found.pool:
         return _adds(found)
     if found.existing:
         kind = "NodeClaim" if found.is_claim else "node"
-        return f"adds no node: it expects the pod on {kind} {found.existing}"
+        told = f"adds no node: it expects the pod on {kind} {found.existing}"
+        return f"{told}{_conditions(karpenter, [found.existing])}" if found.is_claim else told
     unsure = [one.name for one in found.pools if one.certainty is LaunchCertainty.UNKNOWN]
     if unsure:
         names = listed(unsure, MOST_NAMES)
@@ -55,6 +56,16 @@ def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
     one = len(found.pools) == 1
     helps = "its only usable NodePool does not help" if one else f"none of {len(found.pools)} NodePools helps"
     return f"adds no node: {helps}"
+
+
+def _conditions(karpenter: Karpenter, names: Sequence[str]) -> str:
+    """What the first of some NodeClaims says of itself: `; Launched=False (LaunchFailed): no capacity`."""
+    for claim in karpenter.snapshot.of(NodeClaim):
+        if claim.name in names:
+            for one in claim.status.conditions:
+                if one.status != "True" and one.message:
+                    return f"; {one.type}={one.status}{f' ({one.reason})' if one.reason else ''}: {one.message}"
+    return ""
 
 
 def _adds(found: PodProvisioning) -> str:
@@ -93,8 +104,9 @@ def _not_looked_at(karpenter: Karpenter, found: PodProvisioning) -> str:
         case PodEligibility.NO_POOLS:
             return "has no usable NodePool"
         case PodEligibility.WAITING:
-            claims = listed(karpenter.cluster.not_launched, MOST_NAMES)
-            return f"waits for the cloud to launch NodeClaim {claims}"
+            names = karpenter.cluster.not_launched
+            told = f"waits for the cloud to launch NodeClaim {listed(names, MOST_NAMES)}"
+            return f"{told}{_conditions(karpenter, names)}"
         case _:
             assert_never(found.looked.outcome)
 

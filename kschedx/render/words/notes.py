@@ -234,8 +234,8 @@ def cycle_note_text(note: CycleNote) -> str:
             )
         case NotMeasured(version=version):
             return (
-                f"kschedx is not tested against kube-scheduler {version}: it uses the published feature gates and "
-                "otherwise the rules of the previous version"
+                f"published, not measured: kschedx uses what is published about kube-scheduler {version}, and "
+                "otherwise the rules of 1.36"
             )
         case Gated(gates=gates):
             return f"gated by {', '.join(gates)}: the rest is evaluated as if the gates were removed"

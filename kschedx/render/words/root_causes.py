@@ -23,9 +23,10 @@ def root_cause_text(cause: Cause) -> str:
             unit = Unit.of(cause.resource)
             requested, allocated = format_quantities((cause.requested, cause.allocated), unit)
             name = "CPU" if cause.resource == "cpu" else cause.resource
+            counts = ", which counts," if cause.reason != "Infeasible" else " in vain,"
             return (
-                f"the resize of {cause.pod} on {cause.node} is {cause.reason}: it requests {requested} {name}, which "
-                f"counts, and has {allocated} allocated"
+                f"the resize of {cause.pod} on {cause.node} is {cause.reason}: it requests {requested} {name}"
+                f"{counts} and has {allocated} allocated"
             )
         case DaemonSetsFillPodSlots():
             return (

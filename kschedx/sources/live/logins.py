@@ -103,12 +103,17 @@ def _environment(
     return os.environ | own | {"KUBERNETES_EXEC_INFO": json.dumps(asked)}
 
 
+_UNTIL_WE_END = 'exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec "$@" 3<&- </dev/null'
+"""A shell becomes the plugin and leaves a process that ends their group as soon as our end of its input is closed."""
+
+
 def _printed(plugin: ExecPlugin, environment: Mapping[str, str], *, is_interactive: bool, timeout: float) -> bytes:
     # a group of its own, so that it can be ended with its children; but not where it reads from the terminal, which is
     # the foreground group's alone
+    asked = [plugin.command, *plugin.args]
     process = subprocess.Popen(
-        [plugin.command, *plugin.args],
-        stdin=None if is_interactive else subprocess.DEVNULL,
+        asked if is_interactive else ["/bin/sh", "-c", _UNTIL_WE_END, "sh", *asked],
+        stdin=None if is_interactive else subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=dict(environment),
         start_new_session=not is_interactive,
@@ -135,8 +140,9 @@ def _ended_at_last(process: subprocess.Popen[bytes], *, has_group: bool) -> Iter
         if process.poll() is None:
             process.kill()
             process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def _descendants(process: int) -> list[int]:
@@ -180,7 +186,7 @@ def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Cre
     try:
         answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
-        # not a word of what it prints is told: it may be a secret
+        # its output is never shown: it may be a secret
         raise InputError(f"{name} prints no ExecCredential", place=place) from None
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
         raise InputError(f'{name} prints no ExecCredential of "{plugin.api_version}"', place=place)

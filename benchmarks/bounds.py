@@ -1,0 +1,118 @@
+"""Size, time and memory of answers about a cluster: `python benchmarks/bounds.py CLUSTER.json NODE`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+from mcp import Client
+
+from kschedx.cli.app import run
+from kschedx.cli.mcp.server import Answers, Clusters, server
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: new}
+spec: {containers: [{name: app, image: app, resources: {requests: {cpu: "64", memory: 1Gi}}}]}
+"""
+LABELS = {"app": "web"}
+TEMPLATE = {
+    "metadata": {"labels": LABELS},
+    "spec": {"containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": "100m"}}}]},
+}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "default", "uid": "web"},
+    "spec": {"replicas": 3, "selector": {"matchLabels": LABELS}, "template": TEMPLATE},
+}
+COMMANDS = (
+    ("why", "POD"),
+    *(("why", "POD", "-o", form) for form in ("wide", "json", "yaml", "html", "markdown", "svg", "sarif", "junit")),
+    ("why", "--all-pending"),
+    ("why", "--all-pending", "-o", "html"),
+    ("fit", "POD", "--replicas", "1000000"),
+    ("fit", "POD", "-o", "json"),
+    ("fit", "POD", "-o", "html"),
+    ("simulate",),
+    ("simulate", "-o", "json"),
+    ("simulate", "-o", "html"),
+    ("simulate", "--scale", "deploy/web=1000000"),
+    ("drain", "NODE"),
+    ("drain", "NODE", "-o", "json"),
+    ("drain", "NODE", "-o", "html"),
+    ("drain", "--each"),
+    ("scale-down",),
+    ("scale-down", "-o", "html"),
+    ("doctor",),
+    ("doctor", "-o", "html"),
+    ("snapshot", "-o", "x.json.zst"),
+    ("snapshot", "--anonymize", "-o", "x.json.zst"),
+)
+TOOLS: Mapping[str, dict[str, object]] = {
+    "pod_explain": {"manifest": POD},
+    "pending_explain": {},
+    "changes_simulate": {"cordon": ["NODE"]},
+    "node_drain_preview": {"nodes": ["NODE"]},
+    "capacity_check": {"manifest": POD, "replicas": 1_000_000},
+    "profiles_compare": {"before": "default", "after": "binpack", "pods": "pending"},
+    "dump_check": {},
+    "scale_down_explain": {},
+}
+
+
+def main(cluster: str, node: str, folder: Path) -> None:
+    (folder / "pod.yaml").write_text(POD)
+    (folder / "web.json").write_text(json.dumps(DEPLOYMENT))
+    words = {"POD": str(folder / "pod.yaml"), "NODE": node}
+    print("| command | size | processor | memory at most |\n| --- | --- | --- | --- |")
+    for asked in COMMANDS:
+        arguments = [str(folder / word) if word.startswith("x.") else words.get(word, word) for word in asked]
+        out = folder / "out"
+        with out.open("wb") as written:
+            more = ("-s", str(folder / "web.json")) if "--scale" in asked else ()
+            command = [sys.executable, "-m", "kschedx", *arguments, "-s", cluster, *more]
+            child = subprocess.Popen(command, stdout=written, stderr=subprocess.DEVNULL)
+            _, status, used = os.wait4(child.pid, 0)
+        seconds, memory = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        size = out.stat().st_size / 1000
+        code = os.waitstatus_to_exitcode(status)
+        print(f"| `{' '.join(asked)}` ({code}) | {size:,.0f} kB | {seconds:.1f} s | {memory:,.0f} MB |", flush=True)
+    print("\n| tool, detail: full | size | first, then again | memory at most |\n| --- | --- | --- | --- |")
+    for tool, arguments in TOOLS.items():
+        named = {key: [node] if value == ["NODE"] else value for key, value in arguments.items()}
+        anyio.run(_measure_tool, cluster, tool, {**named, "detail": "full"})
+
+
+async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -> None:
+    answers = Answers(Clusters(snapshots=(cluster,)), run, limit=600)
+    try:
+        async with Client(server(answers)) as client:
+            times = []
+            for _ in range(2):
+                begun = time.monotonic()
+                result = await client.call_tool(tool, arguments)
+                times.append(time.monotonic() - begun)
+        size = len(result.model_dump_json()) / 1000
+        worker = answers._worker
+        status = Path(f"/proc/{worker._process.pid}/status").read_text() if worker is not None else ""
+        memory = next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
+        took = f"{times[0]:.1f} s, {times[1]:.1f} s"
+        failed = " (error)" if result.is_error else ""
+        print(f"| `{tool}`{failed} | {size:,.0f} kB | {took} | {memory:,.0f} MB |", flush=True)
+    finally:
+        answers.end()
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as made:
+        main(*sys.argv[1:3], Path(made))

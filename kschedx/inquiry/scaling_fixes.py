@@ -1,0 +1,67 @@
+"""Room that an autoscaler makes, as the first fixes of an answer: a node that is on its way, or a limit to raise.
+
+Each was tried in a loop of the autoscaler; changes of the pod stay with what the autoscaler says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum
+from kschedx.autoscaler.sizes import BACKED_OFF
+from kschedx.fixes import FixCertainty
+from kschedx.fixes.steps import Group
+from kschedx.inquiry.fix import Fix
+from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimit
+
+if TYPE_CHECKING:
+    from kschedx.autoscaler.cluster import PodScaling
+    from kschedx.karpenter.cluster import PodProvisioning
+
+_UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
+
+
+def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
+    """A larger group or pool: it comes before changes of the pod."""
+    return isinstance(remedy.step, RaiseMaximum | RaiseLimit | AllowValues | LabelPool)
+
+
+def autoscaler_fixes(scaling: PodScaling, remedies: tuple[AutoscalerRemedy, ...]) -> Iterator[Fix]:
+    from kschedx.render.words.autoscaler import group_remedy_title
+
+    if scaling.choice is not None and not scaling.choice.error:
+        for one in scaling.choice.resizes[:1]:
+            yield _fix(
+                f"wait for cluster-autoscaler: it adds nodes to node group {one.group} ({one.before} → {one.after})"
+            )
+    elif scaling.pod.is_on_upcoming:
+        yield _fix(f"wait for the node of node group {upcoming_group(scaling)} that is starting")
+    for remedy in filter(makes_room, remedies):
+        yield _fix(group_remedy_title(remedy.step))
+    for group in scaling.groups:
+        if group.fits and group.skipped == (BACKED_OFF,):
+            reason = group.detail.partition(":")[0]
+            why = f": {reason}" if reason else ""
+            title = f"let node group {group.name} use other instance types or zones, or add another{why}"
+            yield _fix(title, certainty=FixCertainty.UNTRIED)
+
+
+def upcoming_group(scaling: PodScaling) -> str:
+    """Of a node that the cloud is starting; empty where the pod waits for none."""
+    found = _UPCOMING.fullmatch(scaling.pod.node) if scaling.pod.is_on_upcoming else None
+    return "" if found is None else found["group"]
+
+
+def karpenter_fixes(found: PodProvisioning, remedies: tuple[KarpenterRemedy, ...]) -> Iterator[Fix]:
+    from kschedx.render.words.karpenter import pool_remedy_title
+
+    if found.pool:
+        yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
+    for remedy in filter(makes_room, remedies):
+        yield _fix(pool_remedy_title(remedy.step))
+
+
+def _fix(title: str, *, certainty: FixCertainty = FixCertainty.VERIFIED) -> Fix:
+    return Fix(title=title, certainty=certainty, changes=(), feasible_nodes=(), steps=(), of_group=Group.CAPACITY)

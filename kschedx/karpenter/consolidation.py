@@ -1,0 +1,471 @@
+"""Which of its nodes Karpenter takes away, alone and together, and what that saves: emptiness, drift, and consolidation
+of several nodes and of one.
+
+Upstream: controllers/disruption (emptiness.go, drift.go, consolidation.go, multinodeconsolidation.go,
+singlenodeconsolidation.go; balanced.go since 1.14). Validation after a delay, timeouts, and budgets with a schedule are
+left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.karpenter.cluster import Karpenter
+from kschedx.karpenter.disruption import (
+    BALANCED,
+    BALANCED_THRESHOLD,
+    NodeDisruption,
+    disruptions,
+    eviction_cost,
+    goes_elsewhere,
+)
+from kschedx.karpenter.instance_types import InstanceType, Offering
+from kschedx.karpenter.node_claims import NewNodeClaim
+from kschedx.karpenter.nodes import StateNode
+from kschedx.karpenter.pods import PodEligibility
+from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, Requirements
+from kschedx.karpenter.scheduler import RoundResult
+from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeClaim, NodePool, condition
+from kschedx.kube.scalars import scaled
+from kschedx.kube.types import Pod
+
+SPOT, ON_DEMAND = "spot", "on-demand"
+MOST_NODES = 100
+"""That are consolidated together."""
+MOST_ALONE = 50
+MOST_LOOKS = 50_000
+"""Nodes that are tried alone, and nodes of the cluster that are looked at for all of them: each is a round over it."""
+NODE_COST = 1.0
+"""What it costs to drain a node, beside its pods."""
+
+
+class Method(StrEnum):
+    """In the order in which Karpenter asks them."""
+
+    EMPTINESS = "emptiness"
+    DRIFT = "drift"
+    MULTI_NODE = "multi-node"
+    SINGLE_NODE = "single-node"
+
+
+REASON = {
+    Method.EMPTINESS: "Empty",
+    Method.DRIFT: "Drifted",
+    Method.MULTI_NODE: "Underutilized",
+    Method.SINGLE_NODE: "Underutilized",
+}
+"""What a NodePool's budget calls it."""
+
+
+class Score(Struct, frozen=True, kw_only=True):
+    """How a pool with the policy Balanced values a move."""
+
+    pool: str
+    savings: float
+    """Of what the pool costs, as a fraction."""
+    disruption: float
+    """Of what it would cost to disrupt the whole pool, as a fraction."""
+
+    @property
+    def value(self) -> float:
+        if self.disruption > 0:
+            return self.savings / self.disruption
+        return math.inf if self.savings > 0 else 0.0
+
+    @property
+    def is_approved(self) -> bool:
+        return self.value >= BALANCED_THRESHOLD
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """Nodes that go together, and the node that replaces them."""
+
+    method: Method
+    nodes: tuple[str, ...]
+    replacements: int = 0
+    """New nodes; more than one for drift only."""
+    types: tuple[str, ...] = ()
+    """Instance types that the replacement can be of, the cheapest first."""
+    price: float | None = None
+    """Of the nodes, per hour; None where a price is not known."""
+    new_price: float | None = None
+    scores: tuple[Score, ...] = ()
+
+    @property
+    def savings(self) -> float | None:
+        if self.price is None or (self.replacements and self.new_price is None):
+            return None
+        return self.price - (self.new_price or 0.0)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "method": self.method.value,
+            "action": "replace" if self.replacements else "delete",
+            "nodes": list(self.nodes),
+            "replacements": self.replacements,
+            "instanceTypes": list(self.types),
+            "price": _money(self.price),
+            "newPrice": _money(self.new_price),
+            "savings": _money(self.savings),
+            "scores": {one.pool: f"{one.value:.2f}" for one in self.scores},
+        }
+
+
+def _money(price: float | None) -> str | None:
+    """An hour's price as a text, since numbers of the documents are integers."""
+    return None if price is None else f"{price:.4f}"
+
+
+class Consolidation(Struct, frozen=True, kw_only=True):
+    """What Karpenter would do one after the other, were each step the only one."""
+
+    follows: str
+    """The version of Karpenter."""
+    commands: tuple[Command, ...]
+    """The first is what it does first; each method stands by itself."""
+    kept: Mapping[str, str]
+    """Candidates that no command takes to why, in Karpenter's words."""
+    prices: Mapping[str, float | None]
+    """Every node of a pool to its price per hour."""
+    has_scheduled_budgets: bool = False
+    by_chance: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "follows": self.follows,
+            "commands": [one.to_dict() for one in self.commands],
+            "kept": dict(self.kept),
+            "prices": {name: _money(price) for name, price in self.prices.items()},
+            "byChance": self.by_chance,
+        }
+
+
+class _Candidate(Struct, frozen=True, kw_only=True):
+    state: StateNode
+    pool: NodePool
+    price: float | None
+    pods: tuple[Pod, ...]
+    """Those that go elsewhere."""
+    is_consolidatable: bool
+    is_drifted: bool
+    drifted_since: str
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+    @property
+    def instance_type(self) -> str:
+        return self.state.labels.get(INSTANCE_TYPE, "")
+
+    @property
+    def eviction_cost(self) -> float:
+        return sum(map(eviction_cost, self.pods))
+
+    @property
+    def disruption_cost(self) -> float:
+        """Of the Balanced policy."""
+        return NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in self.pods)
+
+
+class Consolidator:
+    """Karpenter's disruption controller on one cluster."""
+
+    def __init__(self, karpenter: Karpenter, only: Collection[str] | None = None) -> None:
+        """`only` are the nodes that are tried alone, by default the first of them."""
+        self._karpenter = karpenter
+        self._only = only
+        self._snapshot = karpenter.snapshot
+        self._pools = {pool.name: pool for pool in karpenter.pools}
+        self._states = {one.name: one for one in karpenter.cluster.staying if one.claim is not None}
+        self._prices = {name: self._price(one) for name, one in self._states.items()}
+        self._kept: dict[str, str] = {}
+        self._by_chance = False
+        self._is_newer = karpenter.settings.behaviour.moves_are_balanced
+        self._candidates = [
+            one for found in disruptions(self._snapshot, self._states) if (one := self._candidate(found)) is not None
+        ]
+
+    def run(self) -> Consolidation:
+        """Every method by itself, on the cluster as it is."""
+        commands = [*self._emptiness(), *self._drift(), *self._multi_node(), *self._single_node()]
+        taken = {name for command in commands for name in command.nodes}
+        budgets = [one for pool in self._pools.values() for one in pool.spec.disruption.budgets]
+        return Consolidation(
+            follows=self._karpenter.settings.followed,
+            commands=tuple(commands),
+            kept={name: why for name, why in self._kept.items() if name not in taken},
+            prices=self._prices,
+            has_scheduled_budgets=any(one.schedule is not None for one in budgets),
+            by_chance=self._by_chance,
+        )
+
+    # --- candidates
+
+    def _candidate(self, found: NodeDisruption) -> _Candidate | None:
+        state = self._states[found.node]
+        pool = self._pools.get(state.pool)
+        blocked = next((one.text for one in found.obstacles if one.reason == "DisruptionBlocked"), "")
+        if blocked or pool is None or state.claim is None:
+            self._kept[found.node] = blocked
+            return None
+        pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(state.row).tolist()]
+        drifted = condition(state.claim.status.conditions, "Drifted")
+        candidate = _Candidate(
+            state=state,
+            pool=pool,
+            price=self._prices[found.node],
+            pods=tuple(pod for pod in pods if goes_elsewhere(pod)),
+            is_consolidatable=found.is_consolidatable and pool.spec.replicas is None,
+            is_drifted=found.is_drifted and pool.spec.replicas is None,
+            drifted_since="" if drifted is None else drifted.last_transition_time or "",
+        )
+        unfit = next((one.text for one in found.obstacles), "")
+        if unfit:
+            self._kept[found.node] = unfit
+        elif not found.is_consolidatable:
+            self._kept[found.node] = "its NodeClaim is not Consolidatable"
+        return replace(candidate, is_consolidatable=candidate.is_consolidatable and not unfit)
+
+    def _price(self, state: StateNode) -> float | None:
+        """Of the offering that the node's labels name."""
+        known = self._karpenter.known.get(state.pool)
+        types = () if known is None else known.types.types
+        one = next((one for one in types if one.name == state.labels.get(INSTANCE_TYPE)), None)
+        place = (state.labels.get(ZONE), state.labels.get(CAPACITY_TYPE))
+        offerings = () if one is None else one.offerings
+        prices = [it.price for it in offerings if (it.zone, it.capacity_type) == place and it.price is not None]
+        return min(prices, default=None)
+
+    def _allowed(self, method: Method) -> Counter[str]:
+        """How many nodes of each pool its budgets let go; those with a schedule are taken for inactive."""
+        allowed = Counter[str]()
+        for pool in self._pools.values():
+            its = [one for one in self._karpenter.cluster.staying if one.pool == pool.name and one.is_initialized]
+            leaving = sum(one.pool == pool.name for one in self._karpenter.cluster.leaving)
+            limits = [
+                scaled(_number(one.nodes), len(its) + leaving, is_up=True) or 0
+                for one in pool.spec.disruption.budgets
+                if one.schedule is None and (one.reasons is None or REASON[method] in one.reasons)
+            ]
+            allowed[pool.name] = max(min(limits, default=len(its)) - leaving, 0)
+        return allowed
+
+    def _within_budgets(self, candidates: Iterable[_Candidate], method: Method) -> list[_Candidate]:
+        allowed, found = self._allowed(method), list[_Candidate]()
+        for one in candidates:
+            if allowed[one.pool.name]:
+                allowed[one.pool.name] -= 1
+                found.append(one)
+            else:
+                self._kept.setdefault(one.name, "No allowed disruptions due to blocking budget")
+        return found
+
+    def _is_empty(self, one: _Candidate) -> bool:
+        return one.disruption_cost <= NODE_COST if self._is_newer else not one.pods
+
+    def _sorted(self) -> list[_Candidate]:
+        """Candidates of consolidation, in the order in which they are tried."""
+        policies = ("WhenEmptyOrUnderutilized", BALANCED) if self._is_newer else ("WhenEmptyOrUnderutilized",)
+        found = [
+            one
+            for one in self._candidates
+            if one.is_consolidatable and one.pool.spec.disruption.consolidation_policy in policies
+        ]
+        if self._is_newer:
+            found = [one for one in found if not self._is_empty(one)]
+            return sorted(found, key=lambda one: -(one.price or 0.0) / one.disruption_cost)
+        return sorted(found, key=lambda one: one.eviction_cost)
+
+    # --- methods
+
+    def _emptiness(self) -> list[Command]:
+        empty = [one for one in self._candidates if one.is_consolidatable and self._is_empty(one)]
+        going = self._within_budgets(empty, Method.EMPTINESS)
+        return [self._deleted(Method.EMPTINESS, going)] if going else []
+
+    def _drift(self) -> list[Command]:
+        """The first of them that can go, empty nodes first, then the one that drifted first."""
+        drifted = sorted(
+            (one for one in self._candidates if one.is_drifted), key=lambda one: (bool(one.pods), one.drifted_since)
+        )
+        for one in self._within_budgets(drifted, Method.DRIFT):
+            result = self._simulated([one])
+            if not self._unplaced(result, [one]):
+                return [replace(self._deleted(Method.DRIFT, [one]), replacements=len(result.new))]
+        return []
+
+    def _multi_node(self) -> list[Command]:
+        """The largest number of the first candidates that go together, by halving."""
+        candidates = self._within_budgets(self._sorted(), Method.MULTI_NODE)[:MOST_NODES]
+        low, high, best = 1, len(candidates) - 1, list[Command]()
+        while low <= high:
+            middle = (low + high) // 2
+            command = self._command(Method.MULTI_NODE, candidates[: middle + 1])
+            if isinstance(command, Command) and self._is_approved(command):
+                best, low = [command], middle + 1
+            else:
+                high = middle - 1
+        return best
+
+    def _single_node(self) -> list[Command]:
+        """Every candidate that goes alone; Karpenter takes the first."""
+        found = []
+        ordered = self._sorted()
+        most = min(MOST_ALONE, max(MOST_LOOKS // max(len(self._snapshot.cluster.nodes), 1), 1))
+        tried = ordered[:most] if self._only is None else [one for one in ordered if one.name in self._only]
+        self._kept |= {one.name: "not tried alone: name the node" for one in ordered if one not in tried}
+        for one in tried:
+            command = self._command(Method.SINGLE_NODE, [one])
+            if isinstance(command, str):
+                self._kept[one.name] = command
+            elif not self._is_approved(command):
+                score = min(command.scores, key=lambda score: score.value)
+                self._kept[one.name] = f"score {score.value:.2f} is below {BALANCED_THRESHOLD:.2f} (Balanced)"
+            elif self._allowed(Method.SINGLE_NODE)[one.pool.name]:
+                found.append(command)
+        return found
+
+    # --- one command
+
+    def _deleted(self, method: Method, nodes: Sequence[_Candidate]) -> Command:
+        prices = [one.price for one in nodes]
+        known = [price for price in prices if price is not None]
+        return Command(
+            method=method,
+            nodes=tuple(one.name for one in nodes),
+            price=sum(known) if len(known) == len(prices) else None,
+        )
+
+    def _simulated(self, nodes: Sequence[_Candidate]) -> RoundResult:
+        """The round in which the nodes are about to leave."""
+        karpenter, leaving = self._karpenter, {one.state.claim.name for one in nodes if one.state.claim is not None}
+        claims = tuple(
+            replace(one, metadata=replace(one.metadata, deletion_timestamp="1970-01-01T00:00:00Z"))
+            if one.name in leaving
+            else one
+            for one in self._snapshot.of(NodeClaim)
+        )
+        snapshot = replace(self._snapshot, objects={**self._snapshot.objects, NodeClaim: claims})
+        waiting = [key for key, one in karpenter.waiting().items() if one.outcome is PodEligibility.CONSIDERED]
+        pods = self._snapshot.pods
+        result = karpenter.provisioner.run(snapshot, [pods[pods.rows[key]] for key in waiting])
+        self._by_chance |= result.by_chance
+        return result
+
+    def _unplaced(self, result: RoundResult, nodes: Sequence[_Candidate]) -> str:
+        """Why not every pod of the nodes has a place; empty where all have."""
+        own = [pod.key for one in nodes for pod in one.pods]
+        failed = [(key, result.failures[key].text) for key in own if key in result.failures]
+        if failed:
+            told = ", ".join(f"{key} => {text}" for key, text in failed[:5])
+            return f"Not all pods would schedule, {told}"
+        starting = {one.name for one in self._karpenter.cluster.staying if not one.is_initialized}
+        waits = [name for name, keys in result.existing.items() if name in starting and {*keys} & {*own}]
+        return f"Not all pods would schedule, node {waits[0]} is not initialized" if waits else ""
+
+    def _command(self, method: Method, nodes: Sequence[_Candidate]) -> Command | str:
+        """What replaces the nodes, or why nothing does."""
+        result = self._simulated(nodes)
+        unplaced = self._unplaced(result, nodes)
+        if unplaced:
+            return unplaced
+        own = {pod.key for one in nodes for pod in one.pods}
+        command, new = self._deleted(method, nodes), [one for one in result.new if own & {*one.pods}]
+        if not new:
+            return self._scored(command, nodes)
+        if len(new) > 1:
+            return f"Can't remove without creating {len(new)} candidates"
+        if command.price is None:
+            return "prices are not known: add them with --instance-types"
+        [claim] = new
+        is_spot = all(one.state.labels.get(CAPACITY_TYPE) == SPOT for one in nodes)
+        if is_spot and claim.requirements.about(CAPACITY_TYPE).has(SPOT):
+            return "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+        cheaper = self._cheaper(claim, command.price)
+        if method is Method.MULTI_NODE:
+            cheaper = self._cheaper(claim, min(command.price, self._same_type(cheaper, nodes)))
+        if not cheaper:
+            return "Can't replace with a cheaper node"
+        prices = [price for one in cheaper if (price := launch_price(one, claim)) is not None]
+        command = replace(command, replacements=1, types=tuple(one.name for one in cheaper), new_price=min(prices))
+        return self._scored(command, nodes)
+
+    @staticmethod
+    def _cheaper(claim: NewNodeClaim, price: float) -> list[InstanceType]:
+        """Types of which even the dearest offering that could be launched costs less."""
+        priced = [(launch_price(one, claim), one) for one in claim.types]
+        known = [(its, one) for its, one in priced if its is not None and its < price]
+        return [one for _, one in sorted(known, key=lambda it: (it[0], it[1].name))]
+
+    @staticmethod
+    def _same_type(types: Collection[InstanceType], nodes: Sequence[_Candidate]) -> float:
+        """The price of the cheapest node of a type that the replacement could be of: keeping that one is better."""
+        names = {one.name for one in types}
+        return min(
+            (one.price for one in nodes if one.instance_type in names and one.price is not None), default=math.inf
+        )
+
+    # --- Balanced
+
+    def _scored(self, command: Command, nodes: Sequence[_Candidate]) -> Command:
+        savings = command.savings
+        pools = {one.pool.name for one in nodes if one.pool.spec.disruption.consolidation_policy == BALANCED}
+        if savings is None or not pools:
+            return command
+        scores = []
+        for name in sorted(pools):
+            its = [one for one in nodes if one.pool.name == name]
+            share = sum(one.price or 0.0 for one in its) / command.price if command.price else 1.0
+            total_cost, total_disruption = self._totals(name)
+            if total_cost <= 0:
+                continue
+            scores.append(
+                Score(
+                    pool=name,
+                    savings=savings * share / total_cost,
+                    disruption=sum(one.disruption_cost for one in its) / total_disruption,
+                )
+            )
+        return replace(command, scores=tuple(scores))
+
+    def _totals(self, pool: str) -> tuple[float, float]:
+        """What a pool costs per hour, and what it would cost to disrupt all of it."""
+        cost = sum(self._prices[name] or 0.0 for name, one in self._states.items() if one.pool == pool)
+        disruption = 0.0
+        for one in self._states.values():
+            if one.pool == pool and one.row >= 0:
+                pods = [self._snapshot.pods[row] for row in self._snapshot.pods.on_node(one.row).tolist()]
+                disruption += NODE_COST + sum(max(0.0, eviction_cost(pod)) for pod in pods if goes_elsewhere(pod))
+        return cost, disruption
+
+    @staticmethod
+    def _is_approved(command: Command) -> bool:
+        return all(one.is_approved for one in command.scores)
+
+
+def launch_price(one: InstanceType, claim: NewNodeClaim) -> float | None:
+    """WorstLaunchPrice: the dearest offering of the capacity type that would be launched; None where none is known."""
+    for capacity_type in (RESERVED, SPOT, ON_DEMAND):
+        offered = [
+            it for it in one.offerings if it.is_available and it.capacity_type == capacity_type and _meets(it, claim)
+        ]
+        if offered:
+            prices = [it.price for it in offered]
+            return None if None in prices else max(price for price in prices if price is not None)
+    return None
+
+
+def _meets(offering: Offering, claim: NewNodeClaim) -> bool:
+    asked: Requirements = claim.requirements
+    return asked.is_compatible(offering.requirements, claim.template.allowed)
+
+
+def _number(written: str) -> int | str:
+    return int(written) if written.isdecimal() else written

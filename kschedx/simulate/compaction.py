@@ -1,0 +1,86 @@
+"""Which nodes could be emptied together: one after the other, as long as every pod finds another node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from kschedx.explain.setup import Setup
+from kschedx.simulate.drain import STAYS, DrainOutcome
+from kschedx.simulate.simulator import SimulationOptions, Simulator
+from kschedx.snapshot.snapshot import Snapshot
+
+MOST_TRIED = 100
+"""Nodes that are tried, those with the fewest pods first."""
+
+
+class EmptiedTogether(Struct, frozen=True, kw_only=True):
+    """Nodes that are drained one after the other, and stay away."""
+
+    nodes: tuple[str, ...]
+    moves: Mapping[str, tuple[str, str]]
+    """Pods, `namespace/name`, to the node that they leave and the one that they get."""
+    blocked: Mapping[str, str]
+    """Other nodes that were tried, to why they stay."""
+    not_tried: int
+    prices: Mapping[str, float | None]
+    """Of the nodes, per hour; None for one of which no price is known."""
+
+    @property
+    def price(self) -> float | None:
+        """Of all of them; None where that of one is not known."""
+        known = [price for price in self.prices.values() if price is not None]
+        return sum(known) if known and len(known) == len(self.prices) else None
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "nodes": list(self.nodes),
+            "moves": [{"pod": pod, "from": source, "to": to} for pod, (source, to) in self.moves.items()],
+            "blocked": dict(self.blocked),
+            "notTried": self.not_tried,
+            "price": None if self.price is None else f"{self.price:.4f}",
+        }
+
+
+def empty_together(
+    snapshot: Snapshot, setup: Setup, names: Sequence[str], price_of: Callable[[str], float | None]
+) -> EmptiedTogether:
+    """Drain these nodes within budgets, those with the fewest pods first; a node of which a pod would stay, or stay
+    pending, is taken back. Nothing is preempted for a pod that moves."""
+    simulator = Simulator(snapshot, setup, SimulationOptions(force=True, delete_emptydir_data=True))
+    cluster = simulator.run.cluster
+    index = cluster.snapshot.cluster.index
+    order = sorted(names, key=lambda name: (len(cluster.pods.on_node(index[name])), name))[:MOST_TRIED]
+    emptied: list[str] = []
+    moves: dict[str, tuple[str, str]] = {}
+    blocked: dict[str, str] = {}
+    for name in order:
+        mark, record = simulator.mark(), simulator.queue.mark()
+        simulator.drain([name], comes_back=False)
+        [drained] = simulator.drained
+        simulator.drained.clear()
+        stays = drained.of(*STAYS)
+        lost = drained.of(DrainOutcome.DELETED)
+        preempts = any(step.victims for step in simulator.queue.steps[record.steps :])
+        why = ""
+        if stays:
+            why = f"PDB {stays[0].budget} blocks the eviction of {stays[0].pod}"
+        elif lost:
+            why = f"no controller recreates {lost[0].pod}"
+        elif drained.pending:
+            why = f"{drained.pending[0].pod} fits no other node"
+        elif preempts:
+            why = "its pods would preempt others"
+        if why:
+            blocked[name] = why
+            simulator.revert(mark)
+            simulator.queue.rewind(record)
+            continue
+        emptied.append(name)
+        for pod in drained.of(DrainOutcome.EVICTED):
+            source = moves.get(pod.pod, (name, ""))[0]
+            moves[pod.pod] = source, pod.node
+    prices = {name: price_of(name) for name in emptied}
+    not_tried = len(names) - len(order)
+    return EmptiedTogether(nodes=tuple(emptied), moves=moves, blocked=blocked, not_tried=not_tried, prices=prices)

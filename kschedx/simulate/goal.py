@@ -1,0 +1,125 @@
+"""A goal of a simulation: pods fit, with the fewest evictions that leave every evicted pod a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kschedx.errors import InputError, UndecidableError
+from kschedx.explain.diagnosis import Diagnosis
+from kschedx.explain.node_groups import account
+from kschedx.framework.cycle import Outcome
+from kschedx.simulate.changes import Change, ChangeVerb, Read, parse_change
+from kschedx.simulate.moves import MoveSearch, Place, lacks_only_room
+from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.simulator import Simulator
+
+MOST_PLACES = 50
+"""Nodes that are tried for a pod, the nearest to fitting first."""
+FITS = "fits"
+
+
+class Goal(Struct, frozen=True, kw_only=True):
+    """What is to be reached."""
+
+    text: str
+    change: Change
+    """The manifests of the pods that are to fit, as they are applied."""
+
+
+def parse_goal(text: str, read: Read) -> Goal:
+    """From `fits pod.yaml`. Raises `InputError`."""
+    verb, _, path = text.strip().partition(" ")
+    if verb != FITS or not path.strip():
+        raise InputError(f'--goal: found "{text}", allowed is "fits FILE"')
+    return Goal(text=text.strip(), change=parse_change(ChangeVerb.APPLY.value, path.strip(), read))
+
+
+class GoalMove(Struct, frozen=True, kw_only=True):
+    """A pod that is evicted, and recreated on another node."""
+
+    pod: str
+    """`namespace/name`."""
+    source: str
+    to: str
+    room_for: str
+    """The pod that gets the room."""
+
+    def to_dict(self) -> dict[str, str]:
+        return {"pod": self.pod, "from": self.source, "to": self.to, "for": self.room_for}
+
+
+class GoalResult(Struct, frozen=True, kw_only=True):
+    """How far a goal is reached."""
+
+    text: str
+    moves: tuple[GoalMove, ...]
+    placed: tuple[str, ...]
+    pending: tuple[str, ...]
+    """Pods of the goal for which no moves make room."""
+
+    @property
+    def is_reached(self) -> bool:
+        return not self.pending
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "text": self.text,
+            "reached": self.is_reached,
+            "moves": [one.to_dict() for one in self.moves],
+            "placed": list(self.placed),
+            "pending": list(self.pending),
+        }
+
+
+def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
+    """Place these pods, which wait, one after the other, and move others where that is needed. A pod for which no moves
+    make room stays pending; nothing is preempted for it."""
+    moves: list[GoalMove] = []
+    placed, pending = list[str](), list[str]()
+    for row in simulator.queue.order(rows):
+        key = simulator.pods.key(row)
+        if simulator.run.decide(row).outcome is not Outcome.SCHEDULED:
+            found = _carried_out(simulator, row)
+            if found is None:
+                pending.append(key)
+                continue
+            moves += found
+        simulator.queue.run([row])
+        (placed if simulator.pods.node[row] >= 0 else pending).append(key)
+    return GoalResult(text=text, moves=tuple(moves), placed=tuple(placed), pending=tuple(pending))
+
+
+def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
+    """Make room for a pod; None where no moves do."""
+    run = simulator.run
+    search = MoveSearch(run, simulator.base, int(run.cluster.pods.priorities[row]), simulator.pick)
+    found = next(search.find(_places(simulator, row), goal=row), None)
+    if found is None:
+        return None
+    cluster, names = run.cluster, run.cluster.node_names
+    before = cluster.snapshot.cluster.nodes[found.node]
+    room_for, source = cluster.pods.key(row), names[found.node]
+    keys = [cluster.pods.key(one.row) for one in found.pods]
+    cluster.replace_node(found.node, cordoned(before, unschedulable=True))
+    simulator.react(simulator.evict([one.row for one in found.pods]))
+    cluster.replace_node(found.node, before)
+    pods = cluster.pods
+    return [
+        GoalMove(pod=key, source=source, to=pods.node_names[pods.rows[key]] or names[one.to], room_for=room_for)
+        for key, one in zip(keys, found.pods, strict=True)
+    ]
+
+
+def _places(simulator: Simulator, row: int) -> list[Place]:
+    """The nodes that lack nothing but room, the nearest first."""
+    try:
+        cycle = simulator.run.cycle(row)
+    except UndecidableError:
+        return []
+    if cycle.nodes is None or cycle.filter is None:
+        return []
+    groups = (group for group in Diagnosis(cycle).groups if lacks_only_room(group.exemplar.findings))
+    rows = [place for group in groups for place in group.rows][:MOST_PLACES]
+    return [Place(node=cycle.nodes.cluster_row(one), findings=account(cycle, one).findings) for one in rows]

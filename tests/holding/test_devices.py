@@ -1,0 +1,37 @@
+"""What the cluster reports of the devices for which a pod's claims wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.holding.objects import Json, node, pod, told
+
+
+def request(name: str, made: str, *pools: Json) -> Json:
+    meta = {"name": name, "creationTimestamp": made}
+    kind = {"apiVersion": "resource.k8s.io/v1alpha3", "kind": "ResourcePoolStatusRequest"}
+    return {**kind, "metadata": meta, "spec": {"driver": "gpu.acme.io"}, "status": {"pools": list(pools)}}
+
+
+def pool(name: str, available: int, **more: object) -> Json:
+    counts = {"totalDevices": 8, "allocatedDevices": 8 - available, "availableDevices": available}
+    return {"driver": "gpu.acme.io", "poolName": name, "generation": 1, **counts, "unavailableDevices": 0, **more}
+
+
+NEW = request("new", "2026-06-02T00:00:00Z", pool("a", 0, nodeName="n"))
+OLD = request("old", "2026-06-01T00:00:00Z", pool("a", 5), {"driver": "d", "poolName": "b", "validationError": "v"})
+
+
+@pytest.mark.parametrize("order", [(NEW, OLD), (OLD, NEW)])
+def test_the_newest_report_of_a_pool_counts(order: tuple[Json, Json]) -> None:
+    about = pod(gates=(), labels={})
+    about["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    found = told(node("n"), *order, about=about)["pools"]
+    assert [(one["request"], one["pool"], one.get("available"), one.get("error")) for one in found] == [
+        ("new", "a", 0, None),
+        ("old", "b", None, "v"),
+    ]
+
+
+def test_a_pod_without_claims_has_none() -> None:
+    assert "pools" not in told(node("n"), NEW, about=pod(gates=("acme.io/license",), labels={}))

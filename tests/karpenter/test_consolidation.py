@@ -1,0 +1,176 @@
+"""Which nodes Karpenter takes away: emptiness, drift, several nodes, one node, and the policy Balanced."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedx.karpenter.catalogue import InstanceTypes
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+from kschedx.karpenter.consolidation import Command, Consolidation, Consolidator, Method
+from kschedx.karpenter.scheduler import Settings
+from kschedx.kube.decoding import decode
+from kschedx.schemas import check_document
+from kschedx.snapshot.snapshot import Snapshot
+from tests.command import kschedx
+
+Json = dict[str, Any]
+SIZES = {"small": (2, 0.1), "medium": (4, 0.2), "large": (8, 0.4)}
+ZONE = "eu-1a"
+
+
+def catalogue() -> Json:
+    types = [
+        {
+            "name": name,
+            "capacity": {"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "110"},
+            "offerings": [
+                {"zone": ZONE, "capacityType": "on-demand", "price": price},
+                {"zone": ZONE, "capacityType": "spot", "price": price / 2},
+            ],
+        }
+        for name, (cpu, price) in SIZES.items()
+    ]
+    return {"apiVersion": "kschedx/v1", "kind": "InstanceTypes", "instanceTypes": types}
+
+
+def node(name: str, size: str, *conditions: str, bought: str = "on-demand") -> list[Json]:
+    cpu, _ = SIZES[size]
+    amounts = {"cpu": str(cpu), "memory": f"{4 * cpu}Gi", "pods": "110"}
+    labels = {
+        "karpenter.sh/nodepool": "general", "node.kubernetes.io/instance-type": size, "kubernetes.io/hostname": name,
+        "karpenter.sh/initialized": "true", "karpenter.sh/registered": "true", "karpenter.sh/capacity-type": bought,
+        "topology.kubernetes.io/zone": ZONE, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+    }  # fmt: skip
+    told = [{"type": one, "status": "True"} for one in conditions or ("Consolidatable",)]
+    return [
+        {
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+            "spec": {"providerID": f"aws:///{name}"}, "status": {"capacity": amounts, "allocatable": amounts},
+        },
+        {
+            "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+            "metadata": {"name": f"claim-{name}", "labels": {"karpenter.sh/nodepool": "general"}},
+            "status": {"providerID": f"aws:///{name}", "conditions": told},
+        },
+    ]  # fmt: skip
+
+
+def pool(*capacity_types: str, **disruption: Any) -> Json:
+    requirements = [
+        {"key": "karpenter.sh/capacity-type", "operator": "In", "values": list(capacity_types or ("on-demand",))}
+    ]
+    return {
+        "apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "general"},
+        "spec": {
+            "template": {"spec": {"requirements": requirements}},
+            "disruption": {"consolidateAfter": "1m", "budgets": [{"nodes": "100%"}], **disruption},
+        },
+    }  # fmt: skip
+
+
+def pod(name: str, on: str, cpu: str, **metadata: Any) -> Json:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    return {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": [owner], **metadata},
+        "spec": {"nodeName": on, "containers": [{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}]},
+        "status": {"phase": "Running", "startTime": "2026-06-20T11:00:00Z"},
+    }  # fmt: skip
+
+
+def found(*objects: Json | list[Json], prices: bool = True, version: str = "1.13") -> Consolidation:
+    flat = [one for some in objects for one in (some if isinstance(some, list) else [some])]
+    known = decode(json.dumps(catalogue()).encode(), InstanceTypes) if prices else None
+    options = KarpenterOptions(catalogue=known, settings=Settings.read([f"version={version}"]))
+    karpenter = Karpenter.of(Snapshot.from_objects(flat), options)
+    assert karpenter is not None
+    return Consolidator(karpenter).run()
+
+
+def of(consolidation: Consolidation, method: Method) -> list[Command]:
+    return [one for one in consolidation.commands if one.method is method]
+
+
+def test_empty_nodes_go_together() -> None:
+    done = found(pool(), node("a", "small"), node("b", "large"), node("c", "small"), pod("web", "c", "1500m"))
+    (empty,) = of(done, Method.EMPTINESS)
+    assert ({*empty.nodes}, empty.savings) == ({"a", "b"}, 0.5)
+
+
+def test_a_budget_limits_how_many_go() -> None:
+    nodes = [one for name in "abcdefghij" for one in node(name, "small")]
+    (empty,) = of(found(pool(budgets=[{"nodes": "20%"}]), nodes), Method.EMPTINESS)
+    assert len(empty.nodes) == 2
+
+
+def test_a_node_whose_pods_fit_the_others_is_deleted() -> None:
+    done = found(pool(), node("a", "medium"), node("b", "medium"), pod("x", "a", "1"), pod("y", "b", "2"))
+    assert [one.nodes for one in of(done, Method.SINGLE_NODE)] == [("a",), ("b",)]
+    assert of(done, Method.SINGLE_NODE)[0].savings == 0.2
+
+
+def test_a_large_node_is_replaced_with_a_cheaper_one() -> None:
+    done = found(pool(), node("a", "large"), pod("x", "a", "1500m"))
+    (alone,) = of(done, Method.SINGLE_NODE)
+    assert (alone.types, alone.price, alone.new_price) == (("small", "medium"), 0.4, 0.1)
+
+
+def test_several_nodes_are_replaced_with_one() -> None:
+    done = found(
+        pool(),
+        node("a", "medium"), node("b", "medium"), node("c", "medium"),
+        pod("x", "a", "1500m"), pod("y", "b", "1500m"), pod("z", "c", "1500m"),
+    )  # fmt: skip
+    (together,) = of(done, Method.MULTI_NODE)
+    assert ({*together.nodes}, together.types) == ({"a", "b", "c"}, ("large",))
+    assert together.savings == pytest.approx(0.2)
+    assert done.kept == {}
+
+
+def test_what_keeps_a_node() -> None:
+    assert found(pool(), node("a", "small"), pod("x", "a", "1500m")).kept == {"a": "Can't replace with a cheaper node"}
+    spot = found(pool("spot"), node("a", "large", bought="spot"), pod("x", "a", "1"))
+    assert spot.kept == {"a": "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"}
+    guarded = pod("x", "a", "1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    assert found(pool(), node("a", "large"), guarded).kept == {
+        "a": 'Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/x)'
+    }
+    assert found(pool(), node("a", "large"), pod("x", "a", "1"), prices=False).kept == {
+        "a": "prices are not known: add them with --instance-types"
+    }
+    young = found(pool(), node("a", "large", "Ready"), pod("x", "a", "1"))
+    assert (young.commands, young.kept) == ((), {"a": "its NodeClaim is not Consolidatable"})
+
+
+def test_a_drifted_node_is_replaced_whatever_it_costs() -> None:
+    done = found(pool(), node("a", "small", "Drifted"), pod("x", "a", "1500m"))
+    (drift,) = of(done, Method.DRIFT)
+    assert (drift.nodes, drift.replacements) == (("a",), 1)
+
+
+def test_balanced_weighs_savings_against_disruption() -> None:
+    many = [pod(f"p{number}", "a", "100m") for number in range(15)]
+    nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))
+    greedy = found(pool(), *nodes, *many)
+    balanced = found(pool(consolidationPolicy="Balanced"), *nodes, *many, version="1.14")
+    assert [one.nodes for one in of(greedy, Method.SINGLE_NODE)] == [("a",)]
+    # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
+    assert (of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")
+    assert balanced.kept["a"] == "score 0.19 is below 0.50 (Balanced)"
+
+
+def test_the_command_prints_it(tmp_path: Path) -> None:
+    cluster, types = tmp_path / "cluster.json", tmp_path / "types.json"
+    objects = [pool(), *node("a", "large"), pod("x", "a", "1500m")]
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    types.write_text(json.dumps(catalogue()))
+    ran = kschedx("scale-down", "-s", cluster, "--instance-types", types)
+    assert "single-node: replaces a with a node of small, medium, saves 0.3000 of 0.4000 an hour" in ran.out
+    ran = kschedx("scale-down", "-s", cluster, "--instance-types", types, "-o", "json")
+    document = json.loads(ran.out)
+    check_document(document)
+    assert document["consolidation"]["commands"][0]["savings"] == "0.3000"

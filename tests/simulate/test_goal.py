@@ -1,0 +1,104 @@
+"""Goals: the fewest moves that make room for a pod."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedx.controllers.disruption_budgets import budgets_of
+from kschedx.errors import InputError, Place
+from kschedx.explain.setup import Setup
+from kschedx.simulate.changes import Change, ChangeVerb
+from kschedx.simulate.goal import Goal, GoalResult, parse_goal
+from kschedx.simulate.simulation import Simulation
+from kschedx.simulate.what_if import simulate
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest, at, pod
+from tests.simulate.clusters import HIGH, budget, deployment, nodes
+from tests.simulate.test_survive import shops
+
+
+def asked(objects: Sequence[Manifest], cpu: str, **more: object) -> tuple[GoalResult, Simulation]:
+    snapshot = Snapshot.from_objects(objects)
+    manifest = pod(
+        "big",
+        namespace="shop",
+        containers=[{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}],
+        spec=more,
+    )
+    change = Change(verb=ChangeVerb.APPLY, text="big.yaml", objects=((manifest, Place()),))
+    found = simulate(snapshot, Setup.for_cluster(snapshot), goal=Goal(text="fits big.yaml", change=change))
+    assert found.goal is not None
+    return found.goal, found
+
+
+def moved(goal: GoalResult) -> dict[str, tuple[str, str]]:
+    return {one.pod: (one.source, one.to) for one in goal.moves}
+
+
+def test_one_eviction_comes_before_two() -> None:
+    objects = [
+        *nodes(["8", "8", "4"]),
+        *deployment("small", "2", ["node-1", "node-1"]),
+        *deployment("large", "4", ["node-2"]),
+    ]
+    goal, found = asked(objects, "8")
+    assert moved(goal) == {"shop/large-0": ("node-2", "node-1")}
+    assert (goal.is_reached, found.is_done, found.placed["shop/big"]) == (True, True, "node-2")
+
+
+def test_no_eviction_where_none_is_needed() -> None:
+    goal, found = asked([*nodes(["8", "4"]), *deployment("small", "2", ["node-1"])], "4")
+    assert (goal.moves, goal.is_reached, found.placed["shop/big"]) == ((), True, "node-1")
+
+
+def test_a_budget_forbids_a_move() -> None:
+    objects = [*nodes(["8", "4"]), *deployment("small", "2", ["node-1"]), budget("small", 0)]
+    goal, found = asked(objects, "8")
+    assert (goal.moves, goal.pending, found.is_done) == ((), ("shop/big",), False)
+
+
+def test_a_more_important_pod_is_not_moved() -> None:
+    small = deployment("small", "2", ["node-1"], priority_class="high")
+    for one in small:
+        if one["kind"] == "Pod":
+            at(one, "spec")["priority"] = 1000
+    objects = [*nodes(["8", "4"]), HIGH, *small]
+    assert asked(objects, "8")[0].pending == ("shop/big",)
+    assert asked(objects, "8", priorityClassName="high")[0].is_reached
+
+
+def test_nothing_is_moved_where_an_evicted_pod_would_stay_pending() -> None:
+    objects = [*nodes(["8", "4"]), *deployment("small", "5", ["node-1"])]
+    goal, found = asked(objects, "8")
+    assert (goal.moves, goal.pending) == ((), ("shop/big",))
+    assert found.after.pods.node_names[found.after.pods.rows["shop/small-0"]] == "node-1"
+
+
+@pytest.mark.parametrize("text", ["fit pod.yaml", "fits", "fits  ", ""])
+def test_what_is_no_goal(text: str) -> None:
+    with pytest.raises(InputError, match='allowed is "fits FILE"'):
+        parse_goal(text, lambda _: [])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_budgets_hold_and_everyone_is_placed(seed: int) -> None:
+    dice = random.Random(seed)
+    objects = shops(dice, with_budgets=True)
+    goal, found = asked(objects, dice.choice(["2", "3", "4", "8"]))
+    assert not found.evictions  # nothing is preempted
+    before, after = found.before, found.after
+    assert {*before.pods.rows} <= {*after.pods.rows}
+    lost = [key for key, row in after.pods.rows.items() if after.pods.node[row] < 0 and key not in goal.pending]
+    assert not lost
+    moved_pods = {one.pod for one in goal.moves}
+    for one in budgets_of(before, before):
+        covered = sum(one.covers(before.pods, before.pods.rows[key]) for key in moved_pods)
+        assert covered <= max(one.standing(before, before.pods, ()).allowed, 0)
+    if not goal.is_reached:
+        assert not goal.moves
