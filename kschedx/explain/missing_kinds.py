@@ -480,8 +480,7 @@ def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _lacks_volume(snapshot: Snapshot, pod: Pod) -> bool:
-    volumes = snapshot.storage.volumes
-    return any(claim.spec.volume_name not in volumes for claim in _bound_claims(snapshot, pod))
+    return not snapshot.storage.volumes and any(True for _ in _bound_claims(snapshot, pod))
 
 
 def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:
@@ -592,6 +591,7 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
         if (
             claim.status.phase == "Bound"
+            and claim.metadata.creation_timestamp  # stored by an API server, so there is a cluster with its volume
             and not storage.volumes
             and not snapshot.source.is_complete("PersistentVolume")
         ):

@@ -210,10 +210,23 @@ class _Search:
                     return
             for one in seen[:2]:
                 self._left = MOST_NEW_NODES
-                found = next((it for it in self._all(_for_added(one)) if it.feasible), None)
+                found = self._with_new_node(one)
                 if found is not None:
                     yield self._with_fewer_devices(found, start)
                     return
+
+    def _with_new_node(self, start: Situation) -> Situation | None:
+        """What else a new node takes, step by step: a claim for the pod, and a volume that the node can reach."""
+        waiting = [start]
+        for _ in range(MOST_DEPTH):
+            following: list[Situation] = []
+            for one in waiting:
+                for found in self._all(_for_added(one)):
+                    if found.feasible:
+                        return found
+                    following.append(found)
+            waiting = sorted(following, key=lambda it: (len(it.remaining), it.proposal.cost))[:2]
+        return None
 
     def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Where no other node would do: a larger one in place of one that there is, a claim without its data."""
@@ -337,13 +350,15 @@ def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
 
 
 def _for_added(situation: Situation) -> Iterator[Proposal]:
-    """What else a new node takes: a volume that it can reach."""
+    """What keeps the pod from the new node, mended."""
     added = situation.proposal.added
-    if added is None or added.name not in situation.nodes.names:
+    is_about_pod = not situation.status.is_success
+    nodes = situation.scheduler.nodes if is_about_pod else situation.nodes
+    if added is None or added.name not in nodes.names:
         return
-    row = TableRow(situation.nodes.names.index(added.name))
-    findings = account_of(situation.nodes, situation.outcome, row).findings
-    place = Candidate(situation=situation, nodes=situation.nodes, row=row)
-    for steps in islice(product(*_ways(findings, place)), MOST_COMBINED):
-        if not any(isinstance(step, s.AddNode) for step in steps):
+    row = TableRow(nodes.names.index(added.name))
+    findings = situation.status.findings if is_about_pod else account_of(nodes, situation.outcome, row).findings
+    place = Candidate(situation=situation, nodes=nodes, row=row)
+    for steps in islice(product(*_ways(tuple(dict.fromkeys(findings)), place)), MOST_COMBINED):
+        if steps and not any(isinstance(step, s.AddNode) for step in steps):
             yield apply_steps(steps, situation.proposal, situation.ground)

@@ -132,12 +132,9 @@ def namespace_lifecycle(
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:
-    """No kubelet answers for the node: it is gone, or its Ready condition is Unknown or False."""
+    """No kubelet answers for the node: it is gone, unreachable, or not ready."""
     row = snapshot.cluster.index.get(name)
-    if row is None:
-        return True
-    conditions = snapshot.cluster.nodes[row].status.conditions
-    return any(one.type == "Ready" and one.status in ("Unknown", "False") for one in conditions)
+    return row is None or snapshot.cluster.nodes[row].is_lost
 
 
 def is_ready(pod: Pod) -> bool:
@@ -478,21 +475,20 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
     if not found:
-        return Suspended(subject=subject, kind="Job", queue=queue)
+        return Suspended(subject=subject, kind=workload.kind, queue=queue)
     from kschedx.kueue.verdict import decision_of
 
-    condition = found[0].condition("QuotaReserved")
-    checks = [one for one in found[0].status.admission_checks if one.state != "Ready"]
-    if condition is not None and condition.status == "True" and checks:
-        name, said = checks[0].name, checks[0].message
-        waits = f"waits for admission check {name} in Kueue"
-        return Suspended(subject=subject, kind=workload.kind, queue=queue, message=said, waits=waits)
     verdict = decision_of(snapshot, found[0].key)
+    condition = found[0].condition("QuotaReserved")
+    message = condition.message if condition is not None and condition.status != "True" else ""
+    if condition is not None and condition.status == "True":
+        checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
+        message = next(checks, "")
     return Suspended(
         subject=subject,
-        kind="Job",
+        kind=workload.kind,
         queue=queue,
-        message=condition.message if condition is not None and condition.status != "True" else "",
+        message=message,
         waits="" if verdict is None else kueue_wait(verdict),
     )
 

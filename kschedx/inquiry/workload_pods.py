@@ -379,6 +379,9 @@ class Together:
     ) -> Explanation:
         """The story of the pod that says most about its group, as of when it was decided about. Raises
         `UndecidableError`, and `NotAdmittedError` where the API server takes none of its pods."""
+        if group.workload is not None and not self.nodes(group) and not self.refusal(group):
+            made = explain(group.subject, self._setup, autoscaling, provisioning)
+            return replace(made, replicas=self.state(group).as_replicas(group.workload))
         is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
         if is_refused and group.workload is not None:
             hint = (

@@ -468,6 +468,10 @@ class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
+LOST_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+"""What the node lifecycle controller taints a node with whose kubelet does not answer, or is not ready."""
+
+
 class Node(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
@@ -476,6 +480,13 @@ class Node(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.metadata.name
+
+    @property
+    def is_lost(self) -> bool:
+        """The node is not ready, so that none of its pods is, and no kubelet may answer for it."""
+        if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
+            return True
+        return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in self.status.conditions)
 
 
 # --- the rest of core/v1, apps/v1, policy/v1 and scheduling.k8s.io that scheduling reads

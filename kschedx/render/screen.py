@@ -183,7 +183,9 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
     for key in explanation.victims:
         since = pods.deletion_timestamps[pods.rows[key]]
         held = pods.finalizers.get(key, ())
-        told.append(f"{key} is being deleted since {since}" + (f"; it has finalizer {listed(held, 3)}" if held else ""))
+        told.append(
+            f"{key} is being deleted since {since}" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
+        )
     return tuple(told[:MOST_VICTIMS])
 
 
