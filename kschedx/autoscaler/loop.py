@@ -228,7 +228,7 @@ class Loop:
         )
 
     def _failed(self, waiting: Sequence[int], error: str) -> LoopResult:
-        """An error before any group is looked at."""
+        """An error before any group is evaluated."""
         if self.state.behaviour.failures_are_told:
             for row in waiting:
                 self._tell(row, (), is_told=False)
@@ -337,7 +337,7 @@ class Loop:
 
     def _fits_another(self, row: int) -> bool:
         """Whether the autoscaler will look at a pod again that the chosen group does not take: skipped groups count as
-        far as they are looked at, although the pod is also among those that cannot be helped."""
+        far as they are evaluated, although the pod is also among those that cannot be helped."""
         return any(
             verdict.fits
             for group, verdict in self._answers[row].verdicts.items()

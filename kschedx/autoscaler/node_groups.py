@@ -323,7 +323,7 @@ class NodeState(Struct, frozen=True, kw_only=True):
 
 
 class AutoscalerGroup(Struct, frozen=True, kw_only=True):
-    """A group with what is known about it before any pod is looked at."""
+    """A group with what is known about it before any pod is evaluated."""
 
     status: NodeGroupStatus
     nodes: tuple[NodeState, ...]

@@ -475,7 +475,7 @@ TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 """The taint of a node that is not needed; its value says since when, in seconds since 1970."""
 DELETION_TAKES = 10 * 60 * SECOND
-"""After that, a node that is marked to be deleted is looked at again."""
+"""After that, a node that is marked to be deleted is evaluated again."""
 
 
 class Unremovable(StrEnum):

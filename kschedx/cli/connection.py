@@ -188,7 +188,7 @@ def _let_go_of_what_is_tried() -> None:
 
 
 def tell_missing(snapshot: Snapshot) -> None:
-    """A line on stderr, before many pods are looked at, about kinds that may not be listed."""
+    """A line on stderr, before many pods are evaluated, about kinds that may not be listed."""
     from kschedx.explain.missing_kinds import missing_for_many
     from kschedx.render.words.notes import note_text
 
@@ -198,7 +198,7 @@ def tell_missing(snapshot: Snapshot) -> None:
 
 
 def tell_left_out(*setups: Setup) -> None:
-    """A line on stderr, before many pods are looked at, about plugins that kschedx does not have."""
+    """A line on stderr, before many pods are evaluated, about plugins that kschedx does not have."""
     from kschedx.explain.notes import UnknownPlugins
     from kschedx.render.words.notes import note_text
 

@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 
 class Replica(Struct, frozen=True, kw_only=True):
-    """One of several pods that are alike."""
+    """One of several identical pods."""
 
     pod: str
     """`namespace/name`."""
     node: str = ""
-    """Where it goes; empty where it finds no node."""
+    """Where it goes; empty where it is unschedulable."""
     taken: Taken | None = None
     """The place that it would have had alone."""
 
@@ -444,7 +444,7 @@ def _together(
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
 ) -> Asked:
-    """One after the other, in the order of the queue; what no queue takes is looked at alone."""
+    """One after the other, in the order of the queue; what no queue takes is evaluated alone."""
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions
     from kschedx.kube.types import Pod
     from kschedx.render.pending import evicted_note

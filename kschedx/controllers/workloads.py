@@ -215,7 +215,7 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
 
 
 def has_replicas(manifest: Manifest) -> bool:
-    """Whether it makes a number of pods that are alike."""
+    """Whether it creates a number of identical pods."""
     kind = KINDS.get(str(manifest.get("kind")))
     group = str(manifest.get("apiVersion") or "").rpartition("/")[0]
     return kind is not None and kind.name in (*SCALED, "CronJob") and group in ("", kind.group, *kind.former_groups)

@@ -463,7 +463,7 @@ class Extended:
     def pass_nominated(self, node: ClusterRow) -> bool:
         """Whether the extenders leave the nominated node, which is tried alone, before all others.
 
-        A failure there is logged, and all nodes are looked at.
+        A failure there is logged, and all nodes are evaluated.
         """
         if not self._extenders.are_asked:
             return True

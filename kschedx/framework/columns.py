@@ -137,7 +137,7 @@ class Filtering:
         explains: bool,
         placement: ClusterRows | None = None,
     ) -> None:
-        """`placement`: the only nodes that are looked at, ascending; None for all."""
+        """`placement`: the only nodes that are evaluated, ascending; None for all."""
         self._framework = framework
         self._placement = placement
         self._pre_filters = {p.name: touch(p) for p in framework.plugins("preFilter", PreFilterPlugin)}

@@ -84,7 +84,7 @@ on a node the most important is first."""
 
 
 Exempt: TypeAlias = Callable[[PodTable, IntArray], BoolArray]
-"""(victim,) whether pods of lower priority, rows of the PodTable, are left alone all the same."""
+"""(victim,) whether pods of lower priority, rows of the PodTable, are exempt all the same."""
 
 
 def potential_victims(
@@ -151,7 +151,7 @@ _Importance: TypeAlias = tuple[int, bool]
 
 
 def _more_important(one: _Importance, other: _Importance) -> bool:
-    """Of two equals that have not started the one that is looked at first: each start is the time of the look."""
+    """Of two equals that have not started the one that is evaluated first: each start is the time of the look."""
     return one[0] < other[0] or (one[0] == other[0] and one[1])
 
 
@@ -444,7 +444,7 @@ def dry_run(
 
 
 class Evicted(Struct, frozen=True, kw_only=True):
-    """Who has to go; arrays are (victim,)."""
+    """The victims; arrays are (victim,)."""
 
     gone: BoolArray
     unfit: BoolArray

@@ -288,7 +288,7 @@ class EquivalenceClass:
         return self._best(pod, feasible, None) if len(feasible) else self._nothing_fits(pod)
 
     def _nominated(self, pod: Pod) -> ClusterRow | None:
-        """The node that the pod is nominated for, if it fits there: then no other node is looked at."""
+        """The node that the pod is nominated for, if it fits there: then no other node is evaluated."""
         row = self._framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
         if row is None:
             return None

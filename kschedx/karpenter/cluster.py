@@ -261,7 +261,7 @@ class Karpenter:
         return looked if self.provisioner.pools else Looked(outcome=PodEligibility.NO_POOLS)
 
     def waiting(self) -> dict[str, Looked]:
-        """Every pod without a node, and whether it is looked at."""
+        """Every pod without a node, and whether it is evaluated."""
         pods = self.snapshot.pods
         return {pods.key(row): self.look(pods[row]) for row in pods.pending}
 

@@ -46,7 +46,7 @@ def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -
     try:
         return _decoder(kind).decode(data)
     except msgspec.ValidationError:
-        # nulls are rare enough in bulk data that only what failed is looked at again; as JSON, for fields that stay raw
+        # nulls are rare enough in bulk data that only what failed is evaluated again; as JSON, for fields that stay raw
         return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
 
 

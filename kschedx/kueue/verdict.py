@@ -101,7 +101,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     checks: tuple[str, ...] = ()
     """Admission checks that are not ready."""
     blocked: str = ""
-    """Why it is not looked at, in Kueue's words."""
+    """Why it is not evaluated, in Kueue's words."""
     equal_to: str = ""
     """The Workload whose decision holds for this one too: they are equal."""
     position: int | None = None

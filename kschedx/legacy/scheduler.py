@@ -100,7 +100,7 @@ class PredicateRunner(Framework):
     def run_pre_filter(
         self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
     ) -> PreFilterOutcome:
-        """What comes before predicates: the pod's claims, the nodes that are looked at, and what predicates count."""
+        """What comes before predicates: the pod's claims, the nodes that are evaluated, and what predicates count."""
         wrong = _wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
         if wrong is not None:
             return PreFilterOutcome(status=wrong)

@@ -40,7 +40,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-# Which pods belong together with a pod that does not say so: deduced from its Services and its controller.
+# Which pods belong together with a pod without spread constraints: deduced from its Services and its controller.
 
 Controller = TypeVar("Controller", ReplicationController, ReplicaSet, StatefulSet)
 

@@ -44,7 +44,7 @@ LINES_OF_BEST = 3
 
 
 def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[Text]:
-    """Empty where preemption finds no node."""
+    """Empty where preemption has no candidate."""
     result = cycle.post_filter
     if result is None or not result.candidates:
         return []

@@ -4,7 +4,7 @@ Coscheduling.
 kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
 binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
 (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
-other, and give up at last; Coscheduling sends them away as soon as one finds no node.
+other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
 """
 
 from __future__ import annotations

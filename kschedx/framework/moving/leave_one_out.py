@@ -91,7 +91,7 @@ class SharedPlugin:
         return self.touch is Touch.CLUSTER
 
     def prepare_filter(self, pod: Pod, nodes: NodeTable) -> None:
-        """PreFilter. Raises `RareError` where it decides about the pod, or which nodes are looked at."""
+        """PreFilter. Raises `RareError` where it decides about the pod, or which nodes are evaluated."""
         if self._pre_filter is None:
             return
         step = self.framework.pre_filter(self._pre_filter, self.state, pod)

@@ -304,7 +304,7 @@ class _Outcome(Enum):
 
 
 class AllocationSearch:
-    """Of one node. `requests`, `pools` and `devices` are for those who want to know why there is no solution."""
+    """Of one node. `requests`, `pools` and `devices` explain why there is no solution."""
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
         self._allocator = allocator

@@ -49,7 +49,7 @@ def limits_any_volume(nodes: NodeTable) -> BoolArray:
 # Which CSI volumes pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes.
 
 _FEW_NODES = 32
-"""Up to so many, their pods are looked at one node after the other."""
+"""Up to so many, their pods are evaluated one node after the other."""
 _UNBOUND = "<unbound>"
 """Stands for the random prefix that upstream gives to the handles of volumes that do not exist yet."""
 
