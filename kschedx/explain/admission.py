@@ -329,7 +329,7 @@ def admitted_pod(
     """The typed pod. A manifest with a creation timestamp was admitted when it was created, and is not again.
 
     `plugins` are admission plugins that the API server runs beyond its default ones, `maker` is the workload whose
-    template the pod has: one of the cluster with pods is looked at, whether it gets another one or not. Raises
+    template the pod has: one of the cluster that has pods is checked, whether it gets another one or not. Raises
     InputError where the API server would refuse the pod, and UndecidableError where it reads a kind that the snapshot
     could not.
     """

@@ -144,7 +144,7 @@ def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], 
 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """A finding of each way in which the pod is rejected: before nodes are looked at, else by groups of nodes, the
+    """A finding of each way in which the pod is rejected: before nodes are filtered, else by groups of nodes, the
     largest first."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
     commonest = sorted(diagnosis.groups, key=lambda group: -group.count)

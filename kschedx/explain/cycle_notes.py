@@ -371,7 +371,7 @@ def _finished_pods(snapshot: Snapshot) -> int:
 
 
 def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
-    """Which nodes were looked at, and how one of them is chosen."""
+    """Which nodes were evaluated, and how one of them is chosen."""
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:
         gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)

@@ -176,7 +176,7 @@ class EvictionVerdict(StrEnum):
     NOT_ENOUGH = "not-enough"
     """Even without all pods of lower priority the pod would not fit."""
     NOT_TRIED = "not-tried"
-    """No PostFilter plugin looked at the node."""
+    """No PostFilter plugin evaluated the node."""
 
 
 class Eviction(Struct, frozen=True, kw_only=True):

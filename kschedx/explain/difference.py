@@ -63,7 +63,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     chosen: tuple[str, ...]
     """The nodes among which kube-scheduler picks."""
     stops: tuple[Rejection, ...]
-    """What rejects the pod before any node is looked at."""
+    """What rejects the pod before any node is filtered."""
     nodes: tuple[str, ...]
     verdicts: IntArray
     """Index into `rejections`, `FITS` or `UNSEEN`."""
@@ -476,7 +476,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     new_node: str = ""
     """The nodes that `turned` compares: the pod leaves one for the other."""
     turned: tuple[Turn, ...] = ()
-    """The plugins that do not see the two nodes alike on both sides, largest swing first."""
+    """The plugins that score the two nodes differently on both sides, largest difference first."""
     filtered_by: str = ""
     """The Filter plugin that allows one of the two nodes on one side alone."""
     lost: tuple[Shift, ...] = ()

@@ -76,7 +76,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 _LONGEST = 32 << 10
-"""Characters of a message that are looked at; API servers store a thousand."""
+"""Characters of a message that are read; API servers store a thousand."""
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
 _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
 _OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")

@@ -113,7 +113,7 @@ def get_command(kinds: Collection[str], file: str) -> str:
     return f"kubectl get {listed} -A -o yaml > {file}"
 
 
-# --- what is said
+# --- what is reported
 
 
 def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
@@ -412,7 +412,7 @@ def _is_asked_for(kind: str, profile: Profile) -> bool:
 
 
 def _can_be_asked_for(key: str, kinds: Sequence[str]) -> bool:
-    """`kubectl get` asks for nothing at all where the API server does not know one of the kinds."""
+    """`kubectl get` requests nothing where the API server does not know one of the kinds."""
     return not KINDS[key].is_optional or any(KINDS[kind].group == KINDS[key].group for kind in kinds)
 
 

@@ -198,7 +198,7 @@ ClaimsMade: TypeAlias = ClaimsOfController | ClaimsOfVolumes | ClaimsOfTemplates
 ClaimNote: TypeAlias = ClaimsMade | ClaimNotMade | DeviceClaimNotMade
 
 
-# What of the cluster's objects counts otherwise than one would think, or not at all.
+# Objects of the cluster that count differently than expected, or do not count.
 
 
 class OrphanedPods(NoteFacts, frozen=True, kw_only=True):
@@ -264,7 +264,7 @@ class ReleaseEmulated(NoteFacts, frozen=True, kw_only=True):
 ClusterNote: TypeAlias = OrphanedPods | FilesLeftOut | FinishedPods | ReleaseEmulated
 
 
-# How the cycle went: who was left out, what chance decides, what was not looked at.
+# How the cycle went: what was left out, what chance decides, what was not evaluated.
 
 
 class UnknownPlugins(NoteFacts, frozen=True, kw_only=True):
@@ -479,7 +479,7 @@ class PodsLacking(NoteFacts, frozen=True, kw_only=True):
     formats: tuple[str, ...]
     """`must-gather`."""
     lacking: str
-    """Which ones, as the dump's reader says it; empty where there is none at all."""
+    """Which ones, as the dump's reader reports it; empty where there is none."""
 
     @property
     def facts(self) -> dict[str, object]:
@@ -672,7 +672,7 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
 
 
 class RunsAlready(NoteFacts, frozen=True, kw_only=True):
-    """The pod has a node, and was looked at as if it had none."""
+    """The pod has a node, and was evaluated as if it had none."""
 
     id: ClassVar[str] = "runs-already"
     node: str

@@ -224,7 +224,7 @@ MANY = 256
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """Rows of pods that are looked at together."""
+    """Rows of pods that are evaluated together."""
 
     rows: tuple[int, ...]
     are_alike: bool

@@ -104,7 +104,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     """A scheduler, and what the API server does to a manifest before the scheduler sees it."""
 
     name: str = ""
-    """What it is called where several are compared."""
+    """Its name where several are compared."""
     scheduler: Scheduler
     """On `snapshot`."""
     snapshot: Snapshot | None = None

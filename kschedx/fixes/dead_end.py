@@ -24,7 +24,7 @@ from kschedx.kube.types import PodSpec
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000
-"""Conditions of a pod, above which nothing is tried: no person wrote them, and each trial looks at all."""
+"""Conditions of a pod above which nothing is tried: they are generated, and each trial evaluates all."""
 
 CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",

@@ -129,7 +129,7 @@ def _owner(place: Candidate) -> OwnerReference:
 
 
 def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
-    """One device of a class that exists; none at all where that is all that can be said."""
+    """One device of a class that exists; none where no more is known."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
         exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))

@@ -56,7 +56,7 @@ def _is_daemon(owners: Sequence[OwnerReference]) -> bool:
 
 def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
     """No controller puts one of these pods back on its node at once: a replacement comes behind this pod in the queue,
-    has room elsewhere, or is not made at all."""
+    has room elsewhere, or is not created."""
     pods = situation.snapshot.pods
     for row in rows:
         owned = any(owner.controller and owner.kind != "Job" for owner in pods.owners[row])

@@ -169,7 +169,7 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
 
 
 def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
-    """A label that an administrator sets, and by which nothing else finds the node."""
+    """A label that an administrator sets, and that no other selector uses."""
     key = requirement.key
     if requirement.operator not in ("In", "=", "Exists") or states_fact(key, place.snapshot):
         return False

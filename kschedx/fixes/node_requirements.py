@@ -1,4 +1,4 @@
-"""The labels that a node must have for a pod: what the pod, its volumes and its profile ask of one.
+"""The labels that a node must have for a pod: what the pod, its volumes, and its profile require.
 
 Requirements of all of them are met together or not at all; two that no label meets are a contradiction.
 """
@@ -298,7 +298,7 @@ def is_of_the_kind(taint: Taint) -> bool:
 
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:
     """Whether the node is for others than a pod that asks for `requested`: a taint with the name of a resource that the
-    node offers keeps it for those who ask for that, and one with the name of a label for those who select it."""
+    node offers reserves it for pods that request that, and one with the name of a label for pods that select it."""
     if taint.key in selected_keys(pod):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):

@@ -102,8 +102,8 @@ class _Owned(Struct, frozen=True):
 
 
 def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
-    """The change of the pod as one of its owner's template; the same where the template does not have what it is
-    about, such as a container that admission has added."""
+    """The change of the pod as one of its owner's template; the same where the template lacks its subject, such as a
+    container that admission has added."""
     if change.target.kind != "Pod" or change.target.name != pod.metadata.name or not change.patch:
         return change
     template: object = owner.manifest

@@ -30,7 +30,7 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
 MOST_LOOKS = 200
-"""Kinds of pods that are looked at for them; at least one fix is tried, however many there are."""
+"""Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
 MOST_ADDED_NODES = 100
 """New nodes that are tried where one is not enough."""
 
@@ -170,7 +170,7 @@ def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
 
 
 def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
-    """The pods that find no node, one after the other; of a kind that found none, no other is asked."""
+    """The pods that are unschedulable, one after the other; after one of a class is, the others of it are not tried."""
     pods = run.cluster.pods
     full: set[tuple[int, ...]] = set()
     for row in rows:

@@ -163,7 +163,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class PodStep(Step, frozen=True, kw_only=True):
-    """Changes the pod and nothing else, so that it can be repeated for each replica."""
+    """Changes only the pod, so that it can be repeated for each replica."""
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         raise NotImplementedError

@@ -19,7 +19,7 @@ from kschedx.snapshot.columns import ClusterRow
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
 MOST_NODES = 4
-"""Nodes with the hardware that are looked at."""
+"""Nodes with the hardware that are checked."""
 
 
 def rows_with_hardware(situation: Situation) -> Iterator[ClusterRow]:

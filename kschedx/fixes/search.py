@@ -34,11 +34,11 @@ MOST_TRIALS = 32
 FEWER_TRIALS = 12
 """In a cluster of a thousand nodes or more, where each takes longer."""
 MOST_NEW_NODES = 12
-"""New nodes that are tried where nothing else helps."""
+"""New nodes that are tried where no other fix helps."""
 MOST_STARTS = 8
 """Situations for which a new node is looked for."""
 OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
-"""Plugins that reject a node for what it is, or has left: a new one may be another."""
+"""Plugins that reject a node for its properties or its free resources: a new one may differ."""
 MOST_THROUGH = 3
 """Ways past PreFilter from which is gone on."""
 MOST_LARGER = 4
@@ -134,7 +134,7 @@ class _Search:
                 yield found
 
     def _let_through(self, start: Situation) -> list[Situation]:
-        """Where PreFilter rejects the pod before its nodes are looked at: what would let it through, cheapest first."""
+        """Where PreFilter rejects the pod before its nodes are filtered: what would let it through, cheapest first."""
         waiting = [start]
         for _ in range(MOST_DEPTH):
             proposals = [
@@ -187,7 +187,7 @@ class _Search:
             waiting = following
 
     def _new_nodes(self, situations: Sequence[Situation]) -> Iterator[Situation]:
-        """The node that would do, for the pod as it is or with the fewest changes that let a node be looked at."""
+        """The node that would fit, for the pod as it is or with the fewest changes that let nodes be filtered."""
         first = situations[0]
         ready = [one for one in situations[1:] if one.status.is_success]
         ready.sort(
@@ -302,7 +302,7 @@ def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ..
             yield Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
         yield from _with_hardware(situation)
     elif len(situation.scheduler.nodes):
-        # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
+        # rejected before any node was filtered: a finding about the pod has the same fix on every node
         place = Candidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 

@@ -257,7 +257,7 @@ def _owner(place: Candidate) -> OwnerReference:
 
 
 def _nearly_called(finding: ClaimNotFound, place: Candidate) -> str:
-    """A claim of the namespace; empty where none is called alike, or where no person has written the name."""
+    """A claim of the namespace; empty where none has a similar name, or where the name is generated."""
     namespace, _, name = finding.claim.partition("/")
     if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
         return ""

@@ -164,7 +164,7 @@ class Written(Struct, frozen=True, kw_only=True):
     template: str = ""
     """Where in the document the pod's template is."""
     is_one_of_several: bool = False
-    """The workload has other templates beside this one, and so pods that are not alike."""
+    """The workload has other templates beside this one, so its pods are not identical."""
     count: PodCount | None = None
     """How many pods of the template a custom resource makes; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
@@ -213,8 +213,8 @@ def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedErro
 
 
 def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
-    """Raise `NotAdmittedError` where the controller of a pod says that it cannot make one: of webhooks, policies and
-    ServiceAccounts nothing else is known."""
+    """Raise `NotAdmittedError` where the controller of a pod reports that it cannot create one: the only source about
+    webhooks, policies, and ServiceAccounts."""
     event = recorded_refusal(snapshot, subject.pod)
     if event is not None and (owner := subject.pod.metadata.controller) is not None:
         seen = [f"{event.count:,} times"] if event.count > 1 else []

@@ -145,11 +145,9 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
 
 def _own_event(explanation: Explanation) -> str:
     """What the cluster's own kube-scheduler says of a pod that cannot be decided here."""
-    theirs = (
-        None
-        if explanation.outcome is not Outcome.UNDECIDED
-        else recorded(explanation.cycle.snapshot, explanation.cycle.pod)
-    )
+    if explanation.outcome is not Outcome.UNDECIDED or explanation.holding.scheduler is not None:
+        return ""
+    theirs = recorded(explanation.cycle.snapshot, explanation.cycle.pod)
     return "" if theirs is None else theirs.message
 
 
