@@ -22,7 +22,10 @@ from kschedx.kube.snapshot_header import SnapshotHeader, of_list
 Json = dict[str, object]
 
 _LINK = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/[^/]+)?/(?P<plural>[^/]+)")
-_KIND_OF = {"events": "Event", **{kind.plural: kind.name for kind in KINDS.values()}}
+_KIND_OF = {
+    ("", "events"): "Event",
+    **{(group, kind.plural): kind.name for kind in KINDS.values() for group in (kind.group, *kind.former_groups)},
+}
 _TEXTS = frozenset(
     {"NodeSelector", "Limits", "Requests", "Capacity", "Allocatable", "Selector", "LabelSelector", "Options"}
 )
@@ -40,7 +43,7 @@ def versioned(document: bytes | memoryview) -> bytes | None:
     if not isinstance(found, dict) or "Items" not in found:
         return None
     items, link = found["Items"] or [], _LINK.fullmatch(str(found.get("selfLink") or ""))
-    kind = _KIND_OF.get(link["plural"]) if link else None
+    kind = _KIND_OF.get((link["group"] or "", link["plural"])) if link else None
     if link is None or kind is None or not isinstance(items, list):
         return None
     head = {"apiVersion": f"{link['group']}/{link['version']}" if link["group"] else link["version"], "kind": kind}
