@@ -162,14 +162,14 @@ def simulate(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Simulation:
-    """What becomes of all pods that wait, one after the other in the order of the queue.
+    """Schedule all pending pods, one after the other in the order of the queue.
 
-    Each is decided on the cluster that the decisions before it left; victims of preemption go at once, and come back
-    as new pods where they have a controller, unless `recreate` is False. Workloads of Kueue are admitted in Kueue's
-    order, and the pods of those are scheduled after the others that wait. Where nodes tie, the first name is taken, or
-    with a `seed` lots are drawn. `changes` are made before, in their order: `[{"scale": "deploy/web=10"}, {"drain":
-    "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is that of what names none. `config`,
-    `kube_version` and `feature_gates` as in `explain`.
+    Each is decided on the cluster that the decisions before it left; victims of preemption are deleted at once, and
+    recreated where they have a controller, unless `recreate` is False. Workloads of Kueue are admitted in Kueue's
+    order, and the pods of those are scheduled after the other pending ones. Where nodes tie, the first name is taken,
+    or with a `seed` a random one. `changes` are made first, in their order: `[{"scale": "deploy/web=10"}, {"drain":
+    "node-1"}]`, with the keys of `kschedx simulate`'s options; `namespace` is the default one of the names in them.
+    `config`, `kube_version` and `feature_gates` as in `explain`.
     """
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.setup import Setup
@@ -348,7 +348,7 @@ def fit(
     kube_version: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Fit:
-    """How many more pods like this one fit, one after the other, or whether `replicas` more do. Nobody is evicted.
+    """How many more pods like this one fit, one after the other, or whether `replicas` more do. No pod is evicted.
 
     `pod` is `namespace/name` of a pod in the snapshot, or a manifest of a pod or a workload. `config`,
     `kube_version` and `feature_gates` as in `explain`.

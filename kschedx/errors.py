@@ -89,7 +89,7 @@ class ConfigError(InputError):
 
 
 class SeveralConfigError(ConfigError):
-    """Everything that is wrong with a configuration, each told on its own line."""
+    """Everything that is wrong with a configuration, each on its own line."""
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         super().__init__("; ".join(map(str, errors)), place=errors[0].place)

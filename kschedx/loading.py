@@ -178,7 +178,7 @@ def without_collection() -> Iterator[None]:
 
 
 def _refused(snapshot: Snapshot, ignore_orphans: bool | None) -> tuple[int, ...]:
-    """The rows of the pods on nodes that are not there which nobody puts up with: in a cluster a node can go first."""
+    """The rows of the pods on missing nodes that are an error: in a cluster, a node can be deleted before its pods."""
     if ignore_orphans is None:
         stamps = snapshot.pods.creation_timestamps
         return tuple(row for row in snapshot.orphans if not stamps[row])

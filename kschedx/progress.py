@@ -1,6 +1,6 @@
 """How far long work is. The work says it here; a bar, or a notification of the MCP server, listens.
 
-Where nobody listens, nothing is kept.
+Without a listener, nothing is kept.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def listening(listener: Callable[[Step], None]) -> Iterator[None]:
 
 
 def silence() -> None:
-    """From now on nobody listens: in a worker process, or where something else has the terminal."""
+    """Remove the listener: in a worker process, or where something else has the terminal."""
     say(Phase.NOTHING)
     _METER.set(None)
 

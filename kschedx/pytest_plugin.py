@@ -4,7 +4,7 @@
         snapshot = kschedx_snapshot("cluster/")
         placement(snapshot, "shop/web-0").matches("golden/web-0.json")
 
-`pytest --kschedx-update` writes the files anew. A failure tells what differs as two stories side by side.
+`pytest --kschedx-update` writes the files again. A failure shows the differences as two stories side by side.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _read(path: Path) -> Story:
 
 
 def _difference(expected: Story, actual: Story) -> str:
-    """Both stories where they differ, side by side; empty where they tell the same."""
+    """Both stories where they differ, side by side; empty where they are equal."""
     from kschedx.explain.difference import compare
     from kschedx.render.comparison import story_lines
 

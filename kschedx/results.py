@@ -1,6 +1,6 @@
 """How the library's results look: a line in a session, a screen when printed, a card in a notebook.
 
-`kschedx.render` stands above the parts that make results, and is loaded by name when somebody looks at one.
+`kschedx.render` stands above the parts that make results, and is loaded by name when one is shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The scheduler of a release: the framework's, or one of those before it. Nobody else asks which one it is."""
+"""The scheduler of a release: the framework's, or one of those before it. No other module asks which one it is."""
 
 from __future__ import annotations
 

@@ -153,6 +153,20 @@ def test_a_headline_is_short_and_has_no_period(path: Path) -> None:
         assert not headline[2].isupper()
 
 
+SENTENCE = re.compile(
+    r"^  (?:note|fix 1|    \d)\s+(?P<first>\S.*)\n(?P<rest>(?:(?! *to apply:) {12,}[^\s$].*\n)*)", re.MULTILINE
+)
+"""A note, or a fix, with the lines that continue it."""
+
+
+@pytest.mark.parametrize("path", SCREENS, ids=lambda path: path.parent.name)
+def test_sentences_of_notes_and_fixes_are_short(path: Path) -> None:
+    for found in SENTENCE.finditer(path.read_text(encoding="utf-8")):
+        text = " ".join([found["first"], *found["rest"].split()])
+        for sentence in re.split(r"(?<=[.:;!?])\s+| · ", text):
+            assert len(sentence.split()) <= LONGEST_SENTENCE, sentence
+
+
 @pytest.mark.parametrize("path", SCREENS, ids=lambda path: path.parent.name)
 def test_the_sum_of_a_screen_is_in_one_unit(path: Path) -> None:
     for amounts in BALANCE.findall(path.read_text(encoding="utf-8")):

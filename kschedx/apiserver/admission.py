@@ -93,7 +93,7 @@ class AdmissionContext(Struct, frozen=True, kw_only=True):
     enabled_plugins: Sequence[str] = ()
     """Of `optional_admission.OPTIONAL_PLUGINS`, as after --enable-admission-plugins."""
     pod_security: PodSecurity | None = None
-    """What the pod's namespace enforces; None where every pod is let in, or it is not looked at."""
+    """What the pod's namespace enforces; None where every pod is let in, or it is not evaluated."""
     validation: ValidationOptions = DEFAULT_OPTIONS
     merges_spread_label_keys: bool = True
     """MatchLabelKeysInPodTopologySpreadSelectorMerge."""

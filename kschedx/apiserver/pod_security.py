@@ -503,7 +503,7 @@ _CHECKS = (
         overrides="seccompProfile_baseline",
     ),
 )
-"""In the order in which they are told: baseline first, each level by name."""
+"""In the order in which they are reported: baseline first, each level by name."""
 
 
 class Standards(Struct, frozen=True, kw_only=True):
@@ -521,7 +521,7 @@ class Standards(Struct, frozen=True, kw_only=True):
 
 
 def violations(pod: Judged, wanted: LevelVersion, standards: Standards) -> tuple[Violation, ...]:
-    """What a level forbids of a pod, in the order in which it is told."""
+    """What a level forbids of a pod, in the order in which it is reported."""
     edition = standards.edition(wanted)
     found = (check.rule(pod, edition) for check in _checks(wanted.level, edition.minor))
     return tuple(one for one in found if one is not None)

@@ -46,7 +46,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 
 
 class _Shared(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a container may say anew."""
+    """What a container may override."""
 
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsOptions | None = None

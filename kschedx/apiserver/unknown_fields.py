@@ -31,7 +31,7 @@ _WORDS: Mapping[str, tuple[list[str], str]] = {
 }
 """The types of values in fields.json: JSON's, and what an error calls them."""
 _BITS: Mapping[str, int] = {"integer": 64, "intOrString": 32}
-"""Of a whole number, at most: many fields have 32, which fields.json does not tell."""
+"""Of a whole number, at most: many fields have 32, which fields.json does not show."""
 _NEAR = 0.8
 """From here on two names are the same with a slip of the finger."""
 _ALIKE = 0.7

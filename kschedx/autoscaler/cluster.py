@@ -40,11 +40,11 @@ def scheduling(config: Mapping[str, object] | None, release: Release) -> Schedul
     return made
 
 
-# The autoscaler of a cluster, as far as its objects tell, and what it makes of one pod.
+# The autoscaler of a cluster, as far as its objects show, and its decision about one pod.
 
 
 class AutoscalerOptions(Struct, frozen=True, kw_only=True):
-    """What a user says about the autoscaler, beside what the cluster's objects tell."""
+    """The user's options about the autoscaler, in addition to the cluster's objects."""
 
     group_label: str = ""
     flags: Mapping[str, Sequence[str]] = {}
@@ -126,7 +126,7 @@ class Autoscaler:
 
     @cached_property
     def flags_are_known(self) -> bool:
-        """Somebody said them, or the Deployment does."""
+        """The user gave them, or the Deployment has them."""
         return bool(self._options.flags) or self._deployed is not None
 
     @cached_property
@@ -135,7 +135,7 @@ class Autoscaler:
 
     @cached_property
     def written_flags(self) -> dict[str, list[str]]:
-        """Those of the Deployment, and over them those that somebody said."""
+        """Those of the Deployment, overridden by the user's."""
         return {
             **{
                 name: values
@@ -147,13 +147,13 @@ class Autoscaler:
 
     @cached_property
     def scale_down_flags(self) -> dict[str, list[str]]:
-        """Those that decide about the removal of nodes; what somebody said comes before the Deployment."""
+        """Those that decide about the removal of nodes; the user's come before the Deployment's."""
         said = {name: list(values) for name, values in self._options.flags.items()}
         return {name: values for name, values in {**(self._deployed or {}), **said}.items() if name in SCALE_DOWN}
 
     @property
     def config_not_here(self) -> str:
-        """The path of the scheduler configuration that the autoscaler uses, where nobody has given it."""
+        """The path of the scheduler configuration that the autoscaler uses, if it is not given."""
         if self._options.config is not None or not self.behaviour.takes_scheduler_config:
             return ""
         return (self.written_flags.get(SCHEDULER_CONFIG) or [""])[-1]
@@ -195,8 +195,8 @@ class Autoscaler:
         flags: Flags | None = None,
         templates: Mapping[str, CloudTemplate] | None = None,
     ) -> Loop:
-        """One loop over the cluster, or over what has become of it; `more` are new nodes with their groups,
-        `templates` what the cloud says of further groups."""
+        """One loop over the cluster, or over a changed one; `more` are new nodes with their groups, `templates` the
+        cloud's data of further groups."""
         snapshot = snapshot or self.snapshot
         groups = {**self.membership.groups, **(more or {})}
         scheduler = self._scheduling
@@ -230,11 +230,11 @@ class Autoscaler:
         templates: Mapping[str, CloudTemplate] | None = None,
         flags: Flags | None = None,
     ) -> PodScaling | None:
-        """What becomes of a pod that waits, among all others that do; None for one that does not wait.
+        """The outcome of a pending pod, among all pending ones; None for one that is not pending.
 
-        A pod that is not in the snapshot is looked at as if kube-scheduler had just given it up, long enough ago; one
-        that is there, with the spec that it is given with. `snapshot`, `status`, `templates` and `flags` are what has
-        become of the cluster and its autoscaler.
+        A pod that is not in the snapshot is evaluated as if kube-scheduler had just rejected it, long enough ago; one
+        that is there, with the given spec. `snapshot`, `status`, `templates` and `flags` are the changed cluster and
+        its autoscaler.
         """
         changed = snapshot or self.snapshot
         row = changed.pods.rows.get(pod.key)

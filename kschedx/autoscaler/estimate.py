@@ -1,6 +1,6 @@
 """An estimate by counting: for pods whose places on new nodes depend on nothing but room, spread and affinity.
 
-All new nodes of a group are alike, so that of a kind of pods only counts can change from one to the next: what is
+All new nodes of a group are identical, so that of a kind of pods only counts can change from one to the next: what is
 taken on the node, and how many pods match in the domains that it is in. `estimate.py` has the general way, on a world;
 a test holds that both come to the same.
 """
@@ -50,7 +50,7 @@ def is_countable(pod: Pod, seen: Seen) -> bool:
 
 
 def _names_nodes(affinity: Affinity | None) -> bool:
-    """Whether a term tells nodes apart by their names."""
+    """Whether a term distinguishes nodes by their names."""
     nodes = affinity.node_affinity if affinity is not None else None
     required = nodes.required_during_scheduling_ignored_during_execution if nodes is not None else None
     return required is not None and any(
@@ -357,7 +357,7 @@ NOTHING = Estimate(nodes=0, pods=())
 def node_limit(max_nodes_per_scale_up: int, headroom: int | None, max_nodes_total: int, current_nodes: int) -> int:
     """How many nodes an estimate may add: -1 for none, 0 for as many as it likes.
 
-    `headroom` is what the group and its similar ones have left; None where that is not looked at.
+    `headroom` is what the group and its similar ones have left; None where that is not evaluated.
     """
     limits = [max_nodes_per_scale_up]
     if headroom is not None:

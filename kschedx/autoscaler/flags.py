@@ -1,4 +1,4 @@
-"""The autoscaler's flags as its Deployment has them, and as somebody types them."""
+"""The autoscaler's flags as its Deployment has them, and as a user types them."""
 
 from __future__ import annotations
 

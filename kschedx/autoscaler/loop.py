@@ -141,7 +141,7 @@ class Loop:
     def _is_nominated_to_no_node(self) -> bool:
         """A pod is nominated to a node that has not started, in whose place an upcoming one is counted.
 
-        The autoscaler fails to put it there, and then helps nobody.
+        The autoscaler fails to put it there, and then helps no pod.
         """
         return any(node not in self._rows_of for node in self.state.nominations.values())
 
@@ -228,7 +228,7 @@ class Loop:
         )
 
     def _failed(self, waiting: Sequence[int], error: str) -> LoopResult:
-        """An error before any group is looked at."""
+        """An error before any group is evaluated."""
         if self.state.behaviour.failures_are_told:
             for row in waiting:
                 self._tell(row, (), is_told=False)
@@ -337,7 +337,7 @@ class Loop:
 
     def _fits_another(self, row: int) -> bool:
         """Whether the autoscaler will look at a pod again that the chosen group does not take: skipped groups count as
-        far as they are looked at, although the pod is also among those that cannot be helped."""
+        far as they are evaluated, although the pod is also among those that cannot be helped."""
         return any(
             verdict.fits
             for group, verdict in self._answers[row].verdicts.items()

@@ -110,7 +110,7 @@ class TaintRules(Struct, frozen=True, kw_only=True):
 
 # Which node belongs to which group, found out from what clouds write on nodes.
 #
-# The autoscaler asks its cloud; kschedx has only the nodes. What it goes by is told beside every answer.
+# The autoscaler asks its cloud; kschedx has only the nodes. Every answer states its source.
 
 _POOL_LABELS: Mapping[str, str] = {
     "eks.amazonaws.com/nodegroup": r"eks-{}-[0-9a-f-]+",
@@ -130,7 +130,7 @@ _OWNER_KIND, _OWNER_NAME = "cluster.x-k8s.io/owner-kind", "cluster.x-k8s.io/owne
 _OWNER_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"
 
 Found = tuple[str, str]
-"""A group's name and what told it."""
+"""A group's name and its source."""
 
 
 class Membership(Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class Membership(Struct, frozen=True, kw_only=True):
     groups: Mapping[str, str]
     """Node to group; nodes of no group are left out."""
     told_by: tuple[str, ...]
-    """Labels and the like that told, the most frequent first."""
+    """The sources (labels and the like), the most frequent first."""
     ambiguous: tuple[str, ...] = ()
     """Nodes for which several groups were found, which count for none."""
 
@@ -150,8 +150,8 @@ class Membership(Struct, frozen=True, kw_only=True):
 def membership(
     nodes: Sequence[Node], names: Sequence[str], *, label: str = "", told: Mapping[str, str] | None = None
 ) -> Membership:
-    """`names` are the groups'. `label` is a label whose value is the group's name, `told` node to group as somebody
-    said; without them the clouds' habits are tried, the surest first."""
+    """`names` are the groups'. `label` is a label whose value is the group's name, `told` node to group as the user
+    gave it; without them the clouds' conventions are tried, the surest first."""
     known = frozenset(names)
     if label or told:
         given = told or {}
@@ -232,7 +232,8 @@ def _by_owner(known: frozenset[str]) -> Rule:
 
 
 def _by_pool(names: Sequence[str]) -> Rule:
-    """The name that the cloud makes of the pool; a pool with a group in each zone is told apart by the node's name."""
+    """The name that the cloud makes of the pool; groups of a pool with one in each zone are distinguished by the node's
+    name."""
     cache: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def groups_of(label: str, value: str) -> tuple[str, ...]:
@@ -322,7 +323,7 @@ class NodeState(Struct, frozen=True, kw_only=True):
 
 
 class AutoscalerGroup(Struct, frozen=True, kw_only=True):
-    """A group with what is known about it before any pod is looked at."""
+    """A group with what is known about it before any pod is evaluated."""
 
     status: NodeGroupStatus
     nodes: tuple[NodeState, ...]
@@ -366,7 +367,7 @@ def node_states(
 
 
 class _Judge(Struct, frozen=True, kw_only=True):
-    """Tells the state of a node."""
+    """The state of a node."""
 
     rules: TaintRules
     gpu_label: str | None

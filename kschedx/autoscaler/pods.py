@@ -1,4 +1,4 @@
-"""Pods that are alike: the cluster-autoscaler judges one of them for all.
+"""Identical pods: the cluster-autoscaler evaluates one of them for all.
 
 Upstream: core/scaleup/equivalence/groups.go, simulator/scheduling/similar_pods.go.
 """
@@ -29,7 +29,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class PodEquivalence:
-    """What makes the pods of a table alike."""
+    """What makes the pods of a table equivalent."""
 
     def __init__(self, pods: PodTable) -> None:
         self._pods = pods
@@ -41,7 +41,7 @@ class PodEquivalence:
         return next((owner.uid for owner in self._pods.owners[row] if owner.controller), None)
 
     def template(self, row: int) -> Hashable:
-        """What two pods of a controller have in common where they are alike: labels and spec."""
+        """What two pods of a controller have in common where they are equivalent: labels and spec."""
         labels, spec = int(self._pods.labels.codes[row]), int(self._pods.specs.codes[row])
         if labels not in self._labels:
             self._labels[labels] = tuple(sorted(self._pods.labels.values[labels].items()))
@@ -142,7 +142,7 @@ class PodOutcome(StrEnum):
 
 
 class Arranged(Struct, frozen=True, kw_only=True):
-    """The pending pods before any node is looked at; rows of the PodTable in list order."""
+    """The pending pods before any node is evaluated; rows of the PodTable in list order."""
 
     passed_over: dict[int, PodOutcome]
     nominated: tuple[int, ...]

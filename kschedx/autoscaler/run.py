@@ -29,7 +29,7 @@ Json = dict[str, object]
 
 
 class LoopEntry(Struct, frozen=True, kw_only=True):
-    """Pending pods that nothing but their name tells apart; what the loop makes of which of them can be chance."""
+    """Pending pods that differ only in their names; the loop's choice among them can be chance."""
 
     name: str
     """`namespace/name` of the first."""

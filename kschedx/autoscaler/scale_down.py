@@ -468,14 +468,14 @@ def _offered(node: Node, resource: str) -> int:
 
 # Whether cluster-autoscaler removes a node, and everything that keeps it.
 #
-# The autoscaler stops at the first reason; every one is told here, in its order. Upstream: core/scaledown/planner,
+# The autoscaler stops at the first reason; every one is reported here, in its order. Upstream: core/scaledown/planner,
 # core/scaledown/eligibility, core/scaledown/unneeded, simulator/cluster.go, processors/nodes.
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 """The taint of a node that is not needed; its value says since when, in seconds since 1970."""
 DELETION_TAKES = 10 * 60 * SECOND
-"""After that, a node that is marked to be deleted is looked at again."""
+"""After that, a node that is marked to be deleted is evaluated again."""
 
 
 class Unremovable(StrEnum):
@@ -488,7 +488,7 @@ class Unremovable(StrEnum):
     NOT_AUTOSCALED = "NotAutoscaled"
     NODE_GROUP_MIN_SIZE_REACHED = "NodeGroupMinSizeReached"
     STARTING = "Starting"
-    """It counts as a node that is about to come, and nobody asks about those."""
+    """It counts as an upcoming node, and those are not evaluated."""
     CURRENTLY_BEING_DELETED = "CurrentlyBeingDeleted"
     SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
     SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"

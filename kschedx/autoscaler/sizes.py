@@ -1,4 +1,4 @@
-"""The limits on the whole cluster, and the groups that are left out before any pod is looked at.
+"""The limits on the whole cluster, and the groups that are left out before any pod is evaluated.
 
 Upstream: resourcequotas/ since 1.35, core/scaleup/resource/manager.go before, filterValidScaleUpNodeGroups in
 core/scaleup/orchestrator/orchestrator.go, processors/customresources/gpu_processor.go.
@@ -48,10 +48,10 @@ class Machines(Struct, frozen=True, kw_only=True):
     cloud: Mapping[str, CloudTemplate]
     gpu_resources: tuple[str, ...]
     counts_gpus: bool = True
-    """Whether GPUs are looked at; with quotas they always are, before only where a limit is about them."""
+    """Whether GPUs are evaluated; with quotas they always are, before only where a limit is about them."""
 
     def of(self, node: Node, group: str | None) -> dict[str, int]:
-        """Raises `LoopError` where the GPUs that a label announces cannot be told."""
+        """Raises `LoopError` where the GPUs that a label announces are unknown."""
         amounts = {name: _capacity(node, name) for name in (CPU, MEMORY)}
         kind, count = self.gpus(node, group)
         if kind and count > 0:
@@ -238,7 +238,7 @@ class Resize(Struct, kw_only=True):
 
 
 class Similarity:
-    """Whether two groups are alike enough to share new nodes."""
+    """Whether two groups are similar enough to share new nodes."""
 
     def __init__(
         self, templates: Mapping[str, Template], flags: Flags, options: RequestOptions, behaviour: AutoscalerBehaviour
@@ -309,7 +309,7 @@ def _all_within(first: Mapping[str, int], second: Mapping[str, int], ratio: floa
 def similar_groups(
     name: str, groups: Sequence[AutoscalerGroup], similarity: Similarity, fitting: Mapping[str, Collection[int]]
 ) -> tuple[str, ...]:
-    """Groups that are alike, can grow, and take every kind of pods that this one takes.
+    """Similar groups that can grow and fit every class of pods that this one fits.
 
     `fitting`: each group that is not left out to the kinds that fit there.
     """

@@ -74,7 +74,7 @@ class AutoscalerStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def is_initializing(self) -> bool:
-        """Nothing was looked at so far; a cluster without groups says `Running`."""
+        """Nothing was evaluated so far; a cluster without groups says `Running`."""
         return self.state == INITIALIZING and not self.groups
 
     def group(self, name: str) -> NodeGroupStatus | None:

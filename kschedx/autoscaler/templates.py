@@ -1,4 +1,4 @@
-"""What somebody writes down about groups: their nodes, templates, and the tags of their ASGs.
+"""A file about node groups: their nodes, templates, and the tags of their ASGs.
 
     groups:
       gpu-b:
@@ -140,7 +140,7 @@ def _taint(value: object, place: Place) -> dict[str, object]:
     return {"key": key, "value": text, "effect": effect}
 
 
-# Templates of groups that Cluster API tells: annotations with what a machine has to offer.
+# Templates of groups from Cluster API: annotations with a machine's capacity.
 #
 # Upstream: TemplateNodeInfo in cloudprovider/clusterapi/clusterapi_nodegroup.go, InstanceCapacity, Labels and Taints
 # in
@@ -401,7 +401,7 @@ def choose_templates(
 ) -> dict[str, Template]:
     """For each group the first good node in list order, else the cloud's template, else the first other node.
 
-    `pods_on` tells the pods on a node by its row. A group without any of these has no template.
+    `pods_on` returns the pods on a node by its row. A group without any of these has no template.
     """
     good: dict[str, tuple[NodeState, Node]] = {}
     bad: dict[str, tuple[NodeState, Node]] = {}
@@ -425,7 +425,7 @@ def choose_templates(
 
 
 def is_good_example(state: NodeState, node: Node, now: int) -> bool:
-    """Ready and unchanged for a minute, not cordoned, and nobody is about to delete it."""
+    """Ready and unchanged for a minute, not cordoned, and not marked for deletion."""
     settled = state.stable_since + _SETTLED < now
     deleted = any(taint.key == TO_BE_DELETED for taint in node.spec.taints)
     return state.is_ready and settled and not state.is_cordoned and not deleted

@@ -39,7 +39,7 @@ UNSUPPORTED = "unsupported attribute value"
 
 
 class DeviceProgram:
-    """An expression, and its answer for each kind of device that it can tell apart."""
+    """An expression, and its answer for each kind of device that it can distinguish."""
 
     def __init__(self, expression: str, features: Features) -> None:
         """Raises `CompileError` where the expression is wrong."""

@@ -32,7 +32,7 @@ def main() -> None:
 
     from kschedx.cli.app import run
 
-    # numpy would start a thread for each processor, for linear algebra that nobody here does
+    # numpy would start a thread for each processor, for linear algebra that kschedx does not use
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     gc.disable()  # while it loads there is no garbage

@@ -182,7 +182,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         return _fail(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
     except MemoryError:
         return _fail("not enough memory for this input", ExitCode.USAGE)
-    except Exception as error:  # noqa: BLE001 - a defect: told in a line, with a way to the traceback
+    except Exception as error:  # noqa: BLE001 - a defect: reported in one line that says how to see the traceback
         if getattr(error, "format_message", None) is not None:
             return _usage(error)
         if os.environ.get("KSCHEDX_DEBUG"):
@@ -208,7 +208,7 @@ def _run_own() -> object:
 
 
 def _is_whole_question(environment: Mapping[str, str]) -> bool:
-    """A shell says what is typed so far, too; somebody who only left the variable set waits for no answer."""
+    """Completion needs the shell's words as well: a variable that was only left set has no effect."""
     shell = environment[COMPLETE].rpartition("_")[2]
     if environment[COMPLETE].startswith("source_"):
         return True

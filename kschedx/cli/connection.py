@@ -180,7 +180,7 @@ def config_map(connection: Connection, namespace: str, name: str) -> bytes:
 
 def _let_go_of_what_is_tried() -> None:
     """What was loaded stays, and is never searched for garbage; clusters that are made to try something, hundreds of
-    them for some questions, go when nobody has them any more."""
+    them for some questions, are freed when the last reference goes."""
     if not gc.get_freeze_count():
         gc.freeze()
     gc.set_threshold(10_000)
@@ -188,7 +188,7 @@ def _let_go_of_what_is_tried() -> None:
 
 
 def tell_missing(snapshot: Snapshot) -> None:
-    """A line on stderr, before many pods are looked at, about kinds that may not be listed."""
+    """A line on stderr, before many pods are evaluated, about kinds that may not be listed."""
     from kschedx.explain.missing_kinds import missing_for_many
     from kschedx.render.words.notes import note_text
 
@@ -198,7 +198,7 @@ def tell_missing(snapshot: Snapshot) -> None:
 
 
 def tell_left_out(*setups: Setup) -> None:
-    """A line on stderr, before many pods are looked at, about plugins that kschedx does not have."""
+    """A line on stderr, before many pods are evaluated, about plugins that kschedx does not have."""
     from kschedx.explain.notes import UnknownPlugins
     from kschedx.render.words.notes import note_text
 

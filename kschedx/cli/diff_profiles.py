@@ -115,7 +115,7 @@ Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, a
 """
 SUMMARY = "Compare scheduler profiles or versions"
 MOST_PLACED_ANEW = 5_000
-"""Running pods that are placed anew without being asked to."""
+"""Running pods that are rescheduled by default."""
 
 
 @asks(
@@ -229,7 +229,7 @@ def diff_profiles(
     asked, rows = rows, rows if part is None else list(part.part(rows))
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:
-        summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part tells it for all
+        summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part reports it for all
     report = _report(before, after, found, summary)
     write(report if part is None else report.marked(part), output)
     if summary.differences:
@@ -240,7 +240,7 @@ def diff_profiles(
 def _one(
     pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], output: Format | None, *, in_detail: bool
 ) -> int:
-    """A single pod, as it is on either side; `in_detail` tells its two stories side by side."""
+    """A single pod, as it is on either side; `in_detail` shows both stories side by side."""
     from kschedx.explain.difference import Summary, compare
 
     stories = pair.stories(*pods)

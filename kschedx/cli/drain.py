@@ -105,7 +105,7 @@ def drain(
     lets_go = () if each else drain_fixes(simulation, in_turn)
     refused = [one.node for one in simulation.drained if one.is_refused]
     forced: Sequence[DrainResult] = ()
-    if refused:  # what becomes of its pods is the question, and not how kubectl wants to be asked
+    if refused:  # the question is where its pods go, not which flags kubectl needs
         flags = SimulationOptions(force=True, delete_emptydir_data=True)
         forced = (by_themselves(refused, flags) if each else in_turn(flags=flags)).drained
     if out is not None:

@@ -65,7 +65,7 @@ def server_side(
 
 
 def to_be_created(manifest: Manifest, *, renamed: bool = False) -> Manifest:
-    """The pod as somebody may create it: without what only a server says of one, and without owners that are not there
+    """The pod as a client may create it: without fields that only a server sets, and without owners that do not exist
     yet. `renamed` leaves its name to the server."""
     metadata = dict(_map(manifest.get("metadata")))
     for field in _OF_SERVER:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
 _BEGINNING = 256
-"""Bytes of a file that tell what it is."""
+"""Bytes of a file that show its format."""
 
 
 def one_document(path: str) -> object:

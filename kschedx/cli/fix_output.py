@@ -27,7 +27,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 def to_send(changes: Sequence[Change], found: Pod | Written, pod: Pod) -> list[Change]:
-    """The changes of a pod that the template of somebody else's kind makes, as changes of that template."""
+    """The changes of a pod that a custom resource's template makes, as changes of that template."""
     if isinstance(found, Pod) or found.workload is None or found.workload.get("kind") in MAKING_PODS:
         return [*changes]
     metadata = found.workload.get("metadata")

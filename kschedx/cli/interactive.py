@@ -52,14 +52,14 @@ SHOWN = 4
 
 
 Try = Callable[[Explanation, str], Explanation]
-"""The answer about the same pod with a change that somebody typed; raises `KschedxError`."""
+"""The answer about the same pod with a typed change; raises `KschedxError`."""
 
 
 HUNG_UP = 128 + signal.SIGHUP
 
 
 def end_with_terminal() -> None:
-    """Let this process end as soon as its terminal is gone: there is nobody to show anything to."""
+    """Let this process end as soon as its terminal is gone."""
     terminal = 0
 
     def watch() -> None:
@@ -74,7 +74,7 @@ def end_with_terminal() -> None:
 
 
 def browse(first: Page) -> None:
-    """Until somebody leaves, or the terminal is gone."""
+    """Run until the user quits or the terminal is gone."""
     end_with_terminal()
     silence()
     Browser(first).run()
@@ -416,7 +416,7 @@ class Why(Page):
         return max(LEAST_WIDTH, self.size.width * 3 // 5 - FRAME)
 
     def _show_view(self) -> None:
-        """Everything anew: the answer is another one."""
+        """Draw everything again: the answer has changed."""
         banner = self.query_one("#tried", Static)
         banner.display = bool(self._view.changes)
         banner.update(text(f"tried: {', '.join(self._view.changes)} · {self._view.explanation.outcome.value}", "bold"))

@@ -52,7 +52,7 @@ def needs(extra: str) -> Iterator[None]:
         ) from None
 
 
-# `-o`: the forms in which a command tells what it found, and the one place that writes them.
+# `-o`: the forms in which a command prints what it found, and the one place that writes them.
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -119,7 +119,7 @@ _KEPT: ContextVar[list[Report] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def kept_report() -> Iterator[list[Report]]:
-    """Within it a report is kept in the list instead of printed, for whoever asks in the place of a person."""
+    """Within it, a report is kept in the list instead of printed, for MCP and fleet workers."""
     reports: list[Report] = []
     token = _KEPT.set(reports)
     try:

@@ -67,7 +67,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     what_if: Sequence[tuple[str, str]] = ()
     """Changes as typed, in their order: the name of the option, and its value."""
     force: bool = False
-    """A drain deletes pods that no controller makes anew."""
+    """A drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
     extenders: str | None = None
 
@@ -150,7 +150,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def ask(self) -> Ask | None:
-        """Who answers for the configuration's extenders, as --extenders says; None for nobody. Raises `InputError`."""
+        """What answers for the configuration's extenders, as --extenders says; None if they are not called. Raises
+        `InputError`."""
         if self.extenders is None:
             return None
         from kschedx.extenders.client import CALL, call, replaying
@@ -202,7 +203,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def read_to_decide(self, *, whole: bool = False, on_demand: bool = False) -> Reached:
-        """As `read`, with nodes to put pods on; wrong options are told before anything is read.
+        """As `read`, with nodes to put pods on; wrong options are reported before anything is read.
 
         Raises `UndecidableError` where nodes or pods may not be listed.
         """
@@ -325,9 +326,9 @@ def cluster_after_changes(
     asked: Callable[[Snapshot], Collection[str]] | None = None,
     theirs: Collection[Workload] = (),
 ) -> tuple[Reached, tuple[AfterChanges, ...]]:
-    """The cluster after the changes, with everything placed that they made or evicted, but for the pods that are asked
-    about, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. And a note
-    about the changes, where there are any. A drain or a rollout that is not done is told on stderr. Raises
+    """The cluster after the changes, with everything scheduled that they created or evicted, except the pods in
+    question, `namespace/name`; `theirs` are the workloads that are, whose new templates are not rolled out. And a note
+    about the changes, where there are any. A drain or a rollout that does not finish is reported on stderr. Raises
     `InputError`."""
     if not question.changes:
         return reached, ()

@@ -1,4 +1,4 @@
-"""`kschedx simulate`: what becomes of all pods that wait, one after the other."""
+"""`kschedx simulate`: schedule all pending pods, one after the other."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def _source(found: Snapshot, namespace: str | None, paths: Sequence[str], begun:
         known = [*found.namespaces, *found.pods.namespaces.values]
         raise InputError(f'-n: there is no namespace "{namespace}"', hint=nearest(namespace, known))
     for path in paths:
-        source = replace(source, text=source.text.replace(path, Path(path).name))  # folders are nobody else's business
+        source = replace(source, text=source.text.replace(path, Path(path).name))  # folders are private
     if not paths:
         source = replace(source, taken=f"{begun:%Y-%m-%dT%H:%M:%SZ}")
     return replace(source, namespaces=(namespace,)) if namespace else source
@@ -280,7 +280,7 @@ def _answers(snapshot: Snapshot, config: str) -> bytes:
         setup = Setup.for_cluster(snapshot, config=named_profiles.configuration(config), ask=recorder)
     for row in snapshot.pods.pending:
         pod = snapshot.pods[row]
-        with suppress(ConfigError, UndecidableError):  # a pod of another scheduler, or one that nobody can decide
+        with suppress(ConfigError, UndecidableError):  # a pod of another scheduler, or one that is undecided
             setup.scheduler_on(snapshot).schedule(pod, setup.profile_of(pod))
     return json.encode(recorder.recording)
 

@@ -1,7 +1,7 @@
 """The standard streams of the process: what happens when one is full, closed, or its reader leaves; and signals.
 
-Whoever prints need not know: a reader that left has seen enough, and what is printed for it goes nowhere, so that the
-answer's exit code stays; anything else that keeps standard output from being written is an `OutputError`.
+Callers print as usual. If the reader has closed the pipe, output is discarded and the answer's exit code stays.
+Anything else that keeps standard output from being written is an `OutputError`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Output(io.RawIOBase):
 
 
 class _Errors(io.RawIOBase):
-    """The file under standard error: what cannot be written there cannot be told anywhere."""
+    """The file under standard error: what cannot be written there cannot be reported anywhere."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -121,7 +121,7 @@ def _text(raw: io.RawIOBase, before: object, *, errors: str) -> io.TextIOWrapper
 
 
 def reader_left() -> bool:
-    """Nobody reads standard output any more: whoever would go on printing for ever may end."""
+    """Return whether standard output has no reader any more, so that an endless loop may end."""
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     return isinstance(raw, _Output) and raw.reader_left
 

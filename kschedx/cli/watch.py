@@ -42,7 +42,7 @@ class Clock:
 
 
 class Watch:
-    """One pod of a cluster that is read anew for every look."""
+    """One pod of a cluster that is read again for every look."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class Watch:
         return ExitCode.SCHEDULABLE if pod is not None and pod.spec.node_name else ExitCode.UNSCHEDULABLE
 
     def _look(self, pod: Pod) -> tuple[Pod | None, Story | None]:
-        """The pod and its story by now; as before and none where that cannot be told.
+        """The pod and its story by now; the previous pod and None where that is unknown.
 
-        A look that fails is told on standard error and taken again: a cluster on fire is when people watch.
+        A look that fails is reported on standard error and repeated: people watch when the cluster fails.
         """
         try:
             snapshot = self._read()

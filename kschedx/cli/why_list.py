@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 
 
 class Replica(Struct, frozen=True, kw_only=True):
-    """One of several pods that are alike."""
+    """One of several identical pods."""
 
     pod: str
     """`namespace/name`."""
     node: str = ""
-    """Where it goes; empty where it finds no node."""
+    """Where it goes; empty where it is unschedulable."""
     taken: Taken | None = None
     """The place that it would have had alone."""
 
@@ -67,7 +67,7 @@ class Item(Struct, frozen=True, kw_only=True):
     """What makes it: `Deployment web`."""
     priority: int
     command: str
-    """What tells its whole story."""
+    """The command that shows its whole answer."""
     explain: Callable[[], Explanation]
     place: Place = Place()
     """Where in a file it is from."""
@@ -80,7 +80,7 @@ class Item(Struct, frozen=True, kw_only=True):
     workload: str = ""
     """`shop/deploy/web`, of a workload with replicas."""
     replicas: tuple[Replica, ...] = ()
-    """Each of them; `explain` tells of the one that says most."""
+    """Each of them; `explain` shows the one that says most."""
     open_count: str = ""
     """Why there may be more such pods, or pods that need more."""
     like: Hashable = None
@@ -88,7 +88,7 @@ class Item(Struct, frozen=True, kw_only=True):
 
 
 def command_of(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:
-    """What tells the whole story of a pod, or without its name, of what makes it."""
+    """The command that explains a pod or, where it has no name, its workload."""
     from kschedx.kube.workloads import SHORT_NAMES
 
     kind, _, of = owner.partition(" ")
@@ -136,7 +136,7 @@ class Asked:
         except UndecidableError as error:
             return replace(undecided, message=str(error)), None
         except ConfigError as error:
-            # Whose pod it is, is told beside it: alike for all pods of one scheduler.
+            # The scheduler's name is a key of its own, so the text is equal for all its pods.
             told = type(error)(error.message, place=Place(field=error.place.field), hint=error.hint)
             return replace(undecided, message=str(told)), None
         except NotAdmittedError as error:
@@ -444,7 +444,7 @@ def _together(
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
 ) -> Asked:
-    """One after the other, in the order of the queue; what no queue takes is looked at alone."""
+    """One after the other, in the order of the queue; what no queue takes is evaluated alone."""
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions
     from kschedx.kube.types import Pod
     from kschedx.render.pending import evicted_note
@@ -493,7 +493,7 @@ def _same(explanation: Explanation) -> Explanation:
 
 
 def _of_group(wanted: Wanted, together: Together, group: ReplicaGroup, one: Pod | Written) -> Iterator[Item]:
-    """Those of its pods that are there, and those that nobody makes."""
+    """Its pods that exist, and those that no controller can create."""
     from kschedx.inquiry.manifests import Written
 
     item = replace(_item(wanted, group.subject, one, partial(together.explain, group)), open_count=group.undecided)
@@ -542,7 +542,7 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
 
 
 def _replicas_of(item: Item, explanation: Explanation) -> Item:
-    """With each replica of an answer that tells of several."""
+    """With each replica of an answer about several."""
     found = explanation.replicas
     if found is None:
         return replace(item, explain=lambda: explanation)
@@ -565,13 +565,13 @@ def _stopped(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Wr
 def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdmittedError) -> Item:
     from kschedx.kube.types import Pod
 
-    if isinstance(one, Pod):  # it is in the cluster: nobody admits it again
+    if isinstance(one, Pod):  # it is in the cluster: it is not admitted again
         raise error
     return _without_pods(wanted, one, partial(inquiry.refused, one, error))
 
 
 def _without_pods(wanted: Wanted, one: Written, explain: Callable[[], Explanation]) -> Item:
-    """What the API server lets nobody make: as many pods as are wanted, none of which comes to be."""
+    """A workload whose pods the API server refuses: as many pods as are wanted, none of which is created."""
     from kschedx.controllers.workloads import has_replicas, wanted_replicas, workload_of
     from kschedx.inquiry.manifests import title
 
@@ -598,7 +598,7 @@ def _without_pods(wanted: Wanted, one: Written, explain: Callable[[], Explanatio
 
 
 def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
-    """Those of a workload's replicas that nobody makes, whatever becomes of the others."""
+    """The replicas of a workload that no controller can create, whatever happens to the others."""
 
     def explain() -> Explanation:
         raise NotAdmittedError(refusal)

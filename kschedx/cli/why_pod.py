@@ -153,7 +153,7 @@ def refusal_report(
     return Report(screen=screen, document=dict)
 
 
-# `kschedx why` for one pod: its story, what becomes of it, what a change would do.
+# `kschedx why` for one pod: its story, its outcome, and what a change would do.
 
 
 def why_one(
@@ -165,7 +165,7 @@ def why_one(
     interval: int,
     queue: Sequence[Pod | Written],
 ) -> int:
-    """One pod's story, and what becomes of it where it is watched; `queue` are it and what is beside it in the files,
+    """One pod's story, and what happens to it while it is watched; `queue` are the pod and its neighbors in the files,
     in their order."""
     from kschedx.cli.output import needs
     from kschedx.errors import ConfigError, InputError
@@ -247,7 +247,7 @@ def _before(
     admit: Callable[[Snapshot], Subject],
     queue: Sequence[Pod | Written],
 ) -> Outcome:
-    """What becomes of the pod without the changes that are tried."""
+    """The pod's outcome without the changes that are tried."""
     from kschedx.framework.cycle import Outcome
 
     try:
@@ -330,7 +330,7 @@ def subject_of(question: Question, snapshot: Snapshot, setup: Setup, found: Pod 
 def _tried(
     changes: Sequence[str], snapshot: Snapshot, *, setup: Setup, found: Pod | Written, before: Outcome
 ) -> Subject:
-    """The pod as somebody thinks that it should be."""
+    """The pod as it would be with the changes of `--try`."""
     import msgspec
 
     from kschedx.explain.notes import Tried
@@ -352,8 +352,8 @@ def _tried(
 
 
 def _refuse_faults(manifest: Mapping[str, object], change: str) -> None:
-    """Raises `InputError` for a field that no API server would take; of a stored pod too, since somebody has written
-    the change."""
+    """Raises `InputError` for a field that no API server would accept; of a stored pod too, since the change is written
+    by hand."""
     from kschedx.apiserver.unknown_fields import unknown_fields
     from kschedx.errors import Place
     from kschedx.kube.decoding import as_new

@@ -1,6 +1,6 @@
 """A command line whose answer is kept instead of printed, and a process of its own that answers one after the other.
 
-For whoever asks in the place of a person: assistants (`mcp`), one question over many clusters (`fleet`).
+For programs that ask: assistants (`mcp`), and one question over many clusters (`fleet`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Worker:
 
     def __init__(self, run: Run, folder: str | None = None) -> None:
         """`folder` is where the process works, where that is not here."""
-        # a fork would share the locks and sockets of whoever serves; this starts from nothing
+        # a fork would share the locks and sockets of the server; this starts from nothing
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
         self._process = context.Process(target=_serve, args=(run, other, folder, os.getpid()), daemon=True)

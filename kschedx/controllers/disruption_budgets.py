@@ -1,8 +1,8 @@
 """Which evictions PodDisruptionBudgets allow while pods come and go.
 
 A budget's status is what its controller made of the cluster as it was read. From then on the healthy pods that are
-lost, those that find a node and are taken for ready, and replicas that somebody changed move it, as the controller does
-when it looks again. A budget without a status is computed here.
+lost, those that are scheduled and assumed ready, and changed replicas move it, as the controller does when it syncs
+again. A budget without a status is computed here.
 
 Sources of the rules: pkg/controller/disruption/disruption.go, and pkg/registry/core/pod/storage/eviction.go.
 """

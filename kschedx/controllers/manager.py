@@ -125,7 +125,7 @@ class Managed(Struct, kw_only=True):
     count: int | None = None
     """Replicas of a workload whose manifest is not known."""
     like: Pod | None = None
-    """The pod of the template, where somebody has admitted it already."""
+    """The pod of the template, where it is admitted already."""
     base: Pod | None = None
     """The pod of the template, once it has been admitted here."""
     rollout: Rollout | None = None
@@ -155,8 +155,8 @@ class Manager:
         known: Mapping[Workload, Manifest] = {},
         held: Collection[Workload] = (),
     ) -> None:
-        """`known` are manifests before somebody applied others, of workloads of which the cluster has the others
-        already. The controllers of workloads that are `held` do nothing."""
+        """`known` are manifests before others were applied, of workloads of which the cluster has the others already.
+        The controllers of workloads that are `held` do nothing."""
         self._held = held
         self._cluster = cluster
         self._setup = setup
@@ -209,7 +209,7 @@ class Manager:
 
     @property
     def owners(self) -> Owners:
-        """The workloads of pods, as the stored manifests tell them."""
+        """The workloads of pods, by the stored manifests."""
         stored = self._cluster.workloads
         if self._owners is None or self._owners[0] is not stored:
             self._owners = stored, Owners(self._cluster.snapshot)
@@ -235,7 +235,7 @@ class Manager:
 
     def apply(self, manifest: Manifest, *, like: Pod | None = None) -> None:
         """Store a workload's manifest; its controller acts on it from the next sync on. `like` is the pod of its
-        template, where somebody has admitted it already. Raises `InputError`."""
+        template, where it is admitted already. Raises `InputError`."""
         workload = workloads.workload_of(manifest)
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
@@ -700,7 +700,7 @@ def deployment_spec(manifest: Manifest, wanted: int) -> deployment.DeploymentSpe
 
 
 def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_set.StatefulSetSpec:
-    """`before` is the manifest as the API server stored it, where this one is as somebody wrote it."""
+    """`before` is the manifest as the API server stored it, where this one is as the user wrote it."""
     wanted = workloads.wanted_replicas(manifest)
     strategy = strategy_of(manifest, wanted, before or manifest)
     rolling = strategy if isinstance(strategy, StatefulSetUpdate) else None

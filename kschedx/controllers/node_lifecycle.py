@@ -29,8 +29,8 @@ UNHEALTHY_SHARE = 0.55
 """--unhealthy-zone-threshold."""
 FEWEST_UNHEALTHY = 3
 """Nodes that are not ready, below which a zone is in no partial disruption."""
-GRACE = 50
-"""--node-monitor-grace-period, in seconds; 40 before Kubernetes 1.32."""
+GRACE, GRACE_BEFORE = 50, 40
+"""--node-monitor-grace-period, in seconds, and before Kubernetes 1.32."""
 EXCLUDED = "node.kubernetes.io/exclude-disruption"
 UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect=NO_EXECUTE)
 
@@ -52,10 +52,11 @@ class ZoneEvictions(Struct, frozen=True, kw_only=True):
     state: ZoneState
     rate: float
     """Nodes tainted a second; 0 where it stops."""
+    grace: int = GRACE
 
     def tainted_after(self, place: int) -> int | None:
         """Seconds until the node at this place is tainted; None where it never is."""
-        return None if not self.rate else GRACE + round(place / self.rate)
+        return None if not self.rate else self.grace + round(place / self.rate)
 
     def to_dict(self) -> dict[str, object]:
         last = self.tainted_after(max(len(self.lost) - 1, 0))
@@ -70,7 +71,7 @@ class ZoneEvictions(Struct, frozen=True, kw_only=True):
         }
 
 
-def zone_evictions(nodes: Sequence[Node], lost: Collection[str]) -> tuple[ZoneEvictions, ...]:
+def zone_evictions(nodes: Sequence[Node], lost: Collection[str], grace: int = GRACE) -> tuple[ZoneEvictions, ...]:
     """The zones with nodes that stop answering. Nodes that are not ready already count as well."""
     zones: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
@@ -84,7 +85,9 @@ def zone_evictions(nodes: Sequence[Node], lost: Collection[str]) -> tuple[ZoneEv
         gone = tuple(sorted(one.name for one in its if one.name in lost))
         if gone:
             rate = 0.0 if is_all else eviction_rate(states[name], len(its))
-            found.append(ZoneEvictions(zone=name[1], nodes=len(its), lost=gone, state=states[name], rate=rate))
+            found.append(
+                ZoneEvictions(zone=name[1], nodes=len(its), lost=gone, state=states[name], rate=rate, grace=grace)
+            )
     return tuple(found)
 
 

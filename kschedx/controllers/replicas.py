@@ -16,7 +16,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class AdmittedPods(Struct, frozen=True, kw_only=True):
-    """What becomes of new pods that are alike."""
+    """The outcome of identical new pods."""
 
     snapshot: Snapshot
     """Without the claims that are refused, or whose pods are."""

@@ -60,7 +60,7 @@ class NoRolloutReason(StrEnum):
     ON_DELETE = "OnDelete"
     PAUSED = "paused"
     NO_CONTROLLER = "none"
-    """Nobody replaces the pods of this kind."""
+    """No controller replaces the pods of this kind."""
 
 
 class NoRollout(Struct, frozen=True, kw_only=True):

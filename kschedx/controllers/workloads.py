@@ -81,7 +81,7 @@ def evict(run: Run, row: int, *, waits: bool) -> None:
         run.cluster.set_storage(StorageChange(claims={claim.key: _unbound(claim, pod, claim.name) for claim in its}))
 
 
-# What becomes of a pod that goes: its controller makes another one, or nobody does.
+# What happens after a pod is deleted: its controller recreates it, or it stays away.
 
 
 def is_controlled(owners: Iterable[OwnerReference]) -> bool:
@@ -215,7 +215,7 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
 
 
 def has_replicas(manifest: Manifest) -> bool:
-    """Whether it makes a number of pods that are alike."""
+    """Whether it creates a number of identical pods."""
     kind = KINDS.get(str(manifest.get("kind")))
     group = str(manifest.get("apiVersion") or "").rpartition("/")[0]
     return kind is not None and kind.name in (*SCALED, "CronJob") and group in ("", kind.group, *kind.former_groups)
@@ -418,7 +418,7 @@ def makes_pods(kind: str) -> bool:
 
 
 def is_namespaced(manifest: Manifest) -> bool:
-    """As far as the kind is known; one that nobody reads does no harm in either way."""
+    """As far as the kind is known; the answer does not matter for kinds that are not read."""
     kind = KINDS.get(str(manifest.get("kind")))
     return kind is None or kind.is_namespaced
 

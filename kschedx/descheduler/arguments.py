@@ -36,7 +36,7 @@ class _Args(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodArgs(_Args, frozen=True, kw_only=True, rename="camel"):
-    """Of a plugin that can be told which pods concern it."""
+    """Of a plugin whose arguments select the pods that concern it."""
 
     namespaces: Namespaces | None = None
     label_selector: LabelSelector | None = None

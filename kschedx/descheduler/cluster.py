@@ -392,7 +392,7 @@ class Fit:
         self._fitting: dict[int, list[str]] = {}
         """Template to nodes that fit, at most two."""
         self._left: dict[int, tuple[int, list[str]]] = {}
-        """Template to the number of evictions, and the nodes that were not yet looked at then."""
+        """Template to the number of evictions, and the nodes that were not yet evaluated then."""
 
     def any(self, pod: PodFacts) -> bool:
         """Its own node counts too, without a look at its room."""
@@ -546,7 +546,7 @@ def by_namespace(pods: Iterable[PodFacts]) -> dict[str, list[PodFacts]]:
 
 
 def matching(pods: Iterable[PodFacts], selector: Selector) -> Iterator[PodFacts]:
-    """The pods that a selector selects; pods of one template share their labels, which are looked at once."""
+    """The pods that a selector selects; pods of one template share their labels, which are evaluated once."""
     known: dict[int, bool] = {}
     for pod in pods:
         labels = id(pod.labels)

@@ -84,7 +84,7 @@ def deschedule(
     trial_of: Sequence[PodFacts] | None = None,
 ) -> Descheduling:
     """Run a policy. With a `setup` of the scheduler the evicted pods are recreated and placed, and up to `rounds` loops
-    run, and one more is looked at. `trial_of` are the pods of the snapshot, for one of many trials: pods get no
+    run, and one more is evaluated. `trial_of` are the pods of the snapshot, for one of many trials: pods get no
     verdicts, and other orders are not tried.
 
     Raises `InputError`, and `UndecidableError` where kschedx would have to guess.

@@ -55,8 +55,8 @@ class EvictedPod(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     because: str
     """Why the plugin evicts it."""
     outcome: str = ""
-    """What becomes of it: `moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent where the eviction
-    was not carried out."""
+    """The outcome: `moved`, `returned` to its node, `pending`, `undecided`, `gone`; absent where the eviction was not
+    carried out."""
     to: str = ""
     """The node of its successor."""
     message: str = ""

@@ -139,7 +139,7 @@ class DefaultEvictor:
         return f"owner has {there} replicas which is less than minReplicas of {least}" if there < least else ""
 
     def _failed(self, pod: PodFacts) -> Iterator[str]:
-        """All but minReplicas, in the order in which the descheduler tells them."""
+        """All but minReplicas, in the order in which the descheduler lists them."""
         if MIRROR in pod.annotations:
             yield "pod is a mirror pod"
         if pod.annotations.get(CONFIG_SOURCE, "api") != "api":

@@ -221,7 +221,7 @@ def policy_in(text: bytes, source: str) -> Mapping[str, object]:
 
 
 def measures_usage(written: Mapping[str, object]) -> bool:
-    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that can be told before it is validated."""
+    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is validated."""
     collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
     sources = providers if isinstance(providers, Sequence) else ()
     return (isinstance(collector, Mapping) and collector.get("enabled") is True) or any(
@@ -465,7 +465,7 @@ def _args_faults(args: Args) -> Iterator[str]:
 
 
 def _first(faults: Iterator[str]) -> Iterator[str]:
-    """Of plugins that tell only the first fault."""
+    """Of plugins that report only the first error."""
     for fault in faults:
         yield fault
         return

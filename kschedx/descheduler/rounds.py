@@ -27,7 +27,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class Fate(StrEnum):
-    """What becomes of an evicted pod."""
+    """The outcome of an evicted pod."""
 
     MOVED = "moved"
     """Its successor runs on another node."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kschedx.sources.live.cluster import Event
 
 MOST_PROBLEMS = 20
-"""That are told; the others are counted."""
+"""That are named; the others are counted."""
 _CLUSTER_IDENTITY = "Namespace kube-system"
 
 
@@ -115,7 +115,7 @@ class Contents:
     def refuse(self, error: InputError) -> None:
         """A file, or the rest of it, cannot be read."""
         if self.problems and str(self.problems[-1]) == str(error):
-            return  # told twice: where it was noticed, and where the file ends for it
+            return  # reported twice: where it was noticed, and where the file ends for it
         self.problem_count += 1
         if len(self.problems) < MOST_PROBLEMS:
             self.problems.append(error)
@@ -163,7 +163,7 @@ class Contents:
         copy.kinds[first.kind] += 1
 
     def finish(self) -> None:
-        """What only the whole can tell: a PriorityClass that is not there, and values that no API server stores."""
+        """What needs the whole snapshot: a PriorityClass that is not there, and values that no API server stores."""
         self.objects = {kind: dict(sorted(found.items())) for kind, found in self.objects.items()}
         self.not_read = Counter(dict(sorted(self.not_read.items())))
         try:

@@ -63,7 +63,7 @@ class Inventory(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a snapshot says it was taken of."""
     is_anonymized: bool
     newest: str
-    """The newest time that a node or pod tells: it was taken then or later."""
+    """The newest time in a node or pod: the dump was taken then or later."""
 
 
 class Way(StrEnum):
@@ -98,7 +98,7 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def weakening(self) -> tuple[Finding, ...]:
-        """Findings for which an answer may be wrong, or not to be had."""
+        """Findings for which an answer may be wrong or impossible."""
         return tuple(found for found in self.findings if found.counts)
 
     def to_dict(self) -> dict[str, object]:
@@ -128,7 +128,7 @@ def diagnose(contents: Contents, paths: Sequence[str] = ()) -> Diagnosis:
 
 
 def _cut(contents: Contents) -> Iterator[Cut]:
-    """The numbers that snapshots tell, against those that are there; copies and other files can only add to these."""
+    """The numbers that snapshots state, against those that are there; copies and other files can only add to these."""
     said: Counter[str] = Counter()
     for header in contents.headers:
         said |= Counter(header.complete)
@@ -202,7 +202,7 @@ ANEW = "cluster.yaml"
 
 
 def _completion(found: Sequence[Finding], contents: Contents, paths: Sequence[str]) -> Completion | None:
-    """Kinds that are missing altogether are added. What is there in part is taken anew: an object is given once."""
+    """Kinds that are missing altogether are added. What is there in part is taken again: an object is given once."""
     amiss = [one for one in found if one.counts and not _is_mended_here(one)]
     if not amiss:
         return None

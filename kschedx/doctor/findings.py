@@ -47,7 +47,7 @@ class _Finding(Struct, frozen=True, kw_only=True, rename="camel", tag_field="id"
     weakens: tuple[Weakness, ...] = ()
 
     counts: ClassVar[bool] = True
-    """It weakens answers, so the exit code tells of it."""
+    """It weakens answers, so the exit code shows it."""
 
 
 # --- what cannot be read

@@ -315,7 +315,7 @@ def _without_status(contents: Contents) -> Iterator[NoStatus]:
         )
 
 
-# What is missing to tell whether the cluster would grow.
+# What is missing to decide whether the cluster would grow.
 
 _GROWS = (Weakness(plugins=(), effect="whether the cluster would grow for a pod that fits nowhere"),)
 

@@ -31,7 +31,7 @@ _MINUTE = 60 * 1_000_000_000
 APART = 10 * _MINUTE
 """A kubelet reports every five minutes where nothing changes (nodeStatusReportFrequency), and then a little late."""
 MOST_PAIRS = 2
-"""Of files that are told one by one."""
+"""Of files that are listed one by one."""
 SOONER = _MINUTE
 """A pod may be started so long before its node, by clocks that differ."""
 WIDER_SKEW = (1, 28)
@@ -250,7 +250,7 @@ def _times(contents: Contents) -> Iterator[NodesOfTwoTimes | PodsAfterNodes]:
 
 
 def _young_nodes(contents: Contents) -> Iterator[YoungNodes]:
-    """Also found where a Node was deleted while its kubelet ran on, which registers it anew."""
+    """Also found where a Node was deleted while its kubelet ran on, which registers it again."""
     odd = [pod for pod in contents.pods.values() if _is_older(pod, contents.nodes.get(pod.node))]
     if odd:
         nodes = Counter(pod.node for pod in odd)

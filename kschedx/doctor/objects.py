@@ -186,7 +186,7 @@ class DumpPod(DumpObject, gc=False):
     phase: str
     started: str
     seen: str
-    """The newest time that it tells."""
+    """The newest time in it."""
     claims: tuple[str, ...]
     """Names of its PersistentVolumeClaims."""
     priority_class: str
@@ -194,8 +194,8 @@ class DumpPod(DumpObject, gc=False):
     has_device_claims: bool
     is_in_group: bool
     addon: str
-    """Who holds or schedules it instead of kube-scheduler, as `api.kinds` calls that: `Kueue`, `Volcano`; empty for
-    nobody whose objects are read."""
+    """What holds or schedules it instead of kube-scheduler, as `api.kinds` calls that: `Kueue`, `Volcano`; empty if it
+    is none whose objects are read."""
 
     @property
     def is_finished(self) -> bool:
@@ -255,7 +255,7 @@ def remember(item: Item, kind: str, origin: Origin, index: int) -> DumpObject:
 
 
 def _cloud(provider_id: str) -> str:
-    """`aws`; Oracle's nodes have bare identifiers. Empty for what nobody's cloud would write."""
+    """`aws`; Oracle's nodes have bare identifiers. Empty for what no cloud would write."""
     scheme, separator, _ = provider_id.partition("://")
     return scheme if separator else "oci" if provider_id.startswith("ocid1.") else ""
 

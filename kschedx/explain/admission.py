@@ -57,7 +57,7 @@ from kschedx.snapshot.events import FailedCreate
 from kschedx.snapshot.snapshot import Snapshot
 
 _FIRST = 23
-"""The release of Kubernetes 1 whose API server looks at the labels unless it is told not to."""
+"""The minor version whose API server checks the labels by default."""
 _OWN_USERS = "UserNamespacesPodSecurityStandards"
 _OPENSHIFT = "node.openshift.io/os_id"
 
@@ -214,8 +214,8 @@ class Ledger:
 def require_quota(snapshot: Snapshot, pod: Pod, release: Release) -> None:
     """Raise `NotAdmittedError` where a quota refuses the pod, in the API server's words or its controller's.
 
-    A pod that is there already, or whose controller has pods already, takes nobody's place: it is in what is used. So
-    does one of a Deployment whose pods it replaces.
+    A pod that exists already, or whose controller has pods already, needs no further quota: it is in what is used. The
+    same holds for a pod of a Deployment whose pods it replaces.
     """
     refusal = None if pod.key in snapshot.pods.rows else refused_by_quota(snapshot, pod, release)
     if refusal is not None and not has_siblings(snapshot, pod.metadata):
@@ -329,7 +329,7 @@ def admitted_pod(
     """The typed pod. A manifest with a creation timestamp was admitted when it was created, and is not again.
 
     `plugins` are admission plugins that the API server runs beyond its default ones, `maker` is the workload whose
-    template the pod has: one of the cluster with pods is looked at, whether it gets another one or not. Raises
+    template the pod has: one of the cluster that has pods is checked, whether it gets another one or not. Raises
     InputError where the API server would refuse the pod, and UndecidableError where it reads a kind that the snapshot
     could not.
     """
@@ -466,7 +466,7 @@ def _changes(admitted: Admitted) -> Iterator[AdmissionNote]:
             yield notes.Admitted(plugin=plugin, source=source, changes=changes)
 
 
-# Pods that nobody could make, as the events of their controllers say it.
+# Pods that could not be created, by the events of their controllers.
 
 
 class _MakerSpec(Struct, frozen=True):
@@ -478,7 +478,7 @@ class _MakerStatus(Struct, frozen=True, rename="camel"):
 
 
 class _Maker(Struct, frozen=True):
-    """What somebody who makes pods says of their number."""
+    """What the owner of pods states about their number."""
 
     spec: _MakerSpec | None = None
     status: _MakerStatus | None = None

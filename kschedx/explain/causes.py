@@ -1,7 +1,7 @@
 """Many pods of a snapshot, one after the other as the queue would take them, and what their answers have in common.
 
 Each is explained against the same snapshot, as if it came next: what a pod would take from those behind it is not
-subtracted, since kube-scheduler may be told to leave it, or pick another node.
+subtracted, since kube-scheduler may pick another node.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def counts(answers: Iterable[PodAnswer]) -> Mapping[tuple[Outcome | None, str], 
 
 
 def decisive(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """A finding of each way in which the pod is rejected: before nodes are looked at, else by groups of nodes, the
+    """A finding of each way in which the pod is rejected: before nodes are filtered, else by groups of nodes, the
     largest first."""
     stops = tuple(finding for stop in diagnosis.stops for finding in stop.status.findings)
     commonest = sorted(diagnosis.groups, key=lambda group: -group.count)

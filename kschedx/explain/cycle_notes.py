@@ -371,7 +371,7 @@ def _finished_pods(snapshot: Snapshot) -> int:
 
 
 def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
-    """Which nodes were looked at, and how one of them is chosen."""
+    """Which nodes were evaluated, and how one of them is chosen."""
     feasible = cycle.feasible
     if cycle.outcome is Outcome.GATED:
         gates = tuple(gate.name for gate in cycle.pod.spec.scheduling_gates)
@@ -398,7 +398,7 @@ def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
 
 
 def _is_untainted_though_not_ready(node: Node) -> bool:
-    """Its kubelet says nothing or is not ready, and nobody has tainted it so."""
+    """Its kubelet reports nothing or NotReady, and the taint for it is missing."""
     ready = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
     return ready != "True" and not any(taint.key in _OF_READINESS for taint in node.spec.taints)
 

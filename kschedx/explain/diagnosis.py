@@ -26,7 +26,7 @@ from kschedx.snapshot.nodes import ClusterNodes
 LOOKED_AT = 5000
 """Distinct keys or values that are compared; a cluster has far fewer, a hostile one may not."""
 MOST_NEAR = 100
-"""Requirements for which something near is looked for; nobody reads of more."""
+"""Requirements for which something near is looked for; more would not be read."""
 
 
 class LabelHint(Struct, frozen=True, kw_only=True):
@@ -105,13 +105,13 @@ VENDOR_LABELS: Mapping[str, tuple[str, ...]] = {
 }
 """Domain of an extended resource to how labels of its hardware begin: the vendor's, and node-feature-discovery's."""
 ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", "accelerator")
-"""Labels that providers give to nodes with accelerators, whoever made them."""
+"""Labels that providers give to nodes with accelerators of any vendor."""
 
 
 class HardwareHint(Struct, frozen=True, kw_only=True):
     resource: str
     nodes: tuple[tuple[str, str], ...]
-    """Node and the label that tells of the hardware, `key=value`."""
+    """Node and the label that names the hardware, `key=value`."""
 
 
 def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | None:
@@ -137,7 +137,7 @@ def _offers_of(node: Node, domain: str) -> bool:
     return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())
 
 
-# Who holds what a node lacks, and whether evicting somebody would make room.
+# Which pods use what a node lacks, and whether evicting them would make room.
 
 PREEMPT_NEVER = "Never"
 
@@ -176,7 +176,7 @@ class EvictionVerdict(StrEnum):
     NOT_ENOUGH = "not-enough"
     """Even without all pods of lower priority the pod would not fit."""
     NOT_TRIED = "not-tried"
-    """No PostFilter plugin looked at the node."""
+    """No PostFilter plugin evaluated the node."""
 
 
 class Eviction(Struct, frozen=True, kw_only=True):
@@ -259,7 +259,7 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     if not short or len(short) != len(account.findings):
         return ()
     if any(finding.resource not in nodes.resources.index for finding in short):
-        return ()  # nobody in the cluster asks for it or offers it
+        return ()  # nothing in the cluster requests or offers it
     rows = nodes.pods_on(account.row)
     columns = [nodes.resources.index[finding.resource] for finding in short]
     held = nodes.requests.matrix[rows][:, columns]
@@ -269,7 +269,7 @@ def _enough(cycle: Cycle, account: NodeAccount) -> tuple[Holder, ...]:
     return tuple(_holder(cycle, int(rows[i]), int(held[i, 0])) for i in order if suffices[i])
 
 
-# What is wrong with the cluster where a pod fits no node: nodes that are unwell, a resource that nobody offers.
+# What is wrong with the cluster where a pod fits no node: nodes that are not ready, a resource that no node offers.
 
 
 class UnwellNodes(Struct, frozen=True, kw_only=True):
@@ -283,7 +283,7 @@ class UnwellNodes(Struct, frozen=True, kw_only=True):
 class OfferedNowhere(Struct, frozen=True, kw_only=True):
     resource: str
     hardware: HardwareHint | None
-    """The nodes whose labels tell of it."""
+    """The nodes whose labels name it."""
 
 
 Cause = UnwellNodes | OfferedNowhere
@@ -305,7 +305,8 @@ def cause_of(groups: Sequence[NodeGroup], hardware: Iterable[HardwareHint]) -> C
     return None
 
 
-# What a cycle says about the nodes it rejected, ready to be told: groups, numbers, holders, eviction. No sentences.
+# What a cycle says about the nodes it rejected, ready to be shown: groups, numbers, the pods that use what is missing,
+# eviction. No sentences.
 #
 # Cheap until asked: groups are read from the verdict columns, and facts are built only for the nodes that are shown.
 

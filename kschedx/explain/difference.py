@@ -1,4 +1,4 @@
-"""A cycle reduced to what somebody would tell about it, so that two of them can be held against each other.
+"""A cycle reduced to what a user would report about it, so that two of them can be compared.
 
 A story is read from a cycle, or from the document that was saved of one (`to_dict`, `from_dict`).
 """
@@ -52,7 +52,7 @@ class Preemption(Struct, frozen=True, kw_only=True):
 
 
 class Story(Struct, frozen=True, kw_only=True, dict=True):
-    """What becomes of one pod. All arrays are (node,), in the order of `nodes`."""
+    """The outcome of one pod. All arrays are (node,), in the order of `nodes`."""
 
     pod: str
     version: str
@@ -63,7 +63,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     chosen: tuple[str, ...]
     """The nodes among which kube-scheduler picks."""
     stops: tuple[Rejection, ...]
-    """What rejects the pod before any node is looked at."""
+    """What rejects the pod before any node is filtered."""
     nodes: tuple[str, ...]
     verdicts: IntArray
     """Index into `rejections`, `FITS` or `UNSEEN`."""
@@ -79,7 +79,7 @@ class Story(Struct, frozen=True, kw_only=True, dict=True):
     candidates: int = 0
     """Nodes on which preemption would make room."""
     index: Mapping[str, int] | None = None
-    """`nodes` to their rows, where somebody has that."""
+    """`nodes` to their rows, where that is known."""
 
     @property
     def fits(self) -> BoolArray:
@@ -332,7 +332,7 @@ def _story(document: Mapping[str, Any]) -> Story:
     )
 
 
-# How full nodes are, now and after pods were placed anew: facts that are worked out elsewhere.
+# Utilization of nodes, now and after pods were rescheduled: facts that are computed elsewhere.
 
 
 class Filling(Struct, frozen=True, kw_only=True):
@@ -359,7 +359,7 @@ class Filling(Struct, frozen=True, kw_only=True):
 
 
 class PlacedAnew(Struct, frozen=True, kw_only=True):
-    """Running pods were taken off their nodes and placed anew one after another, in queue order, by two profiles."""
+    """Running pods were removed from their nodes and rescheduled one after another, in queue order, by two profiles."""
 
     pods: int
     now: Filling
@@ -465,7 +465,7 @@ class ScoreChange(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod on both sides, where that is not the same."""
+    """The outcomes of one pod on both sides, where they differ."""
 
     pod: str
     effects: tuple[Effect, ...]
@@ -476,7 +476,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     new_node: str = ""
     """The nodes that `turned` compares: the pod leaves one for the other."""
     turned: tuple[Turn, ...] = ()
-    """The plugins that do not see the two nodes alike on both sides, largest swing first."""
+    """The plugins that score the two nodes differently on both sides, largest difference first."""
     filtered_by: str = ""
     """The Filter plugin that allows one of the two nodes on one side alone."""
     lost: tuple[Shift, ...] = ()
@@ -523,7 +523,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def compare(before: Story, after: Story) -> Difference | None:
-    """The difference of two stories about one pod; None where they tell the same."""
+    """The difference of two stories about one pod; None where they are equal."""
     if before.nodes is not after.nodes and before.nodes != after.nodes:
         nodes = tuple(sorted({*before.nodes, *after.nodes}))
         before, after = before.on(nodes), after.on(nodes)

@@ -76,7 +76,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 _LONGEST = 32 << 10
-"""Characters of a message that are looked at; API servers store a thousand."""
+"""Characters of a message that are read; API servers store a thousand."""
 _HEAD = re.compile(r"(\d{1,9})/(\d{1,9}) nodes are available:?\s*")
 _OLDEST = re.compile(r"failed to fit in any node\s+fit failure summary on nodes ?: ?(.*)", re.DOTALL)
 _OLDEST_COUNT = re.compile(r" \((\d{1,9})\)(?:, |$)")
@@ -280,8 +280,8 @@ _REFUSALS = ("Unschedulable", "NotReadyForScheduling")
 def recorded(snapshot: Snapshot, pod: Pod) -> FailedScheduling | None:
     """The last refusal: the pod's PodScheduled condition, else its newest event.
 
-    The condition was read together with the pod, is never cut, and is there where nobody thought of the events. When it
-    was said, and how often, is known from the event.
+    The condition was read together with the pod, is never cut, and is there in dumps without events. The event has its
+    time and count.
     """
     event = snapshot.failed_scheduling.get(pod.key)
     if event is not None and event.uid and pod.metadata.uid and event.uid != pod.metadata.uid:
@@ -314,7 +314,8 @@ def _is_same(theirs: FailedScheduling, message: str) -> bool:
 def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[Contrast, ...]:
     """What is different about the two messages; none where they are equal.
 
-    A pod that is `nominated` to a node was told of before its victims were gone, and then nothing of preemption.
+    The last message about a pod that is `nominated` to a node may lack the part about preemption, which is then not
+    compared.
     """
     if _is_same(theirs, ours):
         return ()

@@ -113,11 +113,11 @@ def get_command(kinds: Collection[str], file: str) -> str:
     return f"kubectl get {listed} -A -o yaml > {file}"
 
 
-# --- what is said
+# --- what is reported
 
 
 def missing_notes(cycle: Cycle) -> Iterator[MissingNote]:
-    """What was not read and, as far as kschedx can tell, does not count for this answer."""
+    """What was not read and, as far as kschedx knows, does not count for this answer."""
     source = cycle.snapshot.source
     if source.namespaces:
         yield NamespacesOnly(namespaces=tuple(source.namespaces))
@@ -348,9 +348,8 @@ MATTERS: Mapping[str, Callable[[Cycle], bool]] = {
 
 # Objects that a pod needs and that a dump does not hold: they are left out, and what they could change is named.
 #
-# A cluster that runs a pod has its claims, so a dump without any claims does not say that there are none: whoever
-# saved
-# it did not ask for them. What is left out here can only keep the pod from a node, so rejections stand without it.
+# A cluster that runs a pod has its claims, so a dump without any claims does not say that there are none: they were not
+# saved. What is left out here can only keep the pod from a node, so rejections stand without it.
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _OPTIMISTIC = ("CSINode", "CSIStorageCapacity", "DeviceTaintRule")
@@ -397,7 +396,7 @@ def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
-    """A command for a file that completes the dump; where the dump holds a part, for the whole cluster anew."""
+    """A command for a file that completes the dump; where the dump holds a part, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
         return "kschedx snapshot -o cluster.json"
     readers = {plugin for kind in kinds for plugin in KINDS[kind].read_by}
@@ -413,7 +412,7 @@ def _is_asked_for(kind: str, profile: Profile) -> bool:
 
 
 def _can_be_asked_for(key: str, kinds: Sequence[str]) -> bool:
-    """`kubectl get` asks for nothing at all where the API server does not know one of the kinds."""
+    """`kubectl get` requests nothing where the API server does not know one of the kinds."""
     return not KINDS[key].is_optional or any(KINDS[kind].group == KINDS[key].group for kind in kinds)
 
 
@@ -481,8 +480,7 @@ def _lacks_claim(snapshot: Snapshot, pod: Pod) -> bool:
 
 
 def _lacks_volume(snapshot: Snapshot, pod: Pod) -> bool:
-    volumes = snapshot.storage.volumes
-    return any(claim.spec.volume_name not in volumes for claim in _bound_claims(snapshot, pod))
+    return not snapshot.storage.volumes and any(True for _ in _bound_claims(snapshot, pod))
 
 
 def _lacks_device_class(snapshot: Snapshot, pod: Pod) -> bool:
@@ -593,6 +591,7 @@ def _unread_of_volume(snapshot: Snapshot, pod: Pod, volume: Volume) -> tuple[str
         is_there = bound in storage.volumes or not _is_unread(snapshot, "PersistentVolume")
         if (
             claim.status.phase == "Bound"
+            and claim.metadata.creation_timestamp  # stored by an API server, so there is a cluster with its volume
             and not storage.volumes
             and not snapshot.source.is_complete("PersistentVolume")
         ):
@@ -685,7 +684,7 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
 
 
 def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
-    """Without the required terms that select namespaces by labels which nobody knows."""
+    """Without the required terms that select namespaces by labels, where the labels are unknown."""
     if not _is_unread(snapshot, "Namespace"):
         return _Part(pod=pod, unread={})
     others = any(

@@ -182,7 +182,7 @@ def _kinds(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> tuple[IntArr
 def _facets(verdicts: Verdicts, nodes: NodeTable, rows: IntArray) -> IntArray:
     """(row,) codes such that rows of one code get the same kind of findings: each kind is then explained once.
 
-    What tells rows apart is known to the plugin, or read from the findings themselves, until those of all codes name
+    What distinguishes rows is known to the plugin, or read from the findings themselves, until those of all codes name
     nothing new.
     """
     facets = verdicts.reasons.codes[rows] * len(Code) + verdicts.codes[rows]

@@ -198,7 +198,7 @@ ClaimsMade: TypeAlias = ClaimsOfController | ClaimsOfVolumes | ClaimsOfTemplates
 ClaimNote: TypeAlias = ClaimsMade | ClaimNotMade | DeviceClaimNotMade
 
 
-# What of the cluster's objects counts otherwise than one would think, or not at all.
+# Objects of the cluster that count differently than expected, or do not count.
 
 
 class OrphanedPods(NoteFacts, frozen=True, kw_only=True):
@@ -236,7 +236,7 @@ class FinishedPods(NoteFacts, frozen=True, kw_only=True):
 
 
 class Teller(Enum):
-    """Who tells the cluster's release."""
+    """The source of the cluster's version."""
 
     SERVER = auto()
     KUBELETS = auto()
@@ -244,7 +244,7 @@ class Teller(Enum):
 
 
 class ReleaseEmulated(NoteFacts, frozen=True, kw_only=True):
-    """A release that the cluster, and nobody else, named."""
+    """A version that only the cluster named."""
 
     id: ClassVar[str] = "release"
     teller: Teller
@@ -264,7 +264,7 @@ class ReleaseEmulated(NoteFacts, frozen=True, kw_only=True):
 ClusterNote: TypeAlias = OrphanedPods | FilesLeftOut | FinishedPods | ReleaseEmulated
 
 
-# How the cycle went: who was left out, what chance decides, what was not looked at.
+# How the cycle went: what was left out, what chance decides, what was not evaluated.
 
 
 class UnknownPlugins(NoteFacts, frozen=True, kw_only=True):
@@ -479,7 +479,7 @@ class PodsLacking(NoteFacts, frozen=True, kw_only=True):
     formats: tuple[str, ...]
     """`must-gather`."""
     lacking: str
-    """Which ones, as the dump's reader says it; empty where there is none at all."""
+    """Which ones, as the dump's reader reports it; empty where there is none."""
 
     @property
     def facts(self) -> dict[str, object]:
@@ -639,7 +639,7 @@ class DryRun(NoteFacts, frozen=True, kw_only=True):
 
 
 class Tried(NoteFacts, frozen=True, kw_only=True):
-    """The pod with changes that somebody wants to try."""
+    """The pod with the changes to try."""
 
     id: ClassVar[str] = "tried"
     changes: tuple[str, ...]
@@ -653,7 +653,7 @@ class Tried(NoteFacts, frozen=True, kw_only=True):
 
 
 class AfterChanges(NoteFacts, frozen=True, kw_only=True):
-    """The cluster after changes that somebody wants to try."""
+    """The cluster after the changes to try."""
 
     id: ClassVar[str] = "after-changes"
     changes: tuple[str, ...]
@@ -663,7 +663,7 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
     waiting: tuple[str, ...] = ()
     """Those that found none."""
     gone: tuple[str, ...] = ()
-    """Those that nobody makes anew."""
+    """Those that no controller recreates."""
 
     @property
     def facts(self) -> dict[str, object]:
@@ -672,7 +672,7 @@ class AfterChanges(NoteFacts, frozen=True, kw_only=True):
 
 
 class RunsAlready(NoteFacts, frozen=True, kw_only=True):
-    """The pod has a node, and was looked at as if it had none."""
+    """The pod has a node, and was evaluated as if it had none."""
 
     id: ClassVar[str] = "runs-already"
     node: str

@@ -77,7 +77,7 @@ def _release(before: Release, after: Release) -> Iterator[Change]:
         if first is not second and None not in (first, second):
             yield Change(profile="", place="gate", subject=gate, before=_text(first), after=_text(second))
     yield from _facts("message", before.messages, after.messages)
-    yield from _facts("behaviour", before.behaviour, after.behaviour)
+    yield from _facts("behavior", before.behaviour, after.behaviour)
 
 
 def _facts(place: str, before: Iterable[tuple[str, object]], after: Iterable[tuple[str, object]]) -> Iterator[Change]:
@@ -224,7 +224,7 @@ MANY = 256
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """Rows of pods that are looked at together."""
+    """Rows of pods that are evaluated together."""
 
     rows: tuple[int, ...]
     are_alike: bool
@@ -265,8 +265,8 @@ class Pair:
         return _story(self.before, before, alone), _story(self.after, after, later_alone)
 
     def difference(self, pod: Pod) -> Difference | None:
-        """What the pod's two stories differ in. Raises `UndecidableError`, also where somebody who was not asked could
-        reject it."""
+        """What the pod's two stories differ in. Raises `UndecidableError`, also where an extender or a plugin that did
+        not run could reject it."""
         stories = self._stories_in_run(pod) or self.stories(pod)
         for setup, story in zip((self.before, self.after), stories, strict=True):
             if story.outcome is Outcome.UNDECIDED:
@@ -304,7 +304,7 @@ class Pair:
         return shared
 
     def differences(self, part: Part) -> Iterator[tuple[int, Difference | UndecidableError | None]]:
-        """Every pod of a part with its `difference`, or with why that cannot be told."""
+        """Every pod of a part with its `difference`, or with why that is unknown."""
         if not part.are_alike:
             yield from ((row, self._difference_or_why_not(row)) for row in part.rows)
             return

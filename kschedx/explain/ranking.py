@@ -17,7 +17,7 @@ from kschedx.snapshot.pods import PodTable
 class Contribution(Struct, frozen=True, kw_only=True):
     """What one plugin gives to a node's total: `normalized` (0 to 100) times `weight`.
 
-    What an extender gives is told in the same way, as a weight of 1 and whatever number it comes to."""
+    An extender's score has the same form, with a weight of 1 and any number."""
 
     plugin: str
     weight: int

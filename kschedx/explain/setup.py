@@ -1,4 +1,4 @@
-"""The release to emulate where nobody names one: the API server's own, else that of the kubelets."""
+"""The version to emulate where none is given: the API server's own, else that of the kubelets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Told(Struct, frozen=True, kw_only=True):
-    """A version that the cluster tells of itself."""
+    """A version that the cluster reports."""
 
     teller: Teller
     version: str
@@ -56,7 +56,7 @@ def release_to_emulate(snapshot: Snapshot, asked: str | None) -> str | None:
 
 
 def release_note(snapshot: Snapshot, asked: str | None) -> ReleaseEmulated | None:
-    """A note about a release that the cluster, and nobody else, named."""
+    """A note about a version that only the cluster named."""
     told = _told(snapshot) if asked is None else None
     if told is None:
         return None
@@ -104,7 +104,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     """A scheduler, and what the API server does to a manifest before the scheduler sees it."""
 
     name: str = ""
-    """What it is called where several are compared."""
+    """Its name where several are compared."""
     scheduler: Scheduler
     """On `snapshot`."""
     snapshot: Snapshot | None = None

@@ -222,7 +222,7 @@ def _title(manifest: Mapping[str, object]) -> str:
     return f"Pod {named.get('namespace') or 'default'}/{named.get('name') or named.get('generateName') or ''}"
 
 
-# A pod that runs already, looked at as if it were new.
+# A pod that runs already, evaluated as if it were new.
 
 
 def unassigned(snapshot: Snapshot, pod: Pod) -> tuple[Snapshot, Pod]:

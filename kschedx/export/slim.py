@@ -152,7 +152,7 @@ def _is_trouble(condition: Mapping[str, object]) -> bool:
 
 
 def cut(value: object, shape: Shape) -> object:
-    """The part of a JSON value that has a shape; what is of another type stays, for whoever reads it to refuse."""
+    """The part of a JSON value that has a shape; what is of another type stays, for its reader to refuse."""
     match shape:
         case Fields(of=of) if isinstance(value, dict):
             return {key: cut(item, of[key]) for key, item in value.items() if key in of and item is not None}
@@ -401,7 +401,7 @@ _CONDITIONS = frozenset(
 _ORDER = {"Node": 1, "Pod": 2}
 
 
-# A snapshot as objects again: the same cluster to whoever loads them.
+# A snapshot as objects again, which load as the same cluster.
 #
 # What is written is what was read of each object and counts, no more than `kschedx snapshot` writes; a cluster that
 # moved

@@ -50,7 +50,7 @@ class ExtenderRequest(Struct, frozen=True, kw_only=True):
     about: tuple[str, ...]
     """What makes it another question than others about this pod: the nodes, and in preemption the victims."""
     body: Callable[[], bytes]
-    """The request as it is sent, made when somebody sends it."""
+    """The request as it is sent, built when it is sent."""
 
 
 class ExtenderAnswer(Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class Trace(Struct, frozen=True, kw_only=True):
     """The nodes that the plugins left."""
     filter: tuple[FilterCall, ...] = ()
     left: tuple[str, ...] | None = None
-    """The nodes that the extenders left too; None where they ended the cycle, or nobody was asked."""
+    """The nodes that the extenders left too; None where they ended the cycle, or none was called."""
     statuses: Mapping[str, Status] = field(default_factory=dict)
     """What the nodes that were refused have as status in the end."""
     silent: tuple[str, ...] = ()

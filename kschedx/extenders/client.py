@@ -1,8 +1,8 @@
 """Requests to HTTP extenders, and recordings of what they answered.
 
 A request is a POST of JSON within a time and a size. Failures that reach an event are worded as Go's HTTP client words
-them: nobody listens, the connection ends, the time is over, a certificate is not trusted. Nothing goes through a proxy,
-and a password or a client certificate goes to no other host than the configured one.
+them: connection refused or closed, timeout, untrusted certificate. Nothing goes through a proxy, and a password or a
+client certificate goes to no other host than the configured one.
 
 Upstream: makeTransport and send in pkg/scheduler/extender.go.
 """

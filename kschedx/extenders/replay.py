@@ -67,7 +67,7 @@ class Recording(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Recorder:
-    """Asks somebody else, and keeps what that one says."""
+    """Calls another caller, and records its answers."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

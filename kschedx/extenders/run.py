@@ -98,7 +98,7 @@ class Extenders:
     def __init__(
         self, configured: tuple[Extender, ...], ask: Ask | None = None, manifests: Manifests | None = None
     ) -> None:
-        """`configured` is in the order of the configuration. Without `ask` nobody is asked."""
+        """`configured` is in the order of the configuration. Without `ask`, none is called."""
         self.configured = configured
         self._ask = ask
         self._objects = Objects(manifests)
@@ -350,7 +350,7 @@ def _candidate(extender: Extender, name: str, answered: AnsweredVictims, nodes: 
     return Candidate(node=row, victims=victims, pdb_violations=answered.pdb_violations)
 
 
-# What extenders refused, as the verdicts of one more plugin: so that whoever reads verdicts reads these too.
+# What extenders refused, as the verdicts of one more plugin: so that readers of verdicts read these too.
 
 EXTENDER = "Extender"
 """As kube-scheduler calls all of them together (framework.ExtenderName)."""
@@ -457,13 +457,13 @@ class Extended:
         self._statuses: dict[str, Status] = {}
         self._passed: tuple[str, ...] = ()
         self.left: tuple[Feasible, ...] | None = None
-        """What the extenders left of the nodes that passed the plugins; None where nobody was asked."""
+        """What the extenders left of the nodes that passed the plugins; None where none was called."""
         self.error = ""
 
     def pass_nominated(self, node: ClusterRow) -> bool:
         """Whether the extenders leave the nominated node, which is tried alone, before all others.
 
-        A failure there is logged, and all nodes are looked at.
+        A failure there is logged, and all nodes are evaluated.
         """
         if not self._extenders.are_asked:
             return True
@@ -474,7 +474,7 @@ class Extended:
         return not tried.error and bool(tried.left)
 
     def filter(self, feasible: NodeTable) -> None:
-        """Ask about the nodes that passed the plugins, if there is anybody to ask and anything to ask about."""
+        """Ask about the nodes that passed the plugins, if there are extenders and such nodes."""
         self._passed = feasible.names
         if not self._extenders.are_asked or not len(feasible):
             return
@@ -502,8 +502,8 @@ class Extended:
         return Decision(outcome=Outcome.SCHEDULED, best=cluster_rows(list(dict.fromkeys(best)))), scores
 
     def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
-        """The outcome as PostFilter is told of it, how many nodes each reason was given for, and how many names have a
-        status at all. `outcome` is the plugins' on `nodes`."""
+        """The outcome as PostFilter sees it, how many nodes each reason was given for, and how many names have a status
+        at all. `outcome` is the plugins' on `nodes`."""
         rejected = dict.fromkeys(nodes.names[index] for index in np.flatnonzero(~outcome.passed).tolist())
         statuses = {
             **{name: status for name, status in self._of_nominated.items() if name not in rejected},

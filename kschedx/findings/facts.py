@@ -14,8 +14,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     @property
     def same_as(self) -> Hashable:
-        """What findings of this reason must have in common so that one headline may stand for all of them, up to what
-        its words tell of each node apart (`Words.shared`, `Words.brief`). All facts, unless a finding says less."""
+        """What findings of this reason must have in common so that one headline may stand for all of them, except for
+        what its words state for each node (`Words.shared`, `Words.brief`). All facts, unless a finding says less."""
         return self
 
     @property

@@ -64,7 +64,7 @@ class UntoleratedTaint(Facts, frozen=True, kw_only=True):
 
     @property
     def comes_with_cordon(self) -> bool:
-        """It is the taint of a cordon, of which `NodeUnschedulable` tells already."""
+        """It is the taint of a cordon, which `NodeUnschedulable` reports already."""
         return self.key == CORDON_TAINT
 
     @property
@@ -111,7 +111,7 @@ class NodeAffinityMismatch(Facts, frozen=True, kw_only=True):
 
     @property
     def same_as(self) -> Hashable:
-        # which expressions fail tells more than which values the nodes have instead
+        # the failing expressions are more useful than the values that the nodes have instead
         return self.source, tuple(tuple(one.matched for one in term.requirements) for term in self.terms)
 
     @property

@@ -13,8 +13,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def _domain(topology_key: str, domain: str | None) -> str | None:
-    """The domain that nodes must share to be told together; where each node is one, they are told together all the
-    same."""
+    """The domain that nodes must share to share a headline; where each node is one, they share it all the same."""
     return "" if topology_key == HOSTNAME and domain is not None else domain
 
 

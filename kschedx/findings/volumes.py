@@ -51,7 +51,7 @@ class ClaimBeingDeleted(Facts, frozen=True, kw_only=True):
 
 
 class ClaimNotOwned(Facts, frozen=True, kw_only=True):
-    """A claim that has the name of an ephemeral volume's claim was made for somebody else."""
+    """A claim that has the name of an ephemeral volume's claim was made for another pod."""
 
     reason: ClassVar[str] = "claim-not-owned"
     claim: str

@@ -1,4 +1,4 @@
-"""Changes that would let the pod be scheduled, each tried in an overlay of the snapshot before it is told."""
+"""Changes that would let the pod be scheduled, each tried in an overlay of the snapshot before it is proposed."""
 
 from kschedx.fixes.changes import Change, Target
 from kschedx.fixes.dead_end import why_no_fix

@@ -32,7 +32,7 @@ class Change(Struct, frozen=True, kw_only=True):
     delete: bool = False
     create: Json | None = None
     by: str = ""
-    """Who makes it by itself once the others are made; empty where somebody has to."""
+    """The controller that makes it once the others are made; empty if the user has to."""
 
     def to_dict(self) -> Json:
         target: Json = {"apiVersion": self.target.api_version, "kind": self.target.kind, "name": self.target.name}

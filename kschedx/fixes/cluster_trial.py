@@ -168,7 +168,7 @@ class ClusterTrial:
         own = self._workload
         return own.kind != "Pod" and any((one.target.kind, one.target.name) == (own.kind, own.name) for one in sent)
 
-    # --- what has become of the pods
+    # --- outcomes of the pods
 
     def _asked(self, simulator: Simulator) -> Iterator[str]:
         """The pods that wait of the pod's own workload."""
@@ -192,6 +192,8 @@ class ClusterTrial:
         pending = sum(bool(pods.node[row] < 0) for row in members)
         rollout, refused = manager.rollout_of(workload), manager.refused.get(workload)
         row = simulator.row(self._pod.key)
+        if row is not None and row not in simulator.queue.queued and pods.node[row] < 0:
+            return None  # no scheduler of the configuration takes it
         if row is not None and not self._patches(sent):
             is_placed = bool(pods.node[row] >= 0)
         else:

@@ -24,7 +24,7 @@ from kschedx.kube.types import PodSpec
 
 NOTHING_TO_FIX = (Outcome.SCHEDULED, Outcome.UNDECIDED, Outcome.ERROR)
 MOST_RULES = 2000
-"""Conditions of a pod, above which nothing is tried: no person wrote them, and each trial looks at all."""
+"""Conditions of a pod above which nothing is tried: they are generated, and each trial evaluates all."""
 
 CONTROLLERS: Mapping[str, str] = {
     "kueue.x-k8s.io/": "Kueue",
@@ -48,7 +48,7 @@ class Contradiction(Struct, frozen=True, kw_only=True):
 
 
 class OfController(Struct, frozen=True, kw_only=True):
-    """kube-controller-manager has to make, or to make anew, a claim for the pod."""
+    """kube-controller-manager has to create or recreate a claim for the pod."""
 
     claim: str
 

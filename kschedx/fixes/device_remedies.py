@@ -1,6 +1,6 @@
-"""Remedies for devices: pods whose claims have those that would do, fewer of them, a claim that is made (anew).
+"""Remedies for devices: delete pods whose claims have suitable ones, request fewer, create or recreate a claim.
 
-kube-scheduler evicts nobody for a device, and the spec of a ResourceClaim cannot be changed.
+kube-scheduler evicts no pod for a device, and the spec of a ResourceClaim cannot be changed.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _claim(key: str, spec: ResourceClaimSpec, owner: OwnerReference | None = Non
 
 
 def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference | None = None) -> ResourceClaim:
-    """The claim as it would be if it were created now: allocated to nobody."""
+    """The claim as it would be if it were created now: not allocated."""
     made = _claim(claim.key, spec, owner or claim.metadata.controller)
     return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
 
@@ -129,7 +129,7 @@ def _owner(place: Candidate) -> OwnerReference:
 
 
 def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
-    """One device of a class that exists; none at all where that is all that can be said."""
+    """One device of a class that exists; none where no more is known."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
         exactly = ExactDeviceRequest(device_class_name=name, allocation_mode=AllocationMode.EXACT_COUNT, count=1)
         yield ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="device", exactly=exactly),)))

@@ -27,8 +27,8 @@ STOPPED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "
 
 
 def can_evict(row: int, situation: Situation) -> bool:
-    """Nobody gives up a pod of higher priority or one that the cluster needs; a DaemonSet's, and a twin of the pod
-    itself, comes back at once."""
+    """Whether a pod may be proposed for eviction: not one of higher priority or that the cluster needs, nor one of a
+    DaemonSet or identical to the pod, which would be recreated at once."""
     pods = situation.snapshot.pods
     priority = int(pods.priorities[row])
     if priority > situation.pod.priority or priority >= SYSTEM_CRITICAL or pods.namespaces[row] == SYSTEM_NAMESPACE:
@@ -56,7 +56,7 @@ def _is_daemon(owners: Sequence[OwnerReference]) -> bool:
 
 def stay_gone(rows: Iterable[int], situation: Situation) -> bool:
     """No controller puts one of these pods back on its node at once: a replacement comes behind this pod in the queue,
-    has room elsewhere, or is not made at all."""
+    has room elsewhere, or is not created."""
     pods = situation.snapshot.pods
     for row in rows:
         owned = any(owner.controller and owner.kind != "Job" for owner in pods.owners[row])
@@ -290,7 +290,7 @@ def _taking(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOl
 
 
 def _is_available(row: int, snapshot: Snapshot) -> bool:
-    """As far as its condition and its node tell."""
+    """As far as its condition and its node show."""
     pods = snapshot.pods
     ready = next((one.status for one in pods.statuses[row].conditions if one.type == "Ready"), "True")
     return ready == "True" and not any(map(taken_away_by, _node_of(row, snapshot).spec.taints))

@@ -1,4 +1,4 @@
-"""Labels that state a fact about a node, or that somebody selects, and requirements that come back when dropped.
+"""Labels that state a fact about a node, or that a selector uses, and requirements that are added again when dropped.
 
 A label that states a fact (hardware, provider, topology, operating system, a discovered feature, the provisioner, the
 runtime) is set by what knows the fact: to set it by hand does not make it true.
@@ -169,7 +169,7 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
 
 
 def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
-    """A label that an administrator sets, and by which nothing else finds the node."""
+    """A label that an administrator sets, and that no other selector uses."""
     key = requirement.key
     if requirement.operator not in ("In", "=", "Exists") or states_fact(key, place.snapshot):
         return False
@@ -240,7 +240,7 @@ def uncordon(place: Candidate) -> s.Step:
 
 
 def taint_remedies(place: Candidate) -> Iterator[s.Step]:
-    """For all the taints of the node that the pod does not tolerate: to mend only the first helps nobody."""
+    """For all the taints of the node that the pod does not tolerate: to tolerate only the first does not help."""
     missing = _untolerated(place)
     if place.node.spec.unschedulable and any(taint.key == CORDON_TAINT for taint in missing):
         yield uncordon(place)

@@ -1,4 +1,4 @@
-"""The labels that a node must have for a pod: what the pod, its volumes and its profile ask of one.
+"""The labels that a node must have for a pod: what the pod, its volumes, and its profile require.
 
 Requirements of all of them are met together or not at all; two that no label meets are a contradiction.
 """
@@ -235,9 +235,8 @@ def _holds(one: NodeSelectorRequirement, value: str | None) -> bool:
             return False
 
 
-# Taints that say something of a node that nobody should tolerate: what is wrong with it, who takes the taint away,
-# and
-# for whom the node is kept.
+# Taints that no pod should tolerate: what is wrong with the node, which component removes the taint, and for which pods
+# the node is reserved.
 
 LIFECYCLE = "kube-controller-manager"
 CLOUD = "cloud-controller-manager"
@@ -286,7 +285,7 @@ OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernet
 
 
 def taken_away_by(taint: Taint) -> str:
-    """Who takes it away once the node is well; empty for a taint that somebody has put there on purpose."""
+    """The component that removes it once the node is healthy; empty for a taint that was set on purpose."""
     if taint.key.endswith(AGENT_NOT_READY):
         return taint.key.removesuffix(AGENT_NOT_READY)
     return TAKEN_AWAY_BY.get(taint.key, "")
@@ -299,7 +298,7 @@ def is_of_the_kind(taint: Taint) -> bool:
 
 def is_kept(taint: Taint, node: Node, pod: Pod, requested: Mapping[str, int]) -> bool:
     """Whether the node is for others than a pod that asks for `requested`: a taint with the name of a resource that the
-    node offers keeps it for those who ask for that, and one with the name of a label for those who select it."""
+    node offers reserves it for pods that request that, and one with the name of a label for pods that select it."""
     if taint.key in selected_keys(pod):
         return False
     if taint.key.endswith(AGENT_NOT_READY) or taint.key.startswith(KEPT):
@@ -316,5 +315,5 @@ def selected_keys(pod: Pod) -> frozenset[str]:
 
 
 def are_all_of_control_plane(nodes: Iterator[Node]) -> bool:
-    """Nobody has set up a node for other pods."""
+    """No node is set up for other pods."""
     return all(any(taint.key in OF_CONTROL_PLANE for taint in node.spec.taints) for node in nodes)

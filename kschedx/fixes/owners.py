@@ -1,4 +1,4 @@
-"""A fix for whoever makes the pod: what is to be changed is the owner's template, or the pod comes again as it was."""
+"""A fix for the pod's owner: change its template, or the pod is recreated as it was."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kschedx.kube.types import Container, OwnerReference, Pod, Volume
 from kschedx.snapshot.snapshot import Snapshot
 
 _LABELS_OF_JOB = ("controller-uid", "batch.kubernetes.io/controller-uid")
-"""What the API server puts on the template of a Job that it stores, and refuses on one that comes anew."""
+"""What the API server adds to the template of a Job that it stores, and refuses on a new one."""
 MAKE_REPLICA_SETS = frozenset({("argoproj.io", "Rollout")})
 """Groups and kinds of others that do what a Deployment does."""
 _NAMED = re.compile(r"/spec/(containers|initContainers|volumes)/(\d+)(/.*)")
@@ -40,7 +40,7 @@ class Owner(Struct, frozen=True, kw_only=True):
 
 
 def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
-    """What has the pod's template: the Deployment, not its ReplicaSet. None where the snapshot does not tell.
+    """What has the pod's template: the Deployment, not its ReplicaSet. None where the snapshot does not show it.
 
     A ReplicaSet has its Deployment's template, so the Deployment itself need not be in the snapshot.
     """
@@ -102,8 +102,8 @@ class _Owned(Struct, frozen=True):
 
 
 def owner_change(change: Change, owner: Owner, pod: Pod) -> Change:
-    """The change of the pod as one of its owner's template; the same where the template does not have what it is
-    about, such as a container that admission has added."""
+    """The change of the pod as one of its owner's template; the same where the template lacks its subject, such as a
+    container that admission has added."""
     if change.target.kind != "Pod" or change.target.name != pod.metadata.name or not change.patch:
         return change
     template: object = owner.manifest

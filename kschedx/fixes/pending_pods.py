@@ -30,7 +30,7 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
 MOST_LOOKS = 200
-"""Kinds of pods that are looked at for them; at least one fix is tried, however many there are."""
+"""Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
 MOST_ADDED_NODES = 100
 """New nodes that are tried where one is not enough."""
 
@@ -40,7 +40,7 @@ class SharedFix(Struct, frozen=True, kw_only=True):
 
     fix: Fix
     pods: int
-    """How many of them have a node then, one after the other, the first among them. Nobody is evicted."""
+    """How many of them have a node then, one after the other, the first among them. No pod is evicted."""
     of: int
     nodes: int = 1
     """How many nodes are added, where the fix is to add one."""
@@ -170,7 +170,7 @@ def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
 
 
 def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
-    """The pods that find no node, one after the other; of a kind that found none, no other is asked."""
+    """The pods that are unschedulable, one after the other; after one of a class is, the others of it are not tried."""
     pods = run.cluster.pods
     full: set[tuple[int, ...]] = set()
     for row in rows:

@@ -16,7 +16,7 @@ _NOT_OF_WINDOWS = ("seccompProfile",)
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """A field of a security context that is said."""
+    """A field of a security context that is set."""
 
     container: str
     """Its name; empty for the pod."""
@@ -31,9 +31,9 @@ class Secured(Struct, frozen=True, kw_only=True):
 
 
 def secured(pod: Mapping[str, object]) -> Secured | None:
-    """What a pod's manifest leaves unsaid, said as `restricted` wants it; None where it says everything.
+    """The unset fields of a pod's manifest, set as `restricted` requires; None where all are set.
 
-    What it says is left alone: who writes hostNetwork, privileged or a capability means it.
+    Set fields stay as they are: hostNetwork, privileged, or a capability is set on purpose.
     """
     spec = _map(pod.get("spec"))
     is_windows = _map(spec.get("os")).get("name") == "windows"

@@ -125,7 +125,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
     @property
     def costs(self) -> tuple[str, ...]:
-        """What the step costs others, in a phrase each: what becomes of a pod that is deleted."""
+        """What the step costs others, in a phrase each: what happens to a pod that is deleted."""
         return ()
 
     @property
@@ -163,7 +163,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class PodStep(Step, frozen=True, kw_only=True):
-    """Changes the pod and nothing else, so that it can be repeated for each replica."""
+    """Changes only the pod, so that it can be repeated for each replica."""
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         raise NotImplementedError
@@ -255,8 +255,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
         return (one for one in self.objects if isinstance(one, kind))
 
     def _given_up(self, snapshot: Snapshot) -> Iterator[Change]:
-        """What becomes of claims that kube-scheduler takes back, and of those of deleted pods; not of those that are
-        made anew anyway."""
+        """What happens to claims that kube-scheduler deallocates, and to those of deleted pods; not to those that are
+        recreated anyway."""
         made = {one.key for one in self._of(ResourceClaim)}
         before, after = snapshot.devices.claims, self.cluster(snapshot).devices.claims
         for key, claim in before.items():

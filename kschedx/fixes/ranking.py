@@ -21,7 +21,7 @@ class FixCertainty(StrEnum):
     PARTIAL = "partial"
     """This blocker goes; the title names those that remain."""
     UNTRIED = "untried"
-    """Nothing in a snapshot tells whether it helps: a webhook's service, a registry, a finalizer's controller."""
+    """Nothing in a snapshot shows whether it helps: a webhook's service, a registry, a finalizer's controller."""
 
 
 class Shortfall(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Shortfall(Struct, frozen=True, kw_only=True):
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What would help. Only what was tried is told."""
+    """What would help. Only what was tried is listed."""
 
     steps: tuple[Step, ...]
     certainty: FixCertainty

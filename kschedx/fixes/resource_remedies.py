@@ -19,11 +19,11 @@ from kschedx.snapshot.columns import ClusterRow
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
 MOST_NODES = 4
-"""Nodes with the hardware that are looked at."""
+"""Nodes with the hardware that are checked."""
 
 
 def rows_with_hardware(situation: Situation) -> Iterator[ClusterRow]:
-    """Nodes whose labels tell of hardware that no node offers, and that the pod asks for."""
+    """Nodes whose labels name hardware that no node offers, and that the pod requests."""
     cluster = situation.snapshot.cluster
     findings: Iterable[Finding] = (one for group in situation.groups for one in group.exemplar.findings)
     hints = [hint for one in findings if (hint := hardware_hint(one, cluster)) is not None]
@@ -63,12 +63,12 @@ def _set_aside(more: s.NodeAmount, place: Candidate) -> Iterator[s.OfferResource
 # Remedies for what is used up: ask for less, or make other pods go.
 
 LEAST_REQUEST_SHARE = 10
-"""A pod that could have less than one in this many of what it asks for is not told to ask for that."""
+"""If a pod could have less than its requests divided by this, no fix lowers them that far."""
 MOST_VICTIMS = 5
 
 
 def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], place: Candidate) -> Iterator[s.Step]:
-    """All that is short on a node is mended in one step: a part of it helps nobody."""
+    """Steps that each free everything that is short on a node, since a part of it does not help."""
     short = [finding for finding in findings if isinstance(finding, InsufficientResource)]
     crowded = len(short) < len(findings)
     unlikely = (*unlikely_quantities(place.pod.spec), *_far_too_much(short, place))

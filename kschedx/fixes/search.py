@@ -1,4 +1,4 @@
-"""The search for fixes: which nodes to look at, which remedies to combine, and which of those that helped to tell."""
+"""The search for fixes: which nodes to look at, which remedies to combine, and which of those that helped to report."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ MOST_TRIALS = 32
 FEWER_TRIALS = 12
 """In a cluster of a thousand nodes or more, where each takes longer."""
 MOST_NEW_NODES = 12
-"""New nodes that are tried where nothing else helps."""
+"""New nodes that are tried where no other fix helps."""
 MOST_STARTS = 8
 """Situations for which a new node is looked for."""
 OF_THE_NODE = plugins_with(Trait.ABOUT_THE_NODE)
-"""Plugins that reject a node for what it is, or has left: a new one may be another."""
+"""Plugins that reject a node for its properties or its free resources: a new one may differ."""
 MOST_THROUGH = 3
 """Ways past PreFilter from which is gone on."""
 MOST_LARGER = 4
@@ -104,7 +104,7 @@ class _Search:
             yield from partial_fixes(situations[1:], start, self._cycle)
 
     def _is_let_in(self, found: Situation) -> bool:
-        """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not tell."""
+        """Whether PreEnqueue lets the pod into the queue, where it did not: filters alone do not show that."""
         if self._cycle.outcome is not Outcome.GATED:
             return True
         return found.scheduler.schedule(found.pod, self._cycle.profile).outcome is not Outcome.GATED
@@ -134,7 +134,7 @@ class _Search:
                 yield found
 
     def _let_through(self, start: Situation) -> list[Situation]:
-        """Where PreFilter rejects the pod before its nodes are looked at: what would let it through, cheapest first."""
+        """Where PreFilter rejects the pod before its nodes are filtered: what would let it through, cheapest first."""
         waiting = [start]
         for _ in range(MOST_DEPTH):
             proposals = [
@@ -187,7 +187,7 @@ class _Search:
             waiting = following
 
     def _new_nodes(self, situations: Sequence[Situation]) -> Iterator[Situation]:
-        """The node that would do, for the pod as it is or with the fewest changes that let a node be looked at."""
+        """The node that would fit, for the pod as it is or with the fewest changes that let nodes be filtered."""
         first = situations[0]
         ready = [one for one in situations[1:] if one.status.is_success]
         ready.sort(
@@ -210,10 +210,23 @@ class _Search:
                     return
             for one in seen[:2]:
                 self._left = MOST_NEW_NODES
-                found = next((it for it in self._all(_for_added(one)) if it.feasible), None)
+                found = self._with_new_node(one)
                 if found is not None:
                     yield self._with_fewer_devices(found, start)
                     return
+
+    def _with_new_node(self, start: Situation) -> Situation | None:
+        """What else a new node takes, step by step: a claim for the pod, and a volume that the node can reach."""
+        waiting = [start]
+        for _ in range(MOST_DEPTH):
+            following: list[Situation] = []
+            for one in waiting:
+                for found in self._all(_for_added(one)):
+                    if found.feasible:
+                        return found
+                    following.append(found)
+            waiting = sorted(following, key=lambda it: (len(it.remaining), it.proposal.cost))[:2]
+        return None
 
     def _last_resorts(self, situations: Sequence[Situation]) -> Iterator[Situation]:
         """Where no other node would do: a larger one in place of one that there is, a claim without its data."""
@@ -289,13 +302,13 @@ def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ..
             yield Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
         yield from _with_hardware(situation)
     elif len(situation.scheduler.nodes):
-        # rejected before any node was looked at: what is said about the pod can be mended wherever one looks
+        # rejected before any node was filtered: a finding about the pod has the same fix on every node
         place = Candidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
 def _with_hardware(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
-    """Nodes that differ from others of their group in what their labels tell of."""
+    """Nodes that differ from others of their group in the hardware that their labels name."""
     nodes = situation.nodes
     for of_cluster in rows_with_hardware(situation):
         row = nodes.row_of(of_cluster)
@@ -337,13 +350,15 @@ def _wants_a_new_node(start: Situation, verified: Sequence[Situation]) -> bool:
 
 
 def _for_added(situation: Situation) -> Iterator[Proposal]:
-    """What else a new node takes: a volume that it can reach."""
+    """What keeps the pod from the new node, mended."""
     added = situation.proposal.added
-    if added is None or added.name not in situation.nodes.names:
+    is_about_pod = not situation.status.is_success
+    nodes = situation.scheduler.nodes if is_about_pod else situation.nodes
+    if added is None or added.name not in nodes.names:
         return
-    row = TableRow(situation.nodes.names.index(added.name))
-    findings = account_of(situation.nodes, situation.outcome, row).findings
-    place = Candidate(situation=situation, nodes=situation.nodes, row=row)
-    for steps in islice(product(*_ways(findings, place)), MOST_COMBINED):
-        if not any(isinstance(step, s.AddNode) for step in steps):
+    row = TableRow(nodes.names.index(added.name))
+    findings = situation.status.findings if is_about_pod else account_of(nodes, situation.outcome, row).findings
+    place = Candidate(situation=situation, nodes=nodes, row=row)
+    for steps in islice(product(*_ways(tuple(dict.fromkeys(findings)), place)), MOST_COMBINED):
+        if steps and not any(isinstance(step, s.AddNode) for step in steps):
             yield apply_steps(steps, situation.proposal, situation.ground)

@@ -53,7 +53,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
 
 LEAST_CLAIM_SHARE = 10
-"""A claim that could have less than one in this many of what it asks for is not told to ask for that."""
+"""If a claim could have less than its request divided by this, no fix lowers it that far."""
 DEFAULT_SIZE = 1 << 30
 IN_TREE = "kubernetes.io/"
 """The prefix of provisioners that are no CSI drivers."""
@@ -74,7 +74,7 @@ def volume_remedies(finding: Unmade | VolumeLimitExceeded, place: Candidate) -> 
     yield from smaller
     storage_class = place.snapshot.storage.classes.get(claim.storage_class)
     if smaller and storage_class is not None and storage_class.can_provision:
-        return  # nobody makes by hand what a driver makes
+        return  # what a driver creates is not created by hand
     volume = volume_for(claim, f"{claim.metadata.namespace}-{claim.name}", storage_class, bound=False)
     made_by = storage_class.provisioner if storage_class and storage_class.can_provision else ""
     yield s.CreateVolume(volume=volume, claim_key=claim.key, claim=None, provisioner=made_by)
@@ -142,8 +142,7 @@ def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterat
 def volume_for(
     claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None, *, bound: bool
 ) -> PersistentVolume:
-    """A volume that has all that the claim asks for, within every node's reach. Which storage it stands for is for
-    whoever makes it to say."""
+    """A volume that has all that the claim asks for, within every node's reach. The user fills in its storage."""
     spec = claim.spec
     driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
     size = claim.size_in_bytes or DEFAULT_SIZE
@@ -174,7 +173,7 @@ def _labels(selector: LabelSelector | None) -> dict[str, str]:
     return {**wanted, **(selector.match_labels or {})}
 
 
-# Remedies for the claims of a pod: the claim that is missing, made anew, or bound to a volume.
+# Remedies for the claims of a pod: create or recreate the claim, or bind it to a volume.
 
 PROVISIONER = "<provisioner>"
 """To be filled in: no API server takes it."""
@@ -232,7 +231,7 @@ def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False
 
 
 def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: Candidate) -> Iterator[s.Step]:
-    """Where nobody else uses it."""
+    """Where no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
     if claim is not None and not _is_used(claim, place.snapshot):
         yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
@@ -258,7 +257,7 @@ def _owner(place: Candidate) -> OwnerReference:
 
 
 def _nearly_called(finding: ClaimNotFound, place: Candidate) -> str:
-    """A claim of the namespace; empty where none is called alike, or where no person has written the name."""
+    """A claim of the namespace; empty where none has a similar name, or where the name is generated."""
     namespace, _, name = finding.claim.partition("/")
     if finding.ephemeral or name.endswith(f"-{place.pod.metadata.name}"):
         return ""
@@ -332,7 +331,7 @@ def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
 
 
 def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.Step]:
-    """To a volume that is there; to the class that was meant; to a volume that somebody makes."""
+    """To a volume that exists; to the class that was meant; to a volume to be created."""
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
@@ -355,8 +354,8 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
 
 
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
-    """The class that is nearly called what the claim says, or the one that a new claim would get; then that class made,
-    of which nobody knows who is to make its volumes."""
+    """The class that is nearly called what the claim says, or the one that a new claim would get; then a new class of
+    that name, whose provisioner is unknown."""
     classes = storage.classes
     close = meant_by(claim.storage_class, sorted(classes))
     if not close:  # `gp33` for `gp3`: a digit too many is a slip where only one class is that near
@@ -391,7 +390,7 @@ def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_t
 
 
 def _new_class(name: str) -> StorageClass:
-    """One that waits for the pod. Who makes its volumes is for whoever makes it to say."""
+    """One that waits for the pod. The user fills in its provisioner."""
     return StorageClass(
         metadata=ObjectMeta(name=name), provisioner=PROVISIONER, volume_binding_mode=WAIT_FOR_FIRST_CONSUMER
     )

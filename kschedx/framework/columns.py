@@ -137,7 +137,7 @@ class Filtering:
         explains: bool,
         placement: ClusterRows | None = None,
     ) -> None:
-        """`placement`: the only nodes that are looked at, ascending; None for all."""
+        """`placement`: the only nodes that are evaluated, ascending; None for all."""
         self._framework = framework
         self._placement = placement
         self._pre_filters = {p.name: touch(p) for p in framework.plugins("preFilter", PreFilterPlugin)}
@@ -500,7 +500,7 @@ class Scoring:
         columns: Collection[ScoreColumn],
         pre_scores: Collection[PreScorePlugin],
     ) -> None:
-        """All nodes anew, but for plugins of which every move touches all."""
+        """All nodes again, except for plugins of which every move touches all."""
         asked = [plugin for plugin, touch in self._pre_scores if plugin in pre_scores and touch is not Touch.CLUSTER]
         skipped = self._pre_score(state, pod, nodes, asked)
         self._skipped = self._skipped.difference(plugin.name for plugin in pre_scores) | skipped

@@ -50,14 +50,14 @@ MAY_PREFER = frozenset({"preScore", "score"})
 
 
 class Stake(IntEnum):
-    """What the word of somebody decides, the weightiest last."""
+    """What an absent participant could change, the weightiest last."""
 
     NOTHING = 0
     """Of what kschedx answers."""
     NODE = 1
     """Which of the nodes that fit it is."""
     FIT = 2
-    """Whether the pod fits at all, where everybody else lets it through."""
+    """Whether the pod fits at all, where everything else lets it through."""
 
 
 class UnevaluatedKind(StrEnum):
@@ -70,7 +70,7 @@ class UnevaluatedKind(StrEnum):
 
 
 class Unevaluated(Struct, frozen=True, kw_only=True):
-    """Somebody who was not asked."""
+    """A plugin, extender, or predicate that was not run."""
 
     kind: UnevaluatedKind
     name: str
@@ -80,7 +80,7 @@ class Unevaluated(Struct, frozen=True, kw_only=True):
     a kind."""
     stake: Stake
     is_waived: bool = False
-    """Whoever asks answers for it: the decision stands without its word."""
+    """The caller warrants that the decision stands without it."""
     objects: tuple[str, ...] = ()
     """The objects of a kind that the pod points to."""
     lacking: str = ""
@@ -136,7 +136,7 @@ class Outcome(StrEnum):
     GATED = "Gated"
     ERROR = "Error"
     UNDECIDED = "Undecided"
-    """All who were asked let the pod through, and somebody else could still reject it (`Cycle.unheard`)."""
+    """All that ran let the pod through, and what did not run could still reject it (`Cycle.unheard`)."""
 
 
 class PreFilterStep(Struct, frozen=True, kw_only=True):
@@ -210,7 +210,7 @@ class Cycle(Struct, frozen=True, kw_only=True):
     dry_steps: tuple[tuple[str, Status], ...] = ()
     """Extension point and status of the steps after the choice of a node, where it is not a matter of chance."""
     unheard: tuple[Unevaluated, ...] = ()
-    """Who takes part and was not asked. Rejections stand without them, since nobody can lift another's."""
+    """Participants that did not run. Rejections stand without them, since none can lift another's."""
 
     @property
     def is_extended(self) -> bool:
@@ -232,7 +232,7 @@ class Cycle(Struct, frozen=True, kw_only=True):
 
     @property
     def has_no_choice(self) -> bool:
-        """The pod can go to one node alone, whatever anybody scores."""
+        """The pod can go to one node alone, whatever the scores."""
         feasible = self.feasible
         return self.nominated is not None or (feasible is not None and len(feasible) == 1)
 

@@ -44,8 +44,8 @@ class NotPreparedError(Exception):
 
 
 class CycleState:
-    """Written in PreFilter and PreScore, read afterwards. Values are never changed in place: what must differ is
-    written anew, so that a clone is cheap and independent."""
+    """Written in PreFilter and PreScore, read afterwards. Values are never changed in place: a change writes a new
+    value, so that a clone is cheap and independent."""
 
     __slots__ = ("_values", "skip_filter", "skip_score")
 
@@ -114,19 +114,19 @@ class Handle(Protocol):
         ...
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Put pods on their nodes and tell every PreFilter plugin, which updates `state`. Returns the changed nodes.
+        """Put pods on their nodes and inform every PreFilter plugin, which updates `state`. Returns the changed nodes.
 
         Raises `NotPreparedError` where a plugin's PreFilter did not run.
         """
         ...
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Take pods off their nodes and tell every PreFilter plugin, which updates `state`."""
+        """Remove pods from their nodes and inform every PreFilter plugin, which updates `state`."""
         ...
 
     def room(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Room | None:
-        """All that depends on the pods of a node in whether `pod` passes there, as bounds on sums; None where it cannot
-        be told so."""
+        """All that depends on the pods of a node in whether `pod` passes there, as bounds on sums; None where that has
+        no such form."""
         ...
 
     def passes_filters(self, state: CycleState, pod: Pod, nodes: NodeTable) -> FilterOutcome:
@@ -178,10 +178,10 @@ class Plugin(ABC):
         return self.args
 
     def touches(self, pod: Pod) -> Touch:
-        """What a move in the cluster can change for `pod`, so that the rest need not be evaluated anew.
+        """What a move in the cluster can change for `pod`, so that the rest need not be evaluated again.
 
         Less than CLUSTER also says that PreScore and Score do not depend on which nodes are feasible, and that pods
-        which are alike but for name and uid are treated alike.
+        which differ only in name and uid get equal results.
         """
         return Touch.CLUSTER
 
@@ -189,8 +189,9 @@ class Plugin(ABC):
         """What the plugin reads of `pod` that pods of a class need not have in common: what is behind its volumes.
 
         Pods that differ only in the names of their claims, in their own names and uids, and in the labels that number
-        them are one class where every plugin of the profile gives the same for them; it then says the same of them, now
-        and after any move. By default such pods are told apart by their names where the plugin reads other pods.
+        them are one class where every plugin of the profile returns an equal value for them; its results for them are
+        then equal, now and after any move. By default such pods are distinguished by their names where the plugin reads
+        other pods.
         """
         return pod.key if self.touches(pod) is Touch.CLUSTER else None
 

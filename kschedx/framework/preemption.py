@@ -84,7 +84,7 @@ on a node the most important is first."""
 
 
 Exempt: TypeAlias = Callable[[PodTable, IntArray], BoolArray]
-"""(victim,) whether pods of lower priority, rows of the PodTable, are left alone all the same."""
+"""(victim,) whether pods of lower priority, rows of the PodTable, are exempt all the same."""
 
 
 def potential_victims(
@@ -151,7 +151,7 @@ _Importance: TypeAlias = tuple[int, bool]
 
 
 def _more_important(one: _Importance, other: _Importance) -> bool:
-    """Of two equals that have not started the one that is looked at first: each start is the time of the look."""
+    """Of two equals that have not started the one that is evaluated first: each start is the time of the look."""
     return one[0] < other[0] or (one[0] == other[0] and one[1])
 
 
@@ -222,8 +222,8 @@ def covers(selector: Selector, labels: dict[str, str]) -> bool:
 
 
 def budget_selector(budget: PodDisruptionBudget, *, empty_counts: bool = False) -> Selector | None:
-    """Whom a budget covers; None where that is nobody: its selector is missing, empty or broken. `empty_counts`: an
-    empty one covers every pod."""
+    """The selector of the pods that a budget covers; None where it covers none: the selector is missing, empty, or
+    broken. `empty_counts`: an empty one covers every pod."""
     try:
         selector = compile_selector(budget.spec.selector)
     except InputError:
@@ -284,8 +284,8 @@ def best_candidates(
     rules: Sequence[Rule] = RULES,
     ranks: IntArray | None = None,
 ) -> tuple[Candidate, ...]:
-    """The candidates that no rule tells apart; kube-scheduler takes any of them. `ranks` (candidate, rule) is what the
-    rules say, where that is known."""
+    """The candidates that no rule distinguishes; kube-scheduler takes any of them. `ranks` (candidate, rule) is what
+    the rules say, where that is known."""
     if ranks is not None:
         rows = np.arange(len(candidates))
         for column in ranks.T:
@@ -305,8 +305,8 @@ def best_candidates(
 
 
 class KeptDryRuns:
-    """Arrays are (node,) over the whole cluster. Unlike other values of a CycleState it changes in place: whoever puts
-    it there says with `forget` which nodes have changed."""
+    """Arrays are (node,) over the whole cluster. Unlike other values of a CycleState it changes in place: the caller
+    names changed nodes with `forget`."""
 
     def __init__(self, count: int) -> None:
         self._is_known = np.zeros(count, dtype=np.bool_)
@@ -444,7 +444,7 @@ def dry_run(
 
 
 class Evicted(Struct, frozen=True, kw_only=True):
-    """Who has to go; arrays are (victim,)."""
+    """The victims; arrays are (victim,)."""
 
     gone: BoolArray
     unfit: BoolArray

@@ -53,7 +53,7 @@ POINTS: Mapping[str, type[Plugin]] = {
 
 @cache
 def plugin_class(name: str) -> type[Plugin]:
-    """The class of a plugin. Raises `ConfigError` for a name that nobody registered, or that cannot be imported."""
+    """The class of a plugin. Raises `ConfigError` for a name that is not registered, or that cannot be imported."""
     is_kubernetes = name in ROWS and ROWS[name].project == KUBERNETES
     if not is_kubernetes and name in third_party():  # who installs a package means its plugin
         found = _loaded(third_party()[name])
@@ -75,7 +75,7 @@ def third_party() -> Mapping[str, EntryPoint]:
 
 
 def _loaded(point: EntryPoint) -> object:
-    """The registered object. Whatever the import of another package raises is told with the plugin's name."""
+    """The registered object. An error in importing another package is reported with the plugin's name."""
     try:
         return point.load()
     except Exception as error:
@@ -87,7 +87,7 @@ def _loaded(point: EntryPoint) -> object:
 def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, frozenset[str]]:
     """The extension points of those of these plugins that are not Kubernetes' own: of other projects, as far as kschedx
     has them, and of installed packages. `named` has the points at which a configuration enables each. Raises
-    `ConfigError` for what cannot be imported; what nobody names is not even tried."""
+    `ConfigError` for what cannot be imported; what is not named is not imported."""
     # Koordinator has plugins of the same names that decide otherwise
     projects = () if OF_KOORDINATOR & named.keys() else (SCHEDULER_PLUGINS,)
     others = {row.name for row in PLUGINS if row.project in projects and row.name in named and _is_meant(row, named)}
@@ -96,7 +96,8 @@ def points_of_others(named: Mapping[str, Collection[str]]) -> Mapping[str, froze
 
 
 def _is_meant(row: Row, named: Mapping[str, Collection[str]]) -> bool:
-    """Whether it is this project's plugin of that name: enabled where it has no part, it is somebody else's."""
+    """Whether it is this project's plugin of that name: enabled at a point that it lacks, it is another plugin of that
+    name."""
     return row.name in third_party() or set(named[row.name]) <= {*points_in(row, ()), "multiPoint"}
 
 

@@ -74,7 +74,7 @@ class Framework:
         release: Release,
         ask: Ask | None = None,
     ) -> None:
-        """`ask` asks the extenders of the configuration; without it, nobody does."""
+        """`ask` calls the extenders of the configuration; without it, they are not called."""
         self.profile = profile
         self.config = config
         self.snapshot = seen_by(release, snapshot)
@@ -85,7 +85,7 @@ class Framework:
         self.extenders = _extenders(config, ask, self.snapshot)
 
     def on(self, snapshot: Snapshot) -> Self:
-        """The same profile on another snapshot. No extender has a say there: what is only tried asks nobody."""
+        """The same profile on another snapshot. Extenders are not called there, since it is only a trial."""
         return type(self)(self.profile, self.config, snapshot, self.release)
 
     def plugins(self, point: str, kind: type[P]) -> tuple[P, ...]:
@@ -227,7 +227,7 @@ class Framework:
         return PodRows(pods=count.pods[here], nodes=ClusterRows(count.nodes[here]))
 
     def add_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Put pods on their nodes and tell every PreFilter plugin, which updates `state`."""
+        """Put pods on their nodes and inform every PreFilter plugin, which updates `state`."""
         for plugin in self.plugins("preFilter", PreFilterPlugin):
             if plugin.name not in state.skip_filter:
                 try:
@@ -237,7 +237,7 @@ class Framework:
         return nodes.add_pods(change)
 
     def remove_pods(self, state: CycleState, pod: Pod, nodes: NodeTable, change: PodRows) -> NodeTable:
-        """Take pods off their nodes and tell every PreFilter plugin, which updates `state`."""
+        """Remove pods from their nodes and inform every PreFilter plugin, which updates `state`."""
         for plugin in self.plugins("preFilter", PreFilterPlugin):
             if plugin.name not in state.skip_filter:
                 try:

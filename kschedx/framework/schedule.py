@@ -75,7 +75,7 @@ _POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """What becomes of one pod: a Cycle without its trace."""
+    """The outcome of one pod: a Cycle without its trace."""
 
     outcome: Outcome
     message: str = ""
@@ -159,10 +159,10 @@ class EquivalenceClass:
             return None
         return other
 
-    # --- what becomes of a pod
+    # --- the outcome of a pod
 
     def decide(self, pod: Pod) -> Decision:
-        """What becomes of a pod of this class now."""
+        """The outcome of a pod of this class now."""
         try:
             return self._shared_decision(pod)
         except _NotSharedError:
@@ -288,7 +288,7 @@ class EquivalenceClass:
         return self._best(pod, feasible, None) if len(feasible) else self._nothing_fits(pod)
 
     def _nominated(self, pod: Pod) -> ClusterRow | None:
-        """The node that the pod is nominated for, if it fits there: then no other node is looked at."""
+        """The node that the pod is nominated for, if it fits there: then no other node is evaluated."""
         row = self._framework.snapshot.cluster.index.get(pod.status.nominated_node_name)
         if row is None:
             return None
@@ -366,7 +366,7 @@ class EquivalenceClass:
         behaviour = self._framework.release.behaviour
         message = f"0/{self._node_count} nodes are available:{told}"
         status = None if result is None else result.status
-        if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_told):
+        if status is not None and status.message and (status.is_rejection or behaviour.post_filter_error_is_reported):
             message += f" {status.message}"
             if behaviour.post_filter_part_gets_full_stop:
                 message += "."

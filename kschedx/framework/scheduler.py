@@ -1,6 +1,7 @@
 """What a scheduler is to everything above it, and the scheduler of the scheduling framework.
 
-The other implementation is `legacy.scheduler`. `kschedx.schedulers` picks the one that a release has; nobody else asks.
+The other implementation is `legacy.scheduler`. `kschedx.schedulers` picks the one that a version has; no other module
+asks.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Scheduler(Protocol):
         ...
 
     def without_unknown_plugins(self) -> Self:
-        """The same scheduler, as if plugins that kschedx does not have decided nothing: whoever asks answers for it."""
+        """The same scheduler, as if plugins that kschedx lacks decided nothing; the caller warrants that."""
         ...
 
     def framework(self, profile: Profile) -> Framework | None:

@@ -99,7 +99,7 @@ class Verdicts(Struct, frozen=True, kw_only=True):
     reasons: Column[tuple[str, ...]]
     explain: Explain = field(default=_nothing)
     alike: Callable[[], IntArray] | None = None
-    """(node,) codes that are equal only where findings are told together (`same_as`) and nodes are equally far from
+    """(node,) codes that are equal only where findings share a headline (`same_as`) and nodes are equally far from
     passing. For plugins whose findings cost much and are few."""
 
     def __len__(self) -> int:
@@ -198,7 +198,7 @@ class FilterOutcome(Struct, frozen=True, kw_only=True, dict=True):
     with_nominated: Mapping[TableRow, Status] = field(default_factory=dict)
     """Rows whose verdict comes from the first pass, in which nominated pods count, with that status."""
     by_extenders: ByExtenders | None = None
-    """PostFilter is told of this too."""
+    """PostFilter sees this too."""
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Verdicts], count: int) -> Self:

@@ -26,11 +26,11 @@ OWNERS: Mapping[str, tuple[str, str]] = {
     "cloud.google.com/": ("Google Kubernetes Engine", "the events of the pod"),
     "multiarch.openshift.io/": ("the Multiarch Tuning Operator", "kubectl describe clusterpodplacementconfigs"),
 }
-"""Prefix to who sets such gates, and what tells why."""
+"""Prefix to what sets such gates, and the source of the cause."""
 
 
 def gates_of_others(pod: Pod) -> Iterator[Gate]:
-    """The pod's gates; Kueue's own two are told with its Workload."""
+    """The pod's gates; Kueue's own two are reported with its Workload."""
     for gate in pod.spec.scheduling_gates:
         if gate.name in (ADMISSION_GATE, TOPOLOGY_GATE):
             continue
@@ -38,11 +38,11 @@ def gates_of_others(pod: Pod) -> Iterator[Gate]:
         yield Gate(name=gate.name, owner=owner, look_at=look_at)
 
 
-# Everybody who holds a pod, asked in turn.
+# Everything that can hold a pod, checked in turn.
 
 
 def find_holding(scheduler: Scheduler, cycle: Cycle) -> Holding:
-    """Whoever holds the pod of a finished cycle. Nothing is asked of extenders."""
+    """What holds the pod of a finished cycle. Extenders are not called."""
 
     def attempt(pod: Pod, names: frozenset[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         try:

@@ -141,7 +141,7 @@ def held_by_kueue(snapshot: Snapshot, pod: Pod, attempt: Attempt) -> Kueue | Non
     gated = bool(gates & {api.ADMISSION_GATE, api.TOPOLOGY_GATE})
     queue_name = pod.metadata.labels.get(api.QUEUE_LABEL, "") or (workload.spec.queue_name if workload else "")
     if workload is None and not gated:
-        return None  # whatever the label says: nobody holds it
+        return None  # whatever the label says: it is not held
     if workload is None:
         return Kueue(state=WorkloadState.NO_WORKLOAD, queue=queue_name, is_gated=True)
     run = kueue_state(snapshot)

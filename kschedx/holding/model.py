@@ -139,7 +139,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     """Where MultiKueue sent it."""
     priority: int = 0
     said: tuple[Said, ...] = ()
-    """The conditions that tell, of the Workload, then of its queues."""
+    """The conditions that explain it, of the Workload, then of its queues."""
     checks: tuple[Said, ...] = ()
     """Admission checks that are not ready."""
     quotas: tuple[FlavorQuota, ...] = ()
@@ -183,7 +183,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """A scheduling gate of somebody known."""
+    """A scheduling gate of a known controller."""
 
     name: str
     owner: str
@@ -244,7 +244,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
     name: str
     """As spec.schedulerName has it."""
     title: str
-    """What people call it; empty for one that nobody knows."""
+    """Its common name; empty for an unknown one."""
     group: str = ""
     """`namespace/name` of the pod's group there."""
     phase: str = ""
@@ -318,11 +318,11 @@ class GangStatus(Struct, frozen=True, kw_only=True):
     """Why no pods are preempted for the group as a whole, in kube-scheduler's words; empty where it does not look for
     any."""
     undecided: str = ""
-    """Why it is not known what becomes of the group."""
+    """Why the group's outcome is unknown."""
     message: str = ""
     """What kube-scheduler says of the pod that is asked about: it finds a node, and the group lacks room."""
     is_by_draw: bool = False
-    """With the first of the nodes that tie the group lacks room, with the last, as told here, it has it."""
+    """With the first of the tied nodes the group does not fit; with the last, as shown here, it does."""
 
     @property
     def is_short(self) -> bool:
@@ -356,7 +356,8 @@ class DevicePool(Struct, frozen=True, kw_only=True):
 
 
 class Holding(Struct, frozen=True, kw_only=True):
-    """Everybody who holds a pod, or takes it, and what the cluster reports of devices that its claims wait for."""
+    """Everything that holds a pod, or schedules it, and what the cluster reports of devices that its claims wait
+    for."""
 
     kueue: Kueue | None = None
     gates: tuple[Gate, ...] = ()
@@ -368,7 +369,7 @@ class Holding(Struct, frozen=True, kw_only=True):
         return bool(self.kueue or self.gates or self.scheduler or self.group or self.pools)
 
 
-# How a pod is tried as somebody who holds it would let it go.
+# How a pod is tried as its holder would release it.
 
 Attempt = Callable[[Pod, frozenset[str] | None], tuple[tuple[str, ...], tuple[str, ...]]]
 """A pod, and the nodes to look at (None for all), to those on which it would pass every filter and, where there is

@@ -235,7 +235,7 @@ def gather(
 
 
 def gather_beside(gathering: ManifestQuestions, setup: Setup, one: Found) -> None:
-    """What nobody asks about, and is there too; what the API server refuses of it is not."""
+    """The other manifests, which count as applied; those that the API server refuses do not."""
     if isinstance(one, Pod):
         return
     try:

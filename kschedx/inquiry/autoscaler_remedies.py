@@ -1,4 +1,4 @@
-"""What would make the autoscaler help a pod: each is tried in a loop of its own before it is told."""
+"""What would make the autoscaler help a pod: each is tried in a loop of its own before it is proposed."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ class _Trial(Struct, frozen=True, kw_only=True):
 
 
 def remedies(autoscaler: Autoscaler, scaling: PodScaling, pod: Pod) -> tuple[AutoscalerRemedy, ...]:
-    """For a pod that nothing is added for; changes to the pod come first, and a group that is not there yet where
-    nothing else helps."""
+    """For a pod that no node is added for; changes to the pod come first, then, if those do not help, a new group."""
     if scaling.choice is not None or scaling.is_waiting:
         return ()
     found: dict[RemedyStep, AutoscalerRemedy] = {}

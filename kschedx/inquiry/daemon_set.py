@@ -31,7 +31,7 @@ LEAVES_OUT = plugins_with(Trait.DAEMON_SET_CONTROLLER)
 
 
 class DaemonSetAnswer(Struct, frozen=True, kw_only=True, dict=True):
-    """What becomes of a DaemonSet's pods, its own running ones aside."""
+    """The outcome of a DaemonSet's pods, except those that run."""
 
     name: str
     """`namespace/name`."""

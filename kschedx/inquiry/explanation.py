@@ -1,4 +1,4 @@
-"""A note as it is told: with its text."""
+"""A note as it is reported: with its text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Note(Struct, frozen=True, kw_only=True):
         return {"id": self.id, "text": self.text} | self.facts
 
 
-# What becomes of the replicas that a workload lacks, one after the other.
+# The outcome of the replicas that a workload lacks, one after the other.
 
 
 class Covered(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class Replicas(Struct, frozen=True, kw_only=True):
     evicted: tuple[str, ...] = ()
     """Pods that preemption takes away for them."""
     refused: tuple[str, ...] = ()
-    """Replicas that the API server does not take, so that nobody has to place them."""
+    """Replicas that the API server refuses, so that kube-scheduler never sees them."""
     refusal: str = ""
     """Why, in the words of the event about the first of them."""
     kubelet: str = ""
@@ -140,14 +140,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     autoscaler: Autoscaler | None = None
     """The cluster's cluster-autoscaler, where it is known and has something to decide."""
     replicas: Replicas | None = None
-    """What becomes of the others of its workload, where several were asked about."""
+    """The outcome of the other replicas of its workload, where several were asked about."""
     covering: Callable[[Explanation, Fix], Covered | None] | None = None
     """Tries a fix of this one for the other replicas that wait; None where it is about one pod."""
     karpenter: Karpenter | None = None
     """The cluster's Karpenter, where there are NodePools and it has something to decide."""
     lifecycle: Lifecycle | None = None
-    """Why no decision of kube-scheduler answers the question; the cycle then tells what it would decide, if it was
-    run."""
+    """Why no decision of kube-scheduler answers the question; the cycle, if it was run, then shows what kube-scheduler
+    would decide."""
     remedies: Callable[[], tuple[Fix, ...]] | None = None
     """The fixes of a `lifecycle`, or of replicas that the API server refuses while others fit."""
     setup: Setup | None = None
@@ -236,14 +236,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def becomes(self) -> Outcome:
-        """What becomes of the pod: where spec.nodeName has bound it already, what is sure of the kubelet decides."""
+        """The pod's outcome: where spec.nodeName has bound it already, what is sure of the kubelet decides."""
         if (bound := bound_by_hand(self.cycle)) is None:
             return self.outcome
         return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
 
     @property
     def overall(self) -> Outcome:
-        """What becomes of all that was asked about: of every replica, where there are several, and of a pod's group."""
+        """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group."""
         if self.lifecycle is not None:
             return _OVERALL[row_of(self.lifecycle).exit_code]
         if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.replicas is None:
@@ -334,7 +334,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return tuple(Fix.of(one, owner, pod) for one in find_fixes(scheduler, cycle))
 
     def covered(self, fix: Fix) -> Covered | None:
-        """For how many of the replicas that wait a fix does; None where nobody tried."""
+        """The number of pending replicas that a fix helps; None where that was not tried."""
         return None if self.covering is None else self.covering(self, fix)
 
     @cached_property
@@ -380,7 +380,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return ""
         found = why_no_fix(self.scheduler, self.cycle)
         if isinstance(found, Untold) and any(fix.feasible_nodes for fix in self.fixes):
-            return ""  # what was tried is for somebody else to decide
+            return ""  # another component decides what was tried
         return "" if found is None else no_fix_text(found)
 
     @cached_property
@@ -394,7 +394,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
     def notes(self) -> tuple[Note, ...]:
         """What a reader has to know to trust the answer: sampling, a tie, what is missing."""
         of_cycle = notes_of_cycle(self.cycle)
-        if self.holding.scheduler is not None:  # the words in the pod are that scheduler's, and told as such
+        if self.holding.scheduler is not None:  # the message in the pod is that scheduler's, and shown as such
             of_cycle = tuple(note for note in of_cycle if not isinstance(note, RecordedEvent))
         return tuple(map(Note.of, (*self.first_notes, *of_cycle)))
 

@@ -11,7 +11,7 @@ Json = dict[str, object]
 
 
 def extenders_document(trace: Trace) -> Json:
-    """Extenders are told by their index in the configuration. What did not happen is left out."""
+    """Extenders are identified by their index in the configuration. What did not happen is left out."""
     made: Json = {
         "order": list(trace.order),
         "interested": list(trace.interested),

@@ -1,4 +1,4 @@
-"""A fix as it is told: with its title."""
+"""A fix as it is reported: with its title."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kschedx.render.words.fixes import delivery_text, fix_commands, fix_title
 
 
 class Fix(Struct, frozen=True, kw_only=True):
-    """What would help. Only what was tried is told."""
+    """What would help. Only what was tried is listed."""
 
     title: str
     certainty: FixCertainty
@@ -26,7 +26,7 @@ class Fix(Struct, frozen=True, kw_only=True):
     """kubectl's commands that do it; none where it takes a patch."""
 
     apply: tuple[Change, ...] = ()
-    """What somebody would send: the same changes, those of the pod made to its owner's template where that is known."""
+    """What a user would send: the same changes, those of the pod made to its owner's template where that is known."""
 
     of_group: Group | None = None
     """Of a fix without steps."""

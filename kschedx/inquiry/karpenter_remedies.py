@@ -1,4 +1,4 @@
-"""What would make Karpenter help a pod: each is tried in a round of its own before it is told."""
+"""What would make Karpenter help a pod: each is tried in a round of its own before it is proposed."""
 
 from __future__ import annotations
 

@@ -132,12 +132,9 @@ def namespace_lifecycle(
 
 
 def is_node_lost(snapshot: Snapshot, name: str) -> bool:
-    """No kubelet answers for the node: it is gone, or its Ready condition is Unknown or False."""
+    """No kubelet answers for the node: it is gone, unreachable, or not ready."""
     row = snapshot.cluster.index.get(name)
-    if row is None:
-        return True
-    conditions = snapshot.cluster.nodes[row].status.conditions
-    return any(one.type == "Ready" and one.status in ("Unknown", "False") for one in conditions)
+    return row is None or snapshot.cluster.nodes[row].is_lost
 
 
 def is_ready(pod: Pod) -> bool:
@@ -420,9 +417,17 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
             predecessor=pod.metadata.name,
             because="is being deleted" if pod.metadata.deletion_timestamp else "is not ready",
             node=pod.spec.node_name,
-            container="" if waiting is None else ": ".join(filter(None, waiting[1:])),
+            is_node_lost=bool(pod.spec.node_name) and is_node_lost(snapshot, pod.spec.node_name),
+            container=f"container {': '.join(filter(None, waiting[1:]))}"
+            if waiting is not None
+            else _warning(snapshot, pod),
         )
     return None
+
+
+def _warning(snapshot: Snapshot, pod: Pod) -> str:
+    event = snapshot.pod_warnings.get(pod.key)
+    return "" if event is None else event.message
 
 
 def _rows(snapshot: Snapshot, workload: Workload) -> list[int]:
@@ -470,21 +475,20 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
         and any((each.kind, each.name) == owner for each in one.metadata.owner_references)
     ]
     if not found:
-        return Suspended(subject=subject, kind="Job", queue=queue)
+        return Suspended(subject=subject, kind=workload.kind, queue=queue)
     from kschedx.kueue.verdict import decision_of
 
-    condition = found[0].condition("QuotaReserved")
-    checks = [one for one in found[0].status.admission_checks if one.state != "Ready"]
-    if condition is not None and condition.status == "True" and checks:
-        name, said = checks[0].name, checks[0].message
-        waits = f"waits for admission check {name} in Kueue"
-        return Suspended(subject=subject, kind=workload.kind, queue=queue, message=said, waits=waits)
     verdict = decision_of(snapshot, found[0].key)
+    condition = found[0].condition("QuotaReserved")
+    message = condition.message if condition is not None and condition.status != "True" else ""
+    if condition is not None and condition.status == "True":
+        checks = (one.message for one in found[0].status.admission_checks if one.state != "Ready")
+        message = next(checks, "")
     return Suspended(
         subject=subject,
-        kind="Job",
+        kind=workload.kind,
         queue=queue,
-        message=condition.message if condition is not None and condition.status != "True" else "",
+        message=message,
         waits="" if verdict is None else kueue_wait(verdict),
     )
 

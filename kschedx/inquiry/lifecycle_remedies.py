@@ -34,6 +34,7 @@ from kschedx.render.states import (
     Refused,
     ScaledToZero,
     Suspended,
+    WaitingForOrdinal,
 )
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
@@ -100,6 +101,10 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from self._lost(node)
+            case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
+                row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
+                if row is not None and self.snapshot.pods.deletion_timestamps[row]:
+                    yield from replace(self, pod=self.snapshot.pods[row])._lost(node)
             case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:

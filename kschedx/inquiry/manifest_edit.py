@@ -1,4 +1,4 @@
-"""What somebody thinks of, done to a pod's manifest: `spec.nodeSelector.disk=ssd`, or a patch."""
+"""A change of a pod's manifest as it is typed: `spec.nodeSelector.disk=ssd`, or a patch."""
 
 from __future__ import annotations
 

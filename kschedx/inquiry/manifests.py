@@ -134,7 +134,7 @@ def _in_namespace(manifest: PlainManifest) -> PlainManifest:
     return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}
 
 
-# The manifests that somebody asks about: what in them makes pods, and what counts for those as if it were applied.
+# The manifests in question: the pods and workloads in them, and what counts for those as if it were applied.
 
 Manifest = dict[str, object]
 
@@ -164,7 +164,7 @@ class Written(Struct, frozen=True, kw_only=True):
     template: str = ""
     """Where in the document the pod's template is."""
     is_one_of_several: bool = False
-    """The workload has other templates beside this one, and so pods that are not alike."""
+    """The workload has other templates beside this one, so its pods are not identical."""
     count: PodCount | None = None
     """How many pods of the template a custom resource makes; None for Kubernetes' own workloads."""
     notes: tuple[Note, ...] = ()
@@ -206,15 +206,15 @@ class Written(Struct, frozen=True, kw_only=True):
 
 
 def _as_refused(pod: Mapping[str, object], error: InputError) -> NotAdmittedError:
-    """Of a workload that is stored, whose controller is told what is wrong with its pods."""
+    """Of a stored workload, whose controller gets the error about its pods."""
     _, _, name = key_of(pod)
     where = f"{error.place.field}: " if error.place.field else ""
     return NotAdmittedError(f'Pod "{name}" is invalid: {where}{error.message}', place=error.place, hint=error.hint)
 
 
 def _refuse_as_recorded(snapshot: Snapshot, subject: Subject) -> None:
-    """Raise `NotAdmittedError` where the controller of a pod says that it cannot make one: of webhooks, policies and
-    ServiceAccounts nothing else is known."""
+    """Raise `NotAdmittedError` where the controller of a pod reports that it cannot create one: the only source about
+    webhooks, policies, and ServiceAccounts."""
     event = recorded_refusal(snapshot, subject.pod)
     if event is not None and (owner := subject.pod.metadata.controller) is not None:
         seen = [f"{event.count:,} times"] if event.count > 1 else []

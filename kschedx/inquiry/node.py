@@ -1,4 +1,4 @@
-"""One node: what it offers, who holds it, and what the pods that wait would be told there."""
+"""One node: its resources, the pods that use it, and kube-scheduler's status there for each pending pod."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What one pod that waits is told about the node."""
+    """The status of one pending pod on the node."""
 
     pod: str
     priority: int
@@ -77,7 +77,7 @@ class NodeAnswer:
 
     @cached_property
     def offers(self) -> tuple[ResourceUse, ...]:
-        """Its resources, those that nobody asks for and it does not have left out."""
+        """Its resources, without those that no pod requests and it does not have."""
         table = self._table
         pods = self._scheduler.snapshot.pods
         rows = pods.on_node(self.row)

@@ -59,7 +59,7 @@ class NodeRow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether a pod that tolerates its taints can go there at all."""
+        """Whether a pod that tolerates its taints can go there."""
         return self.status == "Ready" and self.pods.free > 0
 
     def largest(self, resource: str) -> int:

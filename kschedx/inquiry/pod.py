@@ -46,8 +46,8 @@ def explain_pod(
     """Run one pod through the profile that its spec.schedulerName, or `profile`, names.
 
     A workload's manifest stands for the next pod of its template. A manifest is admitted first, as by an API server
-    that runs `admission_plugins` beyond its default ones. `ask` asks the configuration's extenders; without it nobody
-    does.
+    that runs `admission_plugins` beyond its default ones. `ask` calls the configuration's extenders; without it they
+    are not called.
     """
     require_nodes_and_pods(snapshot)
     setup = Setup.for_cluster(

@@ -1,4 +1,4 @@
-"""A pod that Pod Security lets nobody make: what it violates, what would make it pass, and where it would go then."""
+"""A pod that Pod Security refuses: what it violates, what would make it pass, and where it would go then."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SecurityFix(Struct, frozen=True, kw_only=True):
 
     step: SaidByPod | TakenByNamespace
     changes: tuple[Change, ...]
-    """As somebody would send them."""
+    """As a user would send them."""
     then: Explanation | None = None
     """What kube-scheduler makes of the pod afterwards."""
     obstacle: str = ""

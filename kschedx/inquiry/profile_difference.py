@@ -68,7 +68,7 @@ def one_by_one(work: Callable[[int], Answers], parts: Sequence[PairPart]) -> Ite
 def compare_pods(
     pair: Pair, rows: Sequence[int], left_out: Mapping[LeftOut, int], share: Share = one_by_one
 ) -> Summary:
-    """What becomes of the pods in these rows of the snapshot under one setup and the other."""
+    """The outcomes of the pods in these rows of the snapshot under one setup and the other."""
     pods = pair.snapshot.pods
     pair.prepare()
     parts = pair.parts(rows)
@@ -312,7 +312,7 @@ def _pods(found: Sequence[PartDocument]) -> dict[str, object]:
             undecided={pod: reason for one in found for pod, reason in one["undecided"].items()},
         )
     )
-    # both are told of all pods: the one by every part, the other by the first, where all pods are decided
+    # both cover all pods: every part reports the one, the first part the other, where all pods are decided
     nodes = None if made["undecided"] else found[0].get("nodes")
     return {**made, "leftOut": found[0]["leftOut"], "nodes": nodes}
 

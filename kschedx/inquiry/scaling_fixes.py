@@ -45,7 +45,7 @@ def autoscaler_fixes(scaling: PodScaling, remedies: tuple[AutoscalerRemedy, ...]
             reason = group.detail.partition(":")[0]
             why = f": {reason}" if reason else ""
             title = f"let node group {group.name} use other instance types or zones, or add another{why}"
-            yield _fix(title, certainty=FixCertainty.UNTRIED)
+            yield _fix(title, group=None)
 
 
 def upcoming_group(scaling: PodScaling) -> str:
@@ -63,5 +63,6 @@ def karpenter_fixes(found: PodProvisioning, remedies: tuple[KarpenterRemedy, ...
         yield _fix(pool_remedy_title(remedy.step))
 
 
-def _fix(title: str, *, certainty: FixCertainty = FixCertainty.VERIFIED) -> Fix:
-    return Fix(title=title, certainty=certainty, changes=(), feasible_nodes=(), steps=(), of_group=Group.CAPACITY)
+def _fix(title: str, *, group: Group | None = Group.CAPACITY) -> Fix:
+    """The cluster has no such node yet on which the pod could be tried."""
+    return Fix(title=title, certainty=FixCertainty.UNTRIED, changes=(), feasible_nodes=(), steps=(), of_group=group)

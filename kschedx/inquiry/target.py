@@ -1,4 +1,4 @@
-"""What of the cluster somebody asks about, by its name: a pod, or a workload for the pod that it would make."""
+"""The object in question, by its name: a pod, or a workload for the pod that it would create."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _only_one_of(snapshot: Snapshot, name: str, namespace: str) -> int | None:
 
 
 def _one_of_its_pods(snapshot: Snapshot, kind: str, namespace: str, name: str) -> Pod | None:
-    """The first that waits of a workload that is known by its pods alone; where its pods are all alike, or its last."""
+    """The first pending pod of a workload that is known by its pods alone; if its pods are identical, or its last."""
     from kschedx.controllers.workloads import Owners, Workload
 
     rows = Owners(snapshot).members(snapshot.pods, Workload(kind, namespace, name))

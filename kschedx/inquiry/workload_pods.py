@@ -54,7 +54,7 @@ Explain = Callable[[Subject], Explanation]
 
 
 class KubeletAdmission(Struct, frozen=True, kw_only=True):
-    """What becomes of the replicas that a workload lacks."""
+    """The outcome of the replicas that a workload lacks."""
 
     explanation: Explanation
     """Of the first that the kubelet refuses, else of the last."""
@@ -170,7 +170,7 @@ class QueueOutcome:
         return tuple(self._simulation.evictions)
 
 
-# What is told of groups of pods that were placed one after the other.
+# What is reported of groups of pods that were placed one after the other.
 
 
 class ReplicaGroup(Struct, frozen=True, kw_only=True):
@@ -338,7 +338,7 @@ class Together:
         return self.state(group).refusal
 
     def refused(self, group: ReplicaGroup) -> tuple[str, ...]:
-        """The pods of which `refusal` is told."""
+        """The pods that `refusal` is about."""
         return self.state(group).refused
 
     def taken(self, pod: str) -> Taken | None:
@@ -379,6 +379,9 @@ class Together:
     ) -> Explanation:
         """The story of the pod that says most about its group, as of when it was decided about. Raises
         `UndecidableError`, and `NotAdmittedError` where the API server takes none of its pods."""
+        if group.workload is not None and not self.nodes(group) and not self.refusal(group):
+            made = explain(group.subject, self._setup, autoscaling, provisioning)
+            return replace(made, replicas=self.state(group).as_replicas(group.workload))
         is_refused = not self.nodes(group) or (bool(self.refusal(group)) and not self.is_queued(group))
         if is_refused and group.workload is not None:
             hint = (
@@ -412,7 +415,7 @@ class Together:
         return self._in_turn.covered(explanation, fix, pods)
 
     def _evicting(self, group: ReplicaGroup) -> list[int]:
-        """Numbers of the group's decisions that evict somebody."""
+        """Numbers of the group's decisions that evict pods."""
         its = {*self.state(group).pods}
         steps = enumerate(self._simulation.steps)
         return [number for number, step in steps if step.victims and step.key in its]
@@ -529,7 +532,7 @@ class ManifestQuestions:
         return ReplicaGroup(subject=subject, own=() if row is None else (row,))
 
     def _create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
-        """Pods that nobody refuses any more; quotas count them."""
+        """Pods that are admitted now; quotas count them."""
         quotas = Ledger(cluster, self._setup.release)
         for pod in pods:
             quotas.take(pod)

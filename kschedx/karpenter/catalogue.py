@@ -1,4 +1,4 @@
-"""Instance types that somebody writes down, since no cluster holds them.
+"""A file of instance types, since no cluster holds them.
 
     apiVersion: kschedx/v1
     kind: InstanceTypes
@@ -147,8 +147,8 @@ def read_instance_types(
 
 
 def _kept(reserved: Iterable[Offering], bought: Sequence[Offering]) -> Iterator[Offering]:
-    """Reserved capacity where the type is. It is as good as free: of the price a ten millionth counts, so that types
-    can be told apart."""
+    """Reserved capacity where the type is. It is almost free: a ten-millionth of the price counts, so that types keep
+    their order."""
     zones = {one.zone for one in bought}
     price = next((one.price for one in bought if one.capacity_type == "on-demand" and one.price is not None), None)
     for one in reserved:
@@ -215,7 +215,7 @@ EVICTION_MEMORY = 100
 """Mi below which the kubelet evicts."""
 DISK = "20Gi"
 _ARM_RESERVE = 64
-"""Mi of a Graviton's memory that nobody can use."""
+"""Mi of a Graviton's memory that cannot be used."""
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 _NAME = re.compile(r"(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
 _CPU_SHARES = ((0, 1000, 0.06), (1000, 2000, 0.01), (2000, 4000, 0.005), (4000, 1 << 31, 0.0025))

@@ -92,11 +92,11 @@ def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
     return None
 
 
-# Karpenter in a cluster, as far as its objects tell, and what it makes of one pod.
+# Karpenter in a cluster, as far as its objects show, and its decision about one pod.
 
 
 class KarpenterOptions(Struct, frozen=True, kw_only=True):
-    """What a user says about Karpenter, beside what the cluster's objects tell."""
+    """The user's options about Karpenter, in addition to the cluster's objects."""
 
     catalogue: InstanceTypes | None = None
     settings: Settings = Settings()
@@ -261,7 +261,7 @@ class Karpenter:
         return looked if self.provisioner.pools else Looked(outcome=PodEligibility.NO_POOLS)
 
     def waiting(self) -> dict[str, Looked]:
-        """Every pod without a node, and whether it is looked at."""
+        """Every pod without a node, and whether it is evaluated."""
         pods = self.snapshot.pods
         return {pods.key(row): self.look(pods[row]) for row in pods.pending}
 
@@ -280,9 +280,9 @@ class Karpenter:
         return tuple(virtual_pods(self.snapshot)) if keeps else ()
 
     def about(self, pod: Pod) -> PodProvisioning | None:
-        """What becomes of a pod that waits, among all others that do; None for one that has a node.
+        """The outcome of a pending pod, among all pending ones; None for one that has a node.
 
-        A pod that is not in the cluster is looked at as if kube-scheduler had just given it up.
+        A pod that is not in the cluster is evaluated as if kube-scheduler had just rejected it.
         """
         pods = self.snapshot.pods
         row = pods.rows.get(pod.key)

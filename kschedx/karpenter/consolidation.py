@@ -40,7 +40,7 @@ MOST_NODES = 100
 """That are consolidated together."""
 MOST_ALONE = 50
 MOST_LOOKS = 50_000
-"""Nodes that are tried alone, and nodes of the cluster that are looked at for all of them: each is a round over it."""
+"""Nodes that are tried alone, and nodes of the cluster that are evaluated for all of them: each is a round over it."""
 NODE_COST = 1.0
 """What it costs to drain a node, beside its pods."""
 

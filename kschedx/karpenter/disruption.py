@@ -62,7 +62,7 @@ class Balance(Struct, frozen=True, kw_only=True):
     disruption: float
     """The node's share: 1, and the eviction costs of its pods."""
     savings: float | None
-    """The node's share of the price; None where nodes of the pool can differ in price, which no cluster tells."""
+    """The node's share of the price; None where nodes of the pool can differ in price, which no cluster shows."""
 
     @property
     def needed(self) -> float:

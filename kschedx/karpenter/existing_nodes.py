@@ -66,7 +66,8 @@ class ExistingNode:
         return all(len(keys) <= csi.limits[driver] for driver, keys in used.items() if driver in csi.limits)
 
     def accept(self, data: PodData, topologies: Topologies) -> Requirements | None:
-        """What becomes of the node's requirements; None where the pod cannot go there. Room is looked at before."""
+        """The node's requirements with the pod; None where the pod cannot go there. Free resources are checked
+        before."""
         pod = data.pod
         if not tolerates_all(pod.spec.tolerations, self.taints) or not self.has_volumes_for(pod):
             return None

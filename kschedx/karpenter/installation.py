@@ -12,7 +12,7 @@ _IMAGE = re.compile(rb'karpenter/controller:v?(\d{1,3}\.\d{1,3})[."@-]')
 
 
 def karpenter_version(snapshot: Snapshot) -> str:
-    """The version of `VERSIONS` that is the cluster's or nearest to it; where none is told, the measured one."""
+    """The version of `VERSIONS` that is the cluster's or nearest to it; where none is known, the measured one."""
     for (kind, _, _), raw in snapshot.workloads.items():
         found = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
         if found is not None:

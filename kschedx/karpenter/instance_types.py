@@ -288,8 +288,8 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 
 def cheapest(types: Sequence[InstanceType], requirements: Requirements, allowed: frozenset[str], most: int) -> Cut:
-    """The cloud is asked for so many types at most. Where a price is not known nothing is cut off: which are the
-    cheapest cannot be told."""
+    """The cloud is asked for so many types at most. Where a price is unknown, nothing is cut off, since the cheapest
+    are unknown."""
     if len(types) <= most or not all(one.has_prices for one in types):
         return Cut(types=tuple(types))
     priced = [(one.price(requirements, allowed), one) for one in types]

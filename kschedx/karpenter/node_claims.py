@@ -104,7 +104,7 @@ class HostNames:
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
-    """What becomes of a new node that takes a pod."""
+    """A new node after it takes a pod."""
 
     requirements: Requirements
     types: tuple[InstanceType, ...]

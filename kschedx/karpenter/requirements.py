@@ -1,4 +1,4 @@
-"""The labels that Karpenter knows: those that a pool need not define, those that nobody may use, and their other names.
+"""The labels that Karpenter knows: those that a pool need not define, the restricted ones, and their other names.
 
 Upstream: pkg/apis/v1/labels.go of karpenter, karpenter-provider-aws and karpenter-provider-azure.
 """
@@ -83,7 +83,7 @@ _OF_CLOUD: Mapping[str, frozenset[str]] = {AWS: AWS_LABELS, AZURE: AZURE_LABELS}
 
 
 def well_known(group: str) -> frozenset[str]:
-    """What a new node may have without anybody saying so, by the group of its node class."""
+    """Labels that a new node may have without a definition, by the group of its node class."""
     return _EVERYWHERE | _OF_CLOUD.get(group, frozenset())
 
 
@@ -220,7 +220,7 @@ def _smaller(one: int | None, other: int | None) -> int | None:
 
 
 class UnknownLabel(Struct, frozen=True, kw_only=True):
-    """A label that new nodes would not have, since nobody defines it."""
+    """A label that new nodes would not have, since nothing defines it."""
 
     key: str
     typo_of: str = ""

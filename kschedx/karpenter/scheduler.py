@@ -31,7 +31,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     keeps_buffers: bool = False
     """--feature-gates=CapacityBuffer=true, known from 1.14 on."""
     version: str = ""
-    """Of Karpenter; empty for what the cluster tells, else the newest that was measured."""
+    """Of Karpenter; empty for the cluster's own, else the newest that was measured."""
 
     @property
     def followed(self) -> str:

@@ -1,7 +1,7 @@
 """Where spread constraints, affinities and anti-affinities let a pod go, as Karpenter counts.
 
 Upstream: scheduling/topologygroup.go, topologydomaingroup.go, topologynodefilter.go. A domain is a value of a topology
-key. Where upstream takes any domain of several, the first name is taken here and `Chance` is told.
+key. Where upstream takes any domain of several, the first name is taken here and `Chance` is reported.
 """
 
 from __future__ import annotations

@@ -316,8 +316,8 @@ class NodePool(Struct, frozen=True, kw_only=True):
 
     @property
     def not_ready(self) -> NodeCondition | None:
-        """The condition that keeps Karpenter from using it; None where it is ready. One that nobody has looked at yet
-        is not, but a manifest that no API server has stored is taken to become so."""
+        """The condition that keeps Karpenter from using it; None where it is ready. Without a condition it is not, but
+        a manifest that no API server has stored is assumed to become ready."""
         ready = condition(self.status.conditions, "Ready")
         is_stored = bool(self.metadata.uid or self.metadata.creation_timestamp or self.status.conditions)
         if (ready is not None and ready.status == "True") or not is_stored:

@@ -46,7 +46,7 @@ def _decode(data: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -
     try:
         return _decoder(kind).decode(data)
     except msgspec.ValidationError:
-        # nulls are rare enough in bulk data that only what failed is looked at again; as JSON, for fields that stay raw
+        # nulls are rare enough in bulk data that only what failed is evaluated again; as JSON, for fields that stay raw
         return _decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(data))))
 
 
@@ -246,7 +246,7 @@ def is_stored(manifest: Mapping[str, object]) -> bool:
 
 
 def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
-    """As somebody would send it, so that all of it is looked at."""
+    """As a client would send it, so that all of it is checked."""
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return dict(manifest)

@@ -46,9 +46,9 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     is_numerous: bool = False
     """Of the longest lists, which are asked for first, so that they are not what everything waits for in the end."""
     is_optional: bool = False
-    """An API server may not serve it: its release does not, or nobody has installed it."""
+    """An API server may not serve it: its version lacks it, or it is not installed."""
     addon: str = ""
-    """What brings it, where that is not Kubernetes: it is told of only where a pod has to do with it."""
+    """The project that installs it, if that is not Kubernetes: it is reported only where a pod concerns it."""
     only: tuple[str, ...] = ()
     """`namespace/name` of the objects that are read, each asked for by itself; every other one is left alone."""
     also: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
 
     @property
     def is_of_kubernetes(self) -> bool:
-        """Whoever has a cluster knows it; others are told of only where something has to do with them."""
+        """Every cluster can have it; other kinds are reported only where something concerns them."""
         return self.key == self.name and self.group not in _OF_OTHERS
 
     @property
@@ -408,7 +408,7 @@ _BY_GROUP: Mapping[tuple[str, str], ResourceKind] = {
 
 
 def kind_of(name: str, group: str) -> ResourceKind | None:
-    """The row of a kind; the same name in another group is somebody else's kind, and None is for what is not read."""
+    """The row of a kind; the same name in another group is another kind, and None is for what is not read."""
     return _BY_GROUP.get((group, name))
 
 

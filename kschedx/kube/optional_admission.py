@@ -1,4 +1,4 @@
-"""Admission plugins that change pods for scheduling and that an API server runs only when it is told to.
+"""Admission plugins that change pods for scheduling and that an API server runs only if they are enabled.
 
 What a namespace says for them, it says in annotations; what an API server's admission configuration says is not known
 here. Upstream: plugin/pkg/admission/{podnodeselector,podtolerationrestriction,extendedresourcetoleration}.

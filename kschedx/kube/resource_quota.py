@@ -98,7 +98,7 @@ New = Pod | PersistentVolumeClaim | ResourceClaim | ChargedObject
 def quota_refusal(new: New, quotas: Iterable[ResourceQuota], *, pod_level_resources: bool) -> str | None:
     """Why a quota of its namespace refuses a new object, which is admitted otherwise; None where none does.
 
-    A quota without a status is one that nobody has looked at yet, which refuses nothing.
+    A quota without a status has not been synced yet, and refuses nothing.
     """
     usage = _usage(new, pod_level_resources=pod_level_resources)
     concerned = [one for one in sorted(quotas, key=lambda one: one.metadata.name) if _matches(one, new)]

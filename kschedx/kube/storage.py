@@ -82,7 +82,7 @@ class NodePathSource(Struct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeSpec(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
-    """Sources that nobody reads (nfs, ...) leave every source unset."""
+    """Sources that kschedx does not read (nfs, ...) leave every source unset."""
 
     capacity: ResourceList = field(default_factory=dict)
     access_modes: tuple[str, ...] = ()

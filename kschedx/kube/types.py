@@ -132,7 +132,7 @@ class InTreeVolumeSources(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Volume(InTreeVolumeSources, frozen=True, kw_only=True, rename="camel"):
-    """A pod's volume; sources that nobody reads (configMap, secret, ...) leave every field unset."""
+    """A pod's volume; sources that kschedx does not read (configMap, secret, ...) leave every field unset."""
 
     name: str = ""
     empty_dir: EmptyDirVolumeSource | None = None
@@ -468,6 +468,10 @@ class NodeStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
+LOST_TAINTS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+"""What the node lifecycle controller taints a node with whose kubelet does not answer, or is not ready."""
+
+
 class Node(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
@@ -476,6 +480,13 @@ class Node(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.metadata.name
+
+    @property
+    def is_lost(self) -> bool:
+        """The node is not ready, so that none of its pods is, and no kubelet may answer for it."""
+        if any(taint.key in LOST_TAINTS for taint in self.spec.taints):
+            return True
+        return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in self.status.conditions)
 
 
 # --- the rest of core/v1, apps/v1, policy/v1 and scheduling.k8s.io that scheduling reads
@@ -659,7 +670,7 @@ class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel")
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     disruptions_allowed: Int32 | None = None
-    """None where no controller has looked at it; whoever reads it then takes it for 0."""
+    """None before a controller syncs it; readers then take it for 0."""
     current_healthy: Int32 | None = None
     desired_healthy: Int32 | None = None
     disrupted_pods: dict[str, str] = {}

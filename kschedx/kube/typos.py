@@ -1,4 +1,5 @@
-"""What was probably meant by a name that nothing has: a misspelling is told from another name that looks alike."""
+"""What was probably meant by a name that nothing has: a misspelling is distinguished from another name that looks
+similar."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _SHORT = 5
 _LETTERS_A_SLIP = 5
 
 _MEMBER = re.compile(r"\d+|(?<![a-z])[a-z](?![a-z])")
-"""What tells members of a series apart: the numbers of `worker-1`, the lone letters of `eu-1a`."""
+"""What distinguishes members of a series: the numbers of `worker-1`, the lone letters of `eu-1a`."""
 _SEPARATORS = re.compile(r"[-_.]")
 
 
@@ -93,7 +94,7 @@ def _slips_of_word(written: str, known: str) -> int | None:
         if slips > _most(max(one, other, key=len)):
             return None
         if one[:1] != other[:1] and sorted(one[:2]) != sorted(other[:2]):
-            return None  # hardly anybody misses the first letter
+            return None  # the first letter is hardly ever wrong
         total += slips
     return total if total <= _most(max(written, known, key=len)) else None
 

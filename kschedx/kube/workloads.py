@@ -27,7 +27,7 @@ MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 """Kinds that make pods from a template."""
 
 TEMPLATE_HASH = "pod-template-hash"
-"""The label by which the pods of one template of a Deployment are told from those of another."""
+"""The label that distinguishes the pods of one template of a Deployment from those of another."""
 EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
 """Maps of a template in which a key that is no longer written was taken away."""
 NEVER_DEFAULTED = (
@@ -337,7 +337,7 @@ def _add_daemon_tolerations(spec: Manifest) -> None:
     spec["tolerations"] = tolerations + [{"key": k, "operator": "Exists", "effect": e} for k, e in keys]
 
 
-# Workloads of others: a Rollout, a Knative Service, a Volcano or Kubeflow job. Their pods, as far as templates tell.
+# Workloads of others: a Rollout, a Knative Service, a Volcano or Kubeflow job. Their pods, as far as templates show.
 #
 # A custom resource that makes pods has, nearly always, Kubernetes' own pod template somewhere below its `spec`. What
 # its

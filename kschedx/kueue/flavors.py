@@ -113,7 +113,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Attempt:
-    """A flavor that was looked at for a pod set."""
+    """A flavor that was evaluated for a pod set."""
 
     flavor: str
     mode: Mode
@@ -304,7 +304,7 @@ class Assigner:
         progress: ScanProgress | None,
         nominated: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        """`nominated`: pod set to resource to the only flavor that is looked at again."""
+        """`nominated`: pod set to resource to the only flavor that is evaluated again."""
         self._job = job
         self._node = node
         self._queue = node.queue

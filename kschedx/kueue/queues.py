@@ -1,4 +1,4 @@
-"""Who is looked at next: a queue of Workloads per ClusterQueue, in which those that cannot be admitted are parked.
+"""Which Workload is next: a queue of Workloads per ClusterQueue, in which those that cannot be admitted are parked.
 
 Upstream: pkg/cache/queue (cluster_queue.go, manager.go, inadmissible_workloads.go, afs), pkg/util/admissionfairsharing.
 """

@@ -88,7 +88,7 @@ class Node:
         return max(0, self.unbounded_available(fr))
 
     def potential(self, fr: FlavorResource) -> int:
-        """What it could have if nobody used anything."""
+        """What it could have if nothing used any quota."""
         if self.parent is None:
             return self.subtree_quota(fr)
         most = plus(self.kept(fr), self.parent.potential(fr))

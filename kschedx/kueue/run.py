@@ -187,7 +187,7 @@ class Run:
         return self.readiness[name].is_active
 
     def inadmissibility(self, job: Job, queue: ClusterQueue) -> str:
-        """Why a Workload is refused before any flavor is looked at."""
+        """Why a Workload is refused before any flavor is evaluated."""
         if not self._is_selected(queue.metadata.name, job.namespace):
             return NAMESPACE_MISMATCH
         if error := invalid_resources(job.workload):

@@ -37,7 +37,7 @@ class Entry:
     cause: str = ""
     progress: ScanProgress | None = None
     is_nominated: bool = False
-    """It was looked at for flavors."""
+    """It was evaluated for flavors."""
     is_skipped: bool = False
     is_admitted: bool = False
     issues_preemption: bool = False
@@ -59,7 +59,7 @@ class CycleScheduler:
         usage_share: UsageShare,
         inadmissibility: Callable[[Job, ClusterQueue], str],
     ) -> None:
-        """`inadmissibility`: why a Workload is refused before any flavor is looked at."""
+        """`inadmissibility`: why a Workload is refused before any flavor is evaluated."""
         self.cache = cache
         self.settings = cache.settings
         self._cycle = cycle
@@ -262,7 +262,7 @@ class CycleScheduler:
             entry.progress = None
 
     def _refresh(self, entry: Entry, victims: Mapping[str, Target]) -> bool:
-        """Whether the entry still fits; assigned anew where others of the cycle took its place or its victims."""
+        """Whether the entry still fits; assigned again where others of the cycle used its quota or its victims."""
         fits, fits_topology = self._still_fits(entry, victims)
         overlaps = any(one.job.key in victims for one in entry.targets)
         is_deferred = overlaps and self.settings.enabled("RecomputeAssignmentUponPreemptionTargetsOverlap")

@@ -101,7 +101,7 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     checks: tuple[str, ...] = ()
     """Admission checks that are not ready."""
     blocked: str = ""
-    """Why it is not looked at, in Kueue's words."""
+    """Why it is not evaluated, in Kueue's words."""
     equal_to: str = ""
     """The Workload whose decision holds for this one too: they are equal."""
     position: int | None = None
@@ -210,7 +210,7 @@ def _wait_of(head: Head) -> Wait:
 
 
 def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
-    """What becomes of the Workload when its turn comes, and the equal Workload that was decided about in its place."""
+    """The Workload's outcome when its turn comes, and the equal Workload that was decided in its place."""
     for _ in range(MOST_CYCLES):
         cycle = run.cycle()
         if cycle is None:

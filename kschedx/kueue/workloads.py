@@ -48,7 +48,7 @@ def timestamp(written: str | None) -> int:
 
 
 class PodSetRequests(Struct, frozen=True, kw_only=True):
-    """What a pod set requests of quota in sum, and what it was assigned."""
+    """What a pod set requests of quota in total, and what it was assigned."""
 
     name: str
     count: int
@@ -323,7 +323,7 @@ class Job:
     # --- requests
 
     def changed(self) -> None:
-        """What was counted of the Workload is counted anew."""
+        """What was counted of the Workload is counted again."""
         self._counted = self._shape = self._usage = None
 
     @property

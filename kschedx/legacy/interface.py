@@ -61,7 +61,7 @@ class Era(Struct, frozen=True, kw_only=True):
     has_ratio_argument: bool
     """A priority can be given a shape to score the requested share of a node by."""
     checks_claims_first: bool
-    """A claim that is missing or being deleted is an error before any node is looked at."""
+    """A claim that is missing or being deleted is an error before any node is evaluated."""
     lists_usable_nodes: bool
     """Nodes that are cordoned, not ready, out of disk or without a network are left out before any predicate."""
     preempts: bool
@@ -95,7 +95,7 @@ class Context(Handle, Protocol):
 
 
 class Told:
-    """What a predicate is told before and between its checks; most need none of it."""
+    """What a predicate gets before and between its checks; most need none of it."""
 
     def prepare(self, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """Called once per cycle with all nodes of the cluster (upstream's predicate metadata)."""

@@ -117,7 +117,7 @@ class SchedulingPolicy(Struct, frozen=True, kw_only=True):
     extenders: tuple[PolicyExtender, ...]
     hard_pod_affinity_weight: int
     stops_at_first: bool
-    """A node's first predicate that fails decides; otherwise all are told."""
+    """A node's first predicate that fails decides; otherwise all are reported."""
 
 
 def load_policy(config: Mapping[str, object] | None, provider: Provider) -> SchedulingPolicy:

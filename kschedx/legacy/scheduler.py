@@ -100,7 +100,7 @@ class PredicateRunner(Framework):
     def run_pre_filter(
         self, state: CycleState, pod: Pod, known: Mapping[str, PreFilterStep] = MappingProxyType({})
     ) -> PreFilterOutcome:
-        """What comes before predicates: the pod's claims, the nodes that are looked at, and what predicates count."""
+        """What comes before predicates: the pod's claims, the nodes that are evaluated, and what predicates count."""
         wrong = _wrong_claim(pod, self.snapshot) if self.era.checks_claims_first else None
         if wrong is not None:
             return PreFilterOutcome(status=wrong)
@@ -272,7 +272,7 @@ def _protected(budgets: Sequence[PodDisruptionBudget], pods: PodTable, rows: Int
 
 
 def _best(candidates: Sequence[Candidate], pods: PodTable) -> Sequence[Candidate]:
-    """The candidates among which kube-scheduler takes any: nobody has to go, or the least harm rule by rule."""
+    """The candidates among which kube-scheduler takes any: no victims, or the least harm rule by rule."""
     unharmed = [candidate for candidate in candidates if not candidate.victims]
     return unharmed or best_candidates(candidates, pods, RULES_WITHOUT_START)
 
@@ -323,11 +323,11 @@ def _refuse_to_guess(runner: PredicateRunner, pod: Pod, feasible: NodeTable) -> 
             )
 
 
-# --- what is told
+# --- what is reported
 
 
 def _errors(runner: PredicateRunner, outcome: FilterOutcome) -> str:
-    """The predicates that failed, node by node: told once with a count in 1.13, each time in 1.5."""
+    """The predicates that failed, node by node: reported once with a count in 1.13, each time in 1.5."""
     texts = [outcome.status(row).message for row in each_row(rows_where(outcome.codes == Code.ERROR))]
     if runner.era.order is None:
         texts = [f"SchedulerPredicates failed due to {text}, which is unexpected." for text in texts]

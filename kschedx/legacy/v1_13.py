@@ -117,7 +117,7 @@ PREDICATES: Mapping[str, type[Predicate]] = {
 }
 
 BY_TAINTS: Mapping[str, type[Predicate]] = {"CheckNodeUnschedulable": CheckNodeUnschedulable}
-"""With TaintNodesByCondition, taints tell what conditions told before."""
+"""With TaintNodesByCondition, taints replace conditions."""
 
 BY_CONDITIONS: Mapping[str, type[Predicate]] = {
     "CheckNodeCondition": CheckNodeCondition,

@@ -81,7 +81,7 @@ class CheckVolumeBinding(Predicate):
         texts = self.context.era.texts
 
         def where(conflict: Conflict, reason: str) -> Verdicts:
-            # all conflicts of a node are told with the first one
+            # all conflicts of a node are reported with the first one
             before = conflicts & (conflict - 1) > 0
             return Verdicts.first_of(
                 ((conflicts & conflict) > 0, Code.ERROR if conflict is Conflict.VOLUME_MISSING else code, reason),
@@ -177,7 +177,7 @@ class CountError(Exception):
 NO_CLAIM_NAME = "PersistentVolumeClaim had no name"
 
 MISSING = "<missing>-"
-"""Begins the name of a disk of which nobody knows which it is."""
+"""Begins the name of an unidentified disk."""
 
 
 class _VolumeCount(Predicate):
@@ -255,7 +255,7 @@ def _allocatable(nodes: NodeTable, row: TableRow, resource: str) -> int | None:
 
 
 class _DiskCount(_VolumeCount):
-    """Disks of one kind, by claim or named by the pod itself. A claim with nobody knows what behind it counts too."""
+    """Disks of one kind, by claim or named by the pod itself. A claim with an unknown volume counts too."""
 
     disk: ClassVar[Disk]
 

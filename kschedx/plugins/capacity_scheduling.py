@@ -260,8 +260,8 @@ NOT_READ = "not eligible due to failed to read from cycleState"
 
 
 class CapacityScheduling(PreFilterPlugin, Preemptor, ReservePlugin):
-    """Holds namespaces to their ElasticQuota: never above `max`, and all together never above the sum of all `min`.
-    Who has not used up its own `min` may evict pods of those who have borrowed it."""
+    """Holds namespaces to their ElasticQuota: never above `max`, and all together never above the sum of all `min`. A
+    namespace within its own `min` may evict pods of namespaces that borrowed it."""
 
     name = "CapacityScheduling"
     texts: ClassVar[Texts] = {

@@ -32,7 +32,7 @@ VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated no
 NO_CANDIDATE = "no candidate node for preemption"
 
 _NO_STATUS = -1
-"""In place of a code, for a node of which PostFilter is told nothing."""
+"""In place of a code, for a node without a status in PostFilter."""
 
 
 class Preemptor(PostFilterPlugin):
@@ -92,7 +92,7 @@ class Preemptor(PostFilterPlugin):
         return self.handle.nodes.take(rows_where(worth))
 
     def _codes(self, nodes: NodeTable, outcome: FilterOutcome | Status) -> IntArray:
-        """(node,) what PostFilter is told of every node of the cluster; `outcome` is that of `nodes`."""
+        """(node,) the statuses that PostFilter gets for every node of the cluster; `outcome` is that of `nodes`."""
         release, count = self.handle.release, len(self.handle.nodes)
         if isinstance(outcome, Status):
             told = release.behaviour.pre_filter_rejection_is_each_nodes_status

@@ -183,7 +183,7 @@ def _mismatch(pod: Pod, node: Node | None) -> NodeAffinityMismatch:
 
 
 def mismatch(rules: RequiredNodeAffinity, node: Node | None) -> NodeAffinityMismatch:
-    """What of a pod's own rules does not match: nodeSelector first, as it is looked at first."""
+    """What of a pod's own rules does not match: nodeSelector first, as it is evaluated first."""
     labels = node.metadata.labels if node else {}
     if rules.label_selector is not None and not rules.label_selector.matches(labels):
         results = rules.label_selector.explain(labels)

@@ -44,7 +44,7 @@ INFERENCES: Mapping[str, Callable[[Pod], bool]] = {
     "UserNamespacesHostNetworkSupport": _user_namespace_on_host_network,
 }
 """Feature to the rule by which a pod needs it to be scheduled (component-helpers/nodedeclaredfeatures). Features that
-only matter for a pod's update are not looked at."""
+only matter for a pod's update are not evaluated."""
 
 KNOWN = (
     "ExtendWebSocketsToKubelet",

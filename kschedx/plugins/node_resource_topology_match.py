@@ -88,7 +88,7 @@ def topology_manager(topology: NodeResourceTopology) -> TopologyManager:
 
 
 def numas_of(topology: NodeResourceTopology) -> list[Numa]:
-    """Anew at each call, since containers take from them."""
+    """A new copy at each call, since containers subtract from them."""
     zones = {_id(zone.numa): zone for zone in topology.zones if zone.zone_type == NUMA_ZONE}
     return [
         Numa(

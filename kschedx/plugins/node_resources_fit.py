@@ -170,7 +170,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 yield resource, amount
 
     def _is_ignored(self, resource: str) -> bool:
-        """Whether the configuration leaves an extended resource to somebody else, by its name or by its prefix."""
+        """Whether the configuration ignores an extended resource, by its name or by its prefix."""
         group = resource.partition("/")[0]
         return is_extended_resource(resource) and (resource in self._ignored or group in self._ignored_groups)
 
@@ -222,7 +222,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _scored_request(self, pod: Pod, nodes: NodeTable) -> tuple[int, ...]:
         """What the incoming pod asks of each scored resource."""
         options = scored_options(nodes.options, self.handle.release)
-        if not self._behaviour.fit_scores_heed_gates:
+        if not self._behaviour.fit_scores_honor_gates:
             # unlike the filter, scores do not look at the pod level: the scorers are given none of the feature gates
             options = replace(options, use_status_resources=False, pod_level_resources=False, pod_level_in_place=False)
         request = pod_request(pod.spec, pod.status, options)

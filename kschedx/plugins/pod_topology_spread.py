@@ -40,7 +40,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-# Which pods belong together with a pod that does not say so: deduced from its Services and its controller.
+# Which pods belong together with a pod without spread constraints: deduced from its Services and its controller.
 
 Controller = TypeVar("Controller", ReplicationController, ReplicaSet, StatefulSet)
 
@@ -434,7 +434,7 @@ def spreads_of(
 
 
 def verdicts(spreads: tuple[Spread, ...], nodes: NodeTable) -> Verdicts:
-    """The first constraint that a node fails decides; the findings tell of all that it fails."""
+    """The first constraint that a node fails decides; the findings name all that it fails."""
     judged = tuple(spread.on(nodes.rows) for spread in spreads)
 
     def explain(row: TableRow) -> tuple[Finding, ...]:

@@ -52,7 +52,7 @@ class PreemptionToleration(DefaultPreemption):
         return ""
 
     def _is_exempt(self, victim: Pod, priority: int) -> bool:
-        """Whether a pod is left alone by a preemptor of this priority (ExemptedFromPreemption)."""
+        """Whether a pod is exempt from a preemptor of this priority (ExemptedFromPreemption)."""
         name = victim.spec.priority_class_name
         if not name:
             return False

@@ -27,7 +27,7 @@ def migrated_plugins(release: Release) -> frozenset[str]:
     )
 
 
-# What the volume plugins tell about claims.
+# What the volume plugins know about claims.
 
 
 def claim_facts(claim: PersistentVolumeClaim) -> ClaimFacts:

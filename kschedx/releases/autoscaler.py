@@ -41,7 +41,7 @@ class AutoscalerBehaviour(DatedFacts):
     schedulers_can_be_allowed: bool = since("1.35")
     """`--allowed-scheduler-names`."""
     max_nodes_total_is_told: bool = since("1.33")
-    """Where the cluster is at its maximum before any group is looked at, an event says so, and each pod left gets one;
+    """Where the cluster is at its maximum before any group is evaluated, an event says so, and each pod left gets one;
     before, both are only in the log."""
 
     # --- templates (simulator/node_info_utils.go)
@@ -58,7 +58,7 @@ class AutoscalerBehaviour(DatedFacts):
     # --- GPUs (utils/gpu/gpu.go, processors/customresources/gpu_processor.go)
 
     gpu_resources: tuple[str, ...] = dated({"1.26": (_NVIDIA,), "1.35": _GPUS})
-    """What pods ask for and limits count, in the order in which a node is looked at."""
+    """What pods ask for and limits count, in the order in which a node is evaluated."""
     gpus_that_show: tuple[str, ...] = dated({"1.26": (_NVIDIA, _DIRECT_X), "1.35": _GPUS})
     """A node that is labelled as one with a GPU is ready once it offers one of these."""
 
@@ -81,7 +81,7 @@ class AutoscalerBehaviour(DatedFacts):
     # --- the checks and the estimate (simulator/clustersnapshot, estimator)
 
     pre_filter_leaves_nodes_out: bool = since("1.32")
-    """Whether PreFilter named the node is looked at."""
+    """Whether PreFilter named the node is evaluated."""
     spread_pods_go_anywhere: bool = since("1.33")
     """A pod with a constraint on hostname that the last new node refuses may go to any other node."""
     similar_groups_limit_the_estimate: bool = since("1.28")
@@ -95,10 +95,10 @@ class AutoscalerBehaviour(DatedFacts):
     labels_still_compared: frozenset[str] = dated(
         {"1.26": frozenset({_ZONE_ID, *_OF_IMAGES}), "1.31": frozenset({_ZONE_ID}), "1.35": frozenset()}
     )
-    """Labels that tell groups apart, and in later releases do not (processors/nodegroupset)."""
+    """Labels that distinguish groups, and in later versions do not (processors/nodegroupset)."""
     default_expander: str = dated({"1.26": "random", "1.33": "least-waste"})
     failures_are_told: bool = since("1.36")
-    """Pods that would have fitted are told of a failure after the choice."""
+    """Pods that would have fitted get an event about a failure after the choice."""
     fast_path: bool = since("1.36")
     """`--fastpath-binpacking-enabled`."""
     skipped_groups_can_be_checked: bool = since("1.36")

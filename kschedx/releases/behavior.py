@@ -32,7 +32,7 @@ class Behaviour(DatedFacts):
     """The nomination of a pod that its gates hold keeps others from the room that it was promised."""
     panics_without_nodes_left: bool = only_in("1.30")
     """kube-scheduler divides by zero where PreFilter plugins name only nodes that do not exist."""
-    post_filter_error_is_told: bool = since("1.27")
+    post_filter_error_is_reported: bool = since("1.27")
     """The event's text has PostFilter's message even where PostFilter failed."""
     post_filter_part_gets_full_stop: bool = up_to("1.28")
     """After a message that ends in one already."""
@@ -79,7 +79,7 @@ class Behaviour(DatedFacts):
     """A request beyond the node's whole allocatable is UnschedulableAndUnresolvable."""
     sidecars_are_refused_node_by_node: bool = between("1.28", "1.29")
     """With the gate SidecarContainers off; later PreFilter refuses them."""
-    fit_scores_heed_gates: bool = up_to("1.32")
+    fit_scores_honor_gates: bool = up_to("1.32")
     """NodeResourcesFit's score counts the pod's request with the gates of in-place resize and pod-level resources."""
     devices_replace_resources_offered_as_zero: bool = since("1.35")
     """DRAExtendedResource: also where the node offers none of a resource, and not only where it does not name it."""
@@ -107,6 +107,8 @@ class Behaviour(DatedFacts):
     """NodeDeclaredFeatures asks for the feature that such a pod needs."""
     declared_features_are_read_in_order: bool = since("1.36")
     """NodeDeclaredFeatures overlooks a feature that follows one which sorts after it."""
+    nodes_may_be_silent_longer: bool = since("1.32")
+    """The node lifecycle controller waits 50 seconds for a node, and not 40 (--node-monitor-grace-period)."""
     gangs_are_of_workloads: bool = up_to("1.35")
     """GangScheduling looks for a pod's group in the Workload that the pod names."""
 

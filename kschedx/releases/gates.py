@@ -2,7 +2,7 @@
 
 A stage is `since stage default`, with `locked` where the default can no longer be changed, or `since removed`. A
 release takes the last stage that is not newer than itself. From pkg/features, client-go/features and the feature files
-of the other components that kube-scheduler is linked with, in each release; of those before 1.26 what these still tell.
+of the other components that kube-scheduler is linked with, in each release; of those before 1.26 what these still have.
 """
 
 from __future__ import annotations

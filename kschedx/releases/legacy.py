@@ -21,7 +21,7 @@ GATES: Mapping[str, Mapping[str, bool]] = {
 VERSIONS = tuple(GATES)
 
 _OLDEST_WITH_DATES = "1.26"
-"""Texts and arguments of plugins are known from here on. No predicate tells them."""
+"""Texts and arguments of plugins are known from here on. No predicate has them."""
 
 
 def resolve(version: str, feature_gates: Mapping[str, bool]) -> Release:

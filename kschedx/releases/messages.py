@@ -16,7 +16,7 @@ class Messages(DatedFacts):
             "1.32": "node(s) didn't satisfy plugin(s) [{plugins}]",
         }
     )
-    """Why a node is left out that PreFilter plugins did not name. Empty: it has no status and is not told."""
+    """Why a node is left out that PreFilter plugins did not name. Empty: it has no status and is not reported."""
     untolerated_taint: str = dated(
         {"1.26": "node(s) had untolerated taint {{{key}: {value}}}", "1.35": "node(s) had untolerated taint(s)"}
     )
@@ -58,7 +58,7 @@ class Messages(DatedFacts):
             "plugins asked to wait and no plugin rejected pod",
         }
     )
-    """What a member of a gang is told that finds a node, while too few others do."""
+    """The message of a gang's member that found a node, while too few others did."""
 
 
 def in_every_release(name: str) -> tuple[str, ...]:

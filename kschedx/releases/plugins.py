@@ -86,7 +86,7 @@ class Row(Struct, frozen=True, kw_only=True):
     score_can_skip: str = ""
     """The same for PreScore. In others a plugin with nothing to say scores all the same."""
     refused_in_v1: str | None = None
-    """The releases in which a v1 configuration is told that it may not name the plugin."""
+    """The versions in which a v1 configuration may not name the plugin."""
     traits: Trait = Trait(0)
 
 

@@ -44,7 +44,7 @@ LINES_OF_BEST = 3
 
 
 def candidates_block(cycle: Cycle, width: int, *, everything: bool = False) -> list[Text]:
-    """Empty where preemption finds no node."""
+    """Empty where preemption has no candidate."""
     result = cycle.post_filter
     if result is None or not result.candidates:
         return []
@@ -272,7 +272,7 @@ def eviction_facts(detail: NodeDetail, helped: int = 0) -> list[Fact]:
 
 
 def _worth_saying(detail: NodeDetail, helped: int) -> list[Fact]:
-    """Of eviction, what kube-scheduler's own text and the fixes do not tell."""
+    """What neither kube-scheduler's own text nor the fixes show of eviction."""
     found = detail.eviction.answer
     if found in (EvictionVerdict.UNRESOLVABLE, EvictionVerdict.NO_LOWER_PRIORITY) and not helped:
         return []

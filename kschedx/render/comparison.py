@@ -168,13 +168,13 @@ def _group(group: DifferenceGroup, width: int, everything: bool) -> list[Text]:
 # One pod's two stories side by side; what differs stands out.
 
 MOST_NODES = 4
-"""Nodes whose scores are told: the winners of both sides and those behind them."""
+"""Nodes whose scores are shown: the winners of both sides and those behind them."""
 NOTHING = "–"
 MARK = "≠ "
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One thing that both stories tell; a section's title has no sides."""
+    """One fact that both stories have; a section's title has no sides."""
 
     label: str
     before: str = ""
@@ -248,7 +248,7 @@ def _padded(content: str, size: int) -> str:
     return content + " " * (size - cell_len(visible(content)))
 
 
-# --- what is told
+# --- what is shown
 
 
 def _rows(before: Story, after: Story) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What the descheduler does: who is evicted and why, where the pods land, and who is left alone."""
+"""What the descheduler does: which pods are evicted and why, where they land, and which are ignored."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def print_descheduling(found: Descheduling, *, wide: bool = False) -> None:
 
 
 def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
-    """The headline and its causes, the classification of nodes, the evictions by plugin, and the pods left alone."""
+    """The headline and its causes, the classification of nodes, the evictions by plugin, and the ignored pods."""
     lines: list[Text] = []
     for most in (_EVERYTHING,) if wide else _SIZES:
         lines = _lines(found, width, most)
@@ -446,7 +446,7 @@ def _passed_over_lines(loop: Loop, width: int, most: _Most) -> list[Text]:
 
 
 def descheduling_page(found: Descheduling, snapshot: Snapshot) -> Page:
-    """The evictions, the utilization of the nodes before and after, and the pods left alone."""
+    """The evictions, the utilization of the nodes before and after, and the ignored pods."""
     lines = descheduling_lines(found, SCREEN_WIDTH)
     return page_of(descheduling_view(found), _sections(found), (one.plain for one in lines), footer(snapshot))
 

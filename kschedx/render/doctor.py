@@ -112,7 +112,7 @@ def _weakens(found: Finding) -> tuple[Fact, ...]:
 
 
 def _mend(found: Finding) -> Iterator[Fact]:
-    """What makes `kschedx why` take the dump, where that is not to take it anew."""
+    """How to make `kschedx why` read the dump; empty if the dump has to be taken again."""
     match found:
         case Unreadable():
             text = "repair the file, or omit it"
@@ -429,7 +429,7 @@ def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
 
 
 def _blocks(findings: Sequence[Finding], width: int, *, wide: bool) -> Iterable[_Block]:
-    """A block for each finding; the kinds that are missing are told together."""
+    """A block for each finding; the kinds that are missing share one."""
     missing = [found for found in findings if isinstance(found, MissingKind)]
     for found in findings:
         if not isinstance(found, MissingKind):

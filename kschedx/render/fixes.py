@@ -84,7 +84,7 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     nodes = [name for name in known if name not in fix.title]
     told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
     told += ["not enough alone"] if fix.certainty == _PARTIAL else []
-    told += ["not tried"] if fix.certainty == _UNTRIED else []
+    told += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
     told += fix.costs
     return ", ".join([*told, *([for_whom] if for_whom else [])])
 

@@ -33,7 +33,7 @@ MOST_MEMBERS = 4
 
 
 def holder_text(holding: Holding, key: str) -> str:
-    """The outcome's sentence about a pod that somebody else holds or takes; empty where gates are all there is."""
+    """The outcome's sentence about a pod that another controller holds or schedules; empty if only gates hold it."""
     if holding.scheduler is not None:
         return _of_another(holding.scheduler, key)
     return "" if holding.kueue is None or not holding.kueue.is_gated else _by_kueue(holding.kueue, holding.gates, key)

@@ -107,11 +107,13 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield message
             if source or hint:
                 yield ", ".join(filter(None, (source, hint)))
-        case WaitingForOrdinal(predecessor=predecessor, node=node, container=container):
+        case WaitingForOrdinal(predecessor=predecessor, node=node, container=container, is_node_lost=is_lost):
             where = f" on {node}" if node else ""
             yield f"podManagementPolicy OrderedReady: a pod is created after {predecessor}{where} is ready"
+            if is_lost:
+                yield f"the kubelet of node {node} does not answer, so nothing confirms that {predecessor} has stopped"
             if container:
-                yield f"{predecessor}: container {container}"
+                yield f"{predecessor}: {container}"
         case WaitingForKubelet(message=message, conditions=conditions, last=last, node=node, is_node_lost=is_lost):
             if is_lost:
                 yield f"node {node} is NotReady, or not in the cluster"

@@ -109,7 +109,7 @@ _MADE_AGAIN: Mapping[str, str] = {
     "Pod": "",
     "Job": "# the template of a Job cannot be changed: this deletes the Job with its pods and recreates it\n",
 }
-"""What cannot be changed where it is, with the comment that says what somebody may not expect."""
+"""Objects that cannot be changed in place, with a comment on the consequence that is easy to miss."""
 
 _GIVEN = frozenset({"uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink"})
 _OF_ANY_VOLUME = frozenset({
@@ -128,7 +128,7 @@ def _nothing(_: Change) -> None:
 
 
 def kubectl_commands(changes: Sequence[Change], only_written: Find = _nothing) -> str:
-    """A shell script: a patch for what is there, a manifest for what comes. What nobody sends is a comment.
+    """A shell script: a patch for what exists, a manifest for what is new. What cannot be sent is a comment.
 
     `only_written` finds the manifest of a target that the cluster does not have as it is written, so that kubectl has
     nothing to patch.
@@ -214,7 +214,7 @@ def _command(change: Change) -> str:
     if change.delete:
         return shell_command(f"kubectl delete {name}", *data)
     if change.create is not None and (maker := _made_elsewhere(change.create)):
-        is_node = change.target.kind == "Node"  # what it offers is in its status, and nobody sends a comment
+        is_node = change.target.kind == "Node"  # its resources are in its status, and a comment cannot be applied
         lines = to_yaml(change.create if is_node else sendable_manifest(change.create)).splitlines()
         return "\n".join([f"# {maker}", *(f"#   {one}" for one in lines)])
     if change.create is not None:
@@ -229,7 +229,7 @@ def _command(change: Change) -> str:
 
 
 def _made_elsewhere(manifest: Manifest) -> str:
-    """Of what nobody makes with a manifest alone, how it comes to be; empty for all else."""
+    """How to create what a manifest alone does not create; empty for all else."""
     spec = manifest.get("spec")
     if manifest.get("kind") == "Node":
         return "create a node like this with the tool that creates the cluster's nodes:"
@@ -241,7 +241,7 @@ def _made_elsewhere(manifest: Manifest) -> str:
 
 
 def sendable_manifest(manifest: Manifest) -> Manifest:
-    """Without what an API server gives an object, and refuses or forgets where somebody else does."""
+    """Without fields that an API server sets itself, and refuses or drops when a client sets them."""
     metadata = manifest.get("metadata")
     own = metadata if isinstance(metadata, Mapping) else {}
     kept = {key: value for key, value in own.items() if key not in _GIVEN}

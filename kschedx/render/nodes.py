@@ -1,4 +1,4 @@
-"""All nodes in a table: requested, free, the largest pod that fits, and what tells them apart."""
+"""All nodes in a table: requested, free, the largest pod that fits, and the columns that distinguish them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Column(Struct, frozen=True, kw_only=True):
 
 
 def _columns(rows: Sequence[NodeRow]) -> list[_Column]:
-    """Those that tell nodes apart, or what they have left."""
+    """The columns that distinguish nodes, or show what is free on them."""
 
     def use(name: str) -> Callable[[NodeRow], str]:
         return lambda row: _use(name, row.resources.get(name))

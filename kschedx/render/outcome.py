@@ -1,4 +1,4 @@
-"""What becomes of a workload's replicas, above the story of one of them."""
+"""The outcome of a workload's replicas, above the story of one of them."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _whatever_else(cycle: Cycle) -> str:
 
 
 def then_text(diagnosis: Diagnosis, ranking: Ranking | None) -> str:
-    """What would become of a pod that is held back."""
+    """The outcome of a pod that is held back, if it were released."""
     cycle = diagnosis.cycle
     return f"it {_goes(cycle, ranking)}" if cycle.choice else f"it is unschedulable: {_why_not(diagnosis)}"
 

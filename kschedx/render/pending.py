@@ -104,7 +104,7 @@ def pending_lines(
 def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
     outcomes = {answer.outcome for answer in answers}
     if outcomes <= {Outcome.SCHEDULED}:
-        return Tone.GOOD
+        return Tone.HELD if any(answer.state for answer in answers) else Tone.GOOD
     return Tone.OPEN if outcomes <= {Outcome.SCHEDULED, Outcome.UNDECIDED, None} else Tone.BAD
 
 
@@ -136,7 +136,7 @@ def pending_sentence(answers: Sequence[PodAnswer]) -> str:
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
-    """A line about whom preemption evicts for the pods that wait; none where nobody is."""
+    """A line about the pods that preemption evicts for the pending ones; none where there are none."""
     if not evicted:
         return ()
     return (f"preemption evicts {listed(evicted, SHOWN_OTHERS)}; kschedx simulate shows where they are rescheduled",)

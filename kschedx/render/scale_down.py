@@ -26,7 +26,7 @@ from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.compaction import EmptiedTogether
 
 NAMES = 3
-"""Names that are told of many."""
+"""Names that are shown of many."""
 
 
 def removal_text(found: Removal) -> str:
@@ -143,7 +143,7 @@ def utilization_text(used: Utilization) -> str:
 # The screen of `kschedx scale-down`.
 
 MOST_BLOCKERS = 5
-"""Pods that are told on the first screen."""
+"""Pods that are shown on the first screen."""
 MOST_NODES = 20
 
 

@@ -60,7 +60,7 @@ MOST_LABELS = 4
 SAID = frozenset(
     {"bound-by-hand", "gated", "nominated-node-first", "runs-already", "single-feasible-node", "tie", ROUTINE}
 )
-"""Notes whose text the outcome's line holds already, or that tell nobody anything new."""
+"""Notes whose text the outcome's line has already, or that add nothing."""
 
 Block = Callable[[Level], list[Text]]
 
@@ -74,7 +74,7 @@ def print_why(
 
 
 LIBRARY_WIDTH = 100
-"""Columns where nobody's window is asked."""
+"""Columns where there is no terminal."""
 
 
 def screen_text(explanation: Explanation) -> str:
@@ -145,11 +145,9 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
 
 def _own_event(explanation: Explanation) -> str:
     """What the cluster's own kube-scheduler says of a pod that cannot be decided here."""
-    theirs = (
-        None
-        if explanation.outcome is not Outcome.UNDECIDED
-        else recorded(explanation.cycle.snapshot, explanation.cycle.pod)
-    )
+    if explanation.outcome is not Outcome.UNDECIDED or explanation.holding.scheduler is not None:
+        return ""
+    theirs = recorded(explanation.cycle.snapshot, explanation.cycle.pod)
     return "" if theirs is None else theirs.message
 
 
@@ -186,7 +184,7 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
         since = pods.deletion_timestamps[pods.rows[key]]
         held = pods.finalizers.get(key, ())
         told.append(
-            f"{key} is being deleted since {since}" + (f", held by finalizer {listed(held, 3)}" if held else "")
+            f"{key} is being deleted since {since}" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
         )
     return tuple(told[:MOST_VICTIMS])
 
@@ -345,7 +343,7 @@ def _rest(diagnosis: Diagnosis, hidden: int) -> list[Text]:
 def _steps(explanation: Explanation, width: int) -> list[Text]:
     """What would be done on the chosen node before the pod is bound, and what would fail there."""
     points: dict[str, list[str]] = {}
-    """What is told, to the steps that it is told of: reserving and binding a volume are one thing for whoever reads."""
+    """What is shown, to the steps that it covers: reserving and binding a volume are one thing for the reader."""
     for point, status in explanation.cycle.dry_steps:
         headlines = [describe(finding).headline for finding in status.findings]
         if not headlines and not (status.is_success or status.is_skip):

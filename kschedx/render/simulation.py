@@ -118,7 +118,7 @@ def _kept(strategy: NoRollout) -> str:
             assert_never(strategy.why)
 
 
-# The screen of a simulation: what becomes of how many pods, workload by workload, and how full the nodes are.
+# The screen of a simulation: how many pods have each outcome, workload by workload, and the nodes' utilization.
 
 MOST_LINES = 30
 SHOWN_CHANGES = 4
@@ -128,7 +128,7 @@ SHORT_BAR = 5
 
 
 class Shown(Struct, frozen=True):
-    """How many of each are told: workloads, nodes of both ends, causes."""
+    """How many of each are shown: workloads, nodes of both ends, causes."""
 
     workloads: int
     nodes: int
@@ -229,7 +229,7 @@ def simulation_lines(
     return lines
 
 
-# --- what becomes of how many
+# --- outcomes with their counts
 
 
 def goal_lines(simulation: Simulation, width: int) -> list[Text]:
@@ -261,7 +261,7 @@ def simulation_tone(simulation: Simulation) -> Tone:
 
 
 def simulation_headline(simulation: Simulation) -> str:
-    """What becomes of how many pods."""
+    """How many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     is_open = not placed and 0 < pending == undecided
     parts = []

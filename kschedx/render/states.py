@@ -176,8 +176,10 @@ class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
     because: str
     """`is not ready`, `is being deleted`, `is Pending`."""
     node: str = ""
+    is_node_lost: bool = False
+    """No kubelet confirms that the predecessor is gone."""
     container: str = ""
-    """Why the predecessor's container does not run, where its status says so."""
+    """Why the predecessor's container does not run, where its status says so, or the kubelet's newest warning."""
 
 
 class Waits(IntEnum):

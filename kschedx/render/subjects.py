@@ -1,4 +1,4 @@
-"""The screen of `kschedx why ds/NAME`: its nodes by what becomes of a pod there."""
+"""The screen of `kschedx why ds/NAME`: its nodes by the outcome of a pod there."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ _TOLD = frozenset({
     "applied-together", "claim-not-made", "foreign-workload", "missing-kind", "not-applied", "old-api-version",
     "pod-security", "unlikely-amount",
 })  # fmt: skip
-"""Notes about the manifest and the snapshot; others are about the choice among nodes, which nobody makes here."""
+"""Notes about the manifest and the snapshot; others are about the choice among nodes, which a DaemonSet's pod does not
+have."""
 
 
 def _group(answer: DaemonSetAnswer, group: NodeGroup, mark: str, style: str, width: int, *, wide: bool) -> list[Text]:
@@ -211,7 +212,7 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
     return [*lines, BLANK, *paragraph("each pod is evaluated alone", width, style=DIM)]
 
 
-# The screen of `kschedx why` for a pod that Pod Security lets nobody make.
+# The screen of `kschedx why` for a pod that Pod Security refuses.
 
 _INDENT = LABEL + 2
 _SHOWN_NODES = 2
@@ -275,7 +276,7 @@ def _pod_security_fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, w
 
 
 def _seen(fix: SecurityFix) -> str:
-    """What becomes of the pod then."""
+    """The pod's outcome then."""
     if fix.then is None:
         return f"admitted, then: {fix.obstacle}"
     if fix.then.becomes is Outcome.SCHEDULED:
@@ -284,7 +285,7 @@ def _seen(fix: SecurityFix) -> str:
 
 
 def _insists(answer: PodSecurityAnswer, width: int) -> list[Text]:
-    """What nobody takes from a pod who does not know why it asks for it."""
+    """Violations that the pod's own settings cause; the fix does not remove them."""
     text = f"namespace {answer.pod.metadata.namespace} enforces {answer.wanted}; the pod sets what it forbids"
     lines = paragraph(text, width)
     for one in answer.insists_on:

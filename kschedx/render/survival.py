@@ -167,6 +167,22 @@ def _failure_lines(found: Survival, one: FailureResult, width: int, *, wide: boo
 
 def facts(found: Survival, one: FailureResult, most: int | None = None) -> Iterator[Fact]:
     """The workloads by state, what would help, and when the pods are evicted."""
+    yield from loss_facts(found, one, most)
+    for number, fix in enumerate(fixes(one)):
+        yield Fact(label="" if number else "fix", items=(fix.text,))
+    if no_fix := no_fix_text(one):
+        yield Fact(label="no fix", items=(no_fix,))
+    yield from _eviction_facts(one)
+
+
+def no_fix_text(one: FailureResult) -> str:
+    """Which pods no added node helps."""
+    left = () if one.needed is None else one.needed.not_helped
+    return f"no added node helps {listed(left, 3)}" if left else ""
+
+
+def loss_facts(found: Survival, one: FailureResult, most: int | None) -> Iterator[Fact]:
+    """The workloads by state, and the volumes that are lost."""
     shown = [state for state in WorkloadState if state is not WorkloadState.RESCHEDULED]
     for state in shown:
         its = one.of(state)
@@ -177,11 +193,6 @@ def facts(found: Survival, one: FailureResult, most: int | None = None) -> Itera
     if one.volumes:
         what = "are" if len(one.volumes) > 1 else "is"
         yield Fact(label="volumes", items=(f"{listed(one.volumes, 3)} {what} reachable from the lost nodes only",))
-    for number, fix in enumerate(fixes(one)):
-        yield Fact(label="" if number else "fix", items=(fix.text,))
-    if one.needed is not None and one.needed.not_helped:
-        yield Fact(label="no fix", items=(f"no added node helps {listed(one.needed.not_helped, 3)}",))
-    yield from _eviction_facts(one)
 
 
 def fixes(one: FailureResult) -> Iterator[Fix]:
@@ -213,6 +224,8 @@ def _workload_text(found: Survival, one: FailureResult, loss: WorkloadLoss) -> s
         return f"{name} is lost: {_reason(found, one, loss)}"
     back = loss.number(PodOutcome.RESCHEDULED)
     moved = f", {back:,} rescheduled" if back else ""
+    blocked = [pod for pod in loss.pods if pod.outcome is PodOutcome.BLOCKED]
+    moved += f", {len(blocked):,} blocked by PDB {blocked[0].message}" if blocked else ""
     by_preemption = sum(pod.by_preemption for pod in loss.pods)
     preempted = f" ({by_preemption:,} preempted)" if by_preemption else ""
     return f"{name} loses {lost}{preempted}{moved}: {_reason(found, one, loss)}"
@@ -300,16 +313,14 @@ def survival_view(found: Survival) -> View:
 
 
 def _item(found: Survival, one: FailureResult) -> Item:
-    told = tuple(fact for fact in facts(found, one, MOST_WORKLOADS) if fact.label not in ("fix", "no fix"))
-    helped = one.needed is None or not one.needed.not_helped
     return Item(
         title=one.failure.name,
         tone=Tone.GOOD if one.survives else Tone.BAD,
         kind="survived" if one.survives else "down" if one.of(WorkloadState.DOWN) else "short of replicas",
         values=cells(one, found.mode),
-        facts=told,
+        facts=(*loss_facts(found, one, MOST_WORKLOADS), *_eviction_facts(one)),
         fixes=tuple(fixes(one)),
-        no_fix="" if helped or one.needed is None else f"no added node helps {listed(one.needed.not_helped, 3)}",
+        no_fix=no_fix_text(one),
         members=tuple(_member(pod) for loss in one.workloads for pod in loss.pods),
     )
 

@@ -128,6 +128,6 @@ class View(Struct, frozen=True, kw_only=True):
 
     @property
     def every_fix(self) -> tuple[Fix, ...]:
-        """The fixes of the answer, of those who decide beside kube-scheduler, and of its rows."""
+        """The fixes of the answer, of the components that decide beside kube-scheduler, and of its rows."""
         of_deciders = (fix for decider in self.deciders for fix in decider.fixes)
         return (*self.fixes, *of_deciders, *(fix for item in self.items for fix in item.fixes))

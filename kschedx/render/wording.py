@@ -14,7 +14,7 @@ from kschedx.kube.quantity import Unit, format_quantities
 
 _MEBI, _GIBI = 2**20, 2**30
 _LONGEST = 5
-"""Digits that a number may have in its exact unit; 15075324Ki helps nobody at night."""
+"""Digits that a number may have in its exact unit; 15075324Ki is hard to read."""
 
 
 class _Scale(Struct, frozen=True, kw_only=True):
@@ -188,7 +188,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """A few words; those with the same lead and tail are told together: `short by 1650m cpu, 2Gi memory`."""
+    """A few words; those with the same lead and tail are joined: `short by 1650m cpu, 2Gi memory`."""
 
     lead: str = ""
     detail: str
@@ -209,7 +209,7 @@ class Words(Struct, frozen=True, kw_only=True):
     """Stands alone in a log: lower case, the number in it, no advice."""
     shared: str = ""
     """The part of the headline that is true of every finding that is the `same_as` this one; empty where all of it is.
-    `brief` tells the rest."""
+    `brief` has the rest."""
     facts: tuple[Fact, ...] = ()
     brief: Brief | None = None
     """What differs from node to node among nodes of one headline; None where nothing does."""

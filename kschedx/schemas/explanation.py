@@ -1,4 +1,4 @@
-"""What an Explanation tells of others than kube-scheduler: autoscaler, extenders, who holds the pod, a DaemonSet."""
+"""The parts of an Explanation that are not kube-scheduler's: autoscaler, extenders, what holds the pod, a DaemonSet."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ _REPLICAS: Json = json_object(
         "undecided": {"type": "string"},
     },
 )
-"""Of a workload that lacks several: what becomes of each. The explanation is that of the first without a node."""
+"""Of a workload that lacks several: the outcome of each. The explanation is that of the first without a node."""
 
 _FIX: Mapping[str, Json] = {
     "title": {"type": "string"},

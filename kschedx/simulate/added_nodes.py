@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from itertools import count
+from itertools import count, zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
 
 MOST_ADDED = 500
-"""Nodes; what fits none of them is told as not helped."""
+"""Nodes; what fits none of them is reported as not helped."""
 MOST_KINDS = 60
 """Kinds of pods for which kinds of nodes are tried."""
 
@@ -101,9 +101,27 @@ class _Addition:
         )
 
     def _add_for(self, rows: Sequence[int]) -> bool:
-        """Add nodes of the first kind on which such a pod fits, until all of them would fit. False if none does."""
+        """Add nodes on which such a pod fits, until all of them do. False if there is no such node."""
+        left, is_helped = list(rows), False
+        while left and self._add_one_kind(left):
+            is_helped = True
+            left = [row for row in left if self._cluster.pods.node[row] < 0]
+        return is_helped
+
+    def _kinds_of_nodes(self, row: int) -> list[Node]:
+        """A node of each kind and zone, the best for the pod first."""
+        by_zone: dict[str, list[Node]] = {}
+        for node in self._templates:
+            by_zone.setdefault(first_label(node.metadata.labels, ZONE_LABELS), []).append(node)
+        found = [shapes(nodes, self._cluster.pods[row])[:SHAPES] for nodes in by_zone.values()]
+        return [node for some in zip_longest(*found) for node in some if node is not None]
+
+    def _add_one_kind(self, rows: Sequence[int]) -> bool:
+        """Add nodes of the first kind on which such a pod fits, as long as they help. False if there is none."""
         run, cluster = self._simulator.run, self._cluster
-        for template in shapes(self._templates, cluster.pods[rows[0]])[:SHAPES]:
+        if sum(self._added.values()) >= MOST_ADDED:
+            return False
+        for template in self._kinds_of_nodes(rows[0]):
             mark = cluster.mark()
             self._add(template)
             if run.decide(rows[0]).outcome is not Outcome.SCHEDULED:

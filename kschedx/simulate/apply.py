@@ -47,7 +47,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 
 class ChangeEffect(Struct, frozen=True, kw_only=True):
-    """What one change did. Pods are told by `namespace/name`."""
+    """What one change did. Pods are named `namespace/name`."""
 
     change: Change
     made: tuple[str, ...] = ()
@@ -121,7 +121,7 @@ def _has_to_go(pods: PodTable, row: int, node: Node, *, comparison: bool) -> boo
 
 
 class ClusterChanges:
-    """Changes that somebody makes by hand, and what controllers do about nodes that change."""
+    """Changes made by hand, and how controllers react to nodes that change."""
 
     def __init__(self, simulator: Simulator, namespace: str) -> None:
         """`namespace` is that of what names none."""
@@ -136,7 +136,7 @@ class ClusterChanges:
         self._evicted: list[str] = []
         """Pods that lost their nodes, and wait."""
         self._gone: list[str] = []
-        """Pods that went though nobody named them."""
+        """Pods that were deleted though no change names them."""
         self._count_what_is_there()
 
     @property
@@ -390,7 +390,7 @@ class ClusterChanges:
             self._simulator.delete(row)
 
     def _lose(self, rows: Sequence[int]) -> None:
-        """Pods go that somebody might have counted on."""
+        """Delete pods that quotas may have counted."""
         self._gone += map(self.snapshot.pods.key, rows)
         self._drop(rows)
 
@@ -406,13 +406,13 @@ class ClusterChanges:
     # --- quotas
 
     def _count_what_is_there(self) -> None:
-        """In quotas that nobody has looked at yet: before there are pods that nobody has made, and claims that may be
+        """Bring quotas without a status up to date, before pods that do not exist yet and claims that may be
         refused."""
         if self.snapshot.of(ResourceQuota):
             self._simulator.put(Ledger(self.snapshot, self._setup.release).on(self.snapshot))
 
     def _count(self, pods: Sequence[Pod], *, came: bool) -> None:
-        """Quotas count pods that nobody refuses, or count them no more."""
+        """Quotas count pods that are admitted, or stop counting them."""
         if pods and bool(self.snapshot.of(ResourceQuota)):
             quotas = Ledger(self.snapshot, self._setup.release)
             for pod in pods:

@@ -79,7 +79,7 @@ class DrainedPod(Struct, frozen=True, kw_only=True):
 
     @property
     def is_stranded(self) -> bool:
-        """Its successor finds no node."""
+        """Its successor is unschedulable."""
         return self.fate is DrainOutcome.EVICTED and not self.node
 
 
@@ -105,7 +105,7 @@ class DrainResult(Struct, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> tuple[DrainedPod, ...]:
-        """Pods whose successors find no node."""
+        """Pods whose successors are unschedulable."""
         return tuple(pod for pod in self.pods if pod.is_stranded)
 
     @property

@@ -34,7 +34,7 @@ from kschedx.snapshot.snapshot import Snapshot
 Json = dict[str, object]
 
 MOST_COPIES = 5_000
-"""Pods that are tried where nobody says how many; more is told as that."""
+"""Pods that are tried by default; if all fit, the answer says "or more"."""
 SHAPES = 8
 """Kinds of nodes that are tried where some are missing."""
 
@@ -119,7 +119,7 @@ def fit(
     wanted: int | None = None,
     options: SimulationOptions | None = None,
 ) -> Fit:
-    """Place pods like this one until the next finds no node, or `wanted` are there. Nobody is evicted for them.
+    """Place pods like this one until the next is unschedulable, or `wanted` are placed. No pod is evicted for them.
 
     `manifest` is the StatefulSet that makes them, whose pods each have claims of their own. Raises `InputError` for
     more pods than are tried.

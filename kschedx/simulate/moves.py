@@ -134,7 +134,7 @@ class MoveSearch:
         return self._allowed[budget]
 
     def _tried(self, node: ClusterRow, rows: Sequence[int], goal: int | None) -> Moves | None:
-        """Where the replacements of these pods go while their node is cordoned; None where one finds no node."""
+        """Where the replacements of these pods go while their node is cordoned; None where one is unschedulable."""
         run, cluster = self._run, self._run.cluster
         mark = cluster.mark()
         try:

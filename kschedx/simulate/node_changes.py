@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.placement_validation import EFFECTS
 from kschedx.apiserver.validation import validate_written_node
 from kschedx.errors import InputError, Place, nearest
-from kschedx.kube.types import Node, Taint
+from kschedx.kube.types import LOST_TAINTS, Node, Taint
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -26,7 +26,7 @@ def cordoned(node: Node, *, unschedulable: bool) -> Node:
 def unreachable(node: Node) -> Node:
     """With the taints that the node lifecycle controller sets once it does not hear of the node."""
     key = "node.kubernetes.io/unreachable"
-    taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST)
+    taints = tuple(taint for taint in node.spec.taints if taint.key not in LOST_TAINTS)
     taints += tuple(Taint(key=key, effect=effect) for effect in ("NoSchedule", "NoExecute"))
     return replace(node, spec=replace(node.spec, taints=taints))
 
@@ -43,9 +43,6 @@ def another_like(template: Node, name: str) -> Node:
 
 
 # Changes of nodes as they are typed: taints, labels, more nodes of a kind.
-
-LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-"""Taints that the node's controller sets with both effects."""
 
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
@@ -83,7 +80,7 @@ def with_taint(node: Node, text: str) -> Node:
             hint = nearest(effect, EFFECTS) or f"one of {', '.join(EFFECTS)}"
             raise InputError(f'"{effect}" is not a taint effect', hint=hint)
         key, _, value = rest.partition("=")
-        effects = (effect, "NoSchedule") if key in LOST and effect == "NoExecute" else (effect,)
+        effects = (effect, "NoSchedule") if key in LOST_TAINTS and effect == "NoExecute" else (effect,)
         others = tuple(taint for taint in taints if taint.key != key or taint.effect not in effects)
         left = (*others, *(Taint(key=key, value=value, effect=one) for one in effects))
     return replace(node, spec=replace(node.spec, taints=left))
@@ -122,10 +119,3 @@ def node_of_file(objects: Sequence[tuple[Mapping[str, object], Place]], path: st
     for error in validate_written_node(node):
         raise error.at(Place(object=f"Node {node.name}")).at(place)
     return node
-
-
-def is_lost(node: Node) -> bool:
-    """Whether the node is not ready, so that none of its pods is."""
-    if any(taint.key in LOST for taint in node.spec.taints):
-        return True
-    return any(one.type == "Ready" and one.status in ("False", "Unknown") for one in node.status.conditions)

@@ -211,7 +211,7 @@ _FIXED: Mapping[str, tuple[str, ...]] = {
     "RuntimeClass": ("handler",),
     "StorageClass": ("provisioner", "volumeBindingMode"),
 }
-"""Fields that the API server lets nobody change."""
+"""Fields that the API server makes immutable."""
 _FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
     "PersistentVolume": ("spec.nodeAffinity",),
     "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
@@ -267,12 +267,12 @@ def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, value:
             hint = "delete it, and apply another one with -f"
             raise InputError(f"{field} of a {one.kind.name} cannot be changed", hint=hint)
     if isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
-        after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts anew
+        after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts again
     return with_object(snapshot, one.kind, after)
 
 
 def _fixed(before: object, kind: ResourceKind) -> Iterator[str]:
-    """Paths of the fields that nobody changes, of the object as it is."""
+    """Paths of the immutable fields, of the object as it is."""
     yield from _FIXED.get(kind.key, ())
     if isinstance(before, PersistentVolumeClaim) and before.status.phase != "Bound":
         yield "spec.resources"  # only a volume that is there can grow

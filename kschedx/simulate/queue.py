@@ -4,7 +4,7 @@ Coscheduling.
 kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
 binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
 (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
-other, and give up at last; Coscheduling sends them away as soon as one finds no node.
+other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class QueuedGang(Struct, frozen=True):
         return None if self.is_of_label else find_group(run.snapshot, self.namespace, self.name)
 
     def message(self, run: Run) -> str:
-        """What a member is told that found a node, where too few others do."""
+        """The message of a member that found a node, where too few others do."""
         return SENT_AWAY if self.is_of_label else run.scheduler.release.messages.gang_lacks_members
 
 
@@ -346,11 +346,11 @@ class Queue:
         return self._run
 
     def begin_again(self) -> None:
-        """Somebody has changed the cluster by hand: `between` begins again."""
+        """The cluster was changed by hand: `between` begins again."""
         self.between = []
 
     def move_to(self, run: Run) -> None:
-        """Go on with the cluster that somebody has changed by hand; the rows of its pods are the same."""
+        """Go on with the cluster after a change by hand; the rows of its pods are the same."""
         self._run = run
         self.__dict__.pop("_sort_key", None)
 
@@ -517,8 +517,8 @@ class Queue:
         return again
 
     def _take_back(self, step: QueueStep, gang: QueuedGang) -> None:
-        """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and nobody has a
-        node."""
+        """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and no member has
+        a node."""
         waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=gang.message(self._run))
         for victim in step.victims:
             evict(self._run, victim, waits=victim in self.recreated)

@@ -21,7 +21,7 @@ RESOURCES = ("cpu", "memory", PODS)
 
 
 def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Filling:
-    """The nodes after these pods, which run, were placed anew. All others stay where they are."""
+    """The nodes after these running pods were rescheduled. All others stay where they are."""
     if len(setup.profiles) == 1:
         # as where pods are compared, a single profile stands for whatever the other side calls it
         setup = replace(setup, forced_profile=setup.profiles[0].scheduler_name)

@@ -136,7 +136,7 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
 
 
 class Simulation(Shown):
-    """Queues that have ended, one after the other. Pods are told by `namespace/name`."""
+    """Queues that have ended, one after the other. Pods are named `namespace/name`."""
 
     def __repr__(self) -> str:
         return f"<Simulation: {len(self.placed)} placed, {len(self.pending)} pending>"

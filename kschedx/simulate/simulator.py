@@ -16,7 +16,6 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
-from kschedx.simulate.node_changes import is_lost
 from kschedx.simulate.queue import Pick, Queue
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
@@ -164,14 +163,14 @@ class Simulator:
         if pods.node[row] < 0 or pods.deletion_timestamps[row]:
             return False
         cluster = (self.start if self._run is None else self._run.snapshot).cluster
-        if is_lost(cluster.nodes[pods.node[row]]):
+        if cluster.nodes[pods.node[row]].is_lost:
             return False
         return row in self.queue.queued or row in self.queue.made or is_ready(pods, row)
 
     # --- moves
 
     def edit(self, snapshot: Snapshot) -> None:
-        """Somebody changes nodes or objects by hand: `snapshot` with others, and the same rows of pods."""
+        """Change nodes or objects by hand: `snapshot` has the new ones, and the same rows of pods."""
         if self._run is None and snapshot is self.start:
             return
         self._before_start = {*self.deleted}

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_sets import compares_taints
-from kschedx.controllers.node_lifecycle import ZoneEvictions, toleration_seconds, zone_evictions
+from kschedx.controllers.node_lifecycle import GRACE, GRACE_BEFORE, ZoneEvictions, toleration_seconds, zone_evictions
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
@@ -114,7 +114,7 @@ def _busiest(nodes: NodeTable, number: int) -> list[str]:
     return [nodes.names[row] for row in order[:number]]
 
 
-# --- what becomes of it
+# --- outcomes
 
 
 class Mode(StrEnum):
@@ -530,9 +530,10 @@ class _Trial:
         """`nodes` are the pods of each lost node as they were before; `seconds` how long each tolerates the taint."""
         snapshot, pods = self._simulator.run.snapshot, self._simulator.run.cluster.pods
         was = self._simulator.start.cluster.nodes
-        zones = zone_evictions(
-            was if len(was) == len(snapshot.cluster.nodes) else snapshot.cluster.nodes, failure.nodes
-        )
+        is_longer = self._simulator.setup.release.behaviour.nodes_may_be_silent_longer
+        grace = GRACE if is_longer else GRACE_BEFORE
+        nodes_before = was if len(was) == len(snapshot.cluster.nodes) else snapshot.cluster.nodes
+        zones = zone_evictions(nodes_before, failure.nodes, grace)
         found = []
         for zone in zones:
             for place, name in enumerate(zone.lost):
@@ -555,7 +556,7 @@ def _without_labels(node: Node) -> Node:
 
 
 class _Account:
-    """What has become of the pods that lost their nodes."""
+    """The outcome of the pods that lost their nodes."""
 
     def __init__(self, simulator: Simulator, failure: Failure, first_row: int, first_step: int) -> None:
         self._simulator = simulator

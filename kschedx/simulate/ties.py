@@ -57,7 +57,7 @@ class TieScript(Struct):
 def other_outcomes(
     simulation: Simulation, options: SimulationOptions, run: Callable[[SimulationOptions], Simulation]
 ) -> OtherOutcomes:
-    """Try all ways in which ties can fall, or some, told as such."""
+    """Try all ways to break the ties, or some of them, which the result says."""
     script: TieScript | None = TieScript()
     found, sizes = [_outcome(simulation)], list[int]()
     tried = 0

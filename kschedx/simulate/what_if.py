@@ -1,4 +1,4 @@
-"""From a snapshot and changes to what becomes of its pods."""
+"""From a snapshot and changes to the outcome of its pods."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
         return self.simulator.after
 
     def simulation(self, *, goal: GoalResult | None = None, kueue: KueueResult | None = None) -> Simulation:
-        """What has become of it so far."""
+        """The cluster so far."""
         effects = self.by_hand.effects
         return Simulation(self.simulator, changes=self.changes, effects=effects, goal=goal, kueue=kueue)
 

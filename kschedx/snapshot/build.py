@@ -105,7 +105,7 @@ class _PodsRefusedError(Exception):
 
 
 class SnapshotBuilder:
-    """Collects batches; `finish` checks what only the whole can tell."""
+    """Collects batches; `finish` checks what needs the whole snapshot."""
 
     def __init__(self, *, whole: bool = False, refuse: Callable[[InputError], None] | None = None) -> None:
         """`whole` keeps the manifests of pods and nodes beside what scheduling reads of them.
@@ -152,7 +152,7 @@ class SnapshotBuilder:
                     self._keep(page.with_kinds())
                 return
             except msgspec.ValidationError:
-                pass  # told below, by the object that it is about
+                pass  # reported below, at the object that it is about
         self.add(page.with_kinds())
 
     def forget(self, kind: str) -> None:
@@ -242,7 +242,7 @@ class SnapshotBuilder:
                 raise _PodsRefusedError(indexes) from error
 
     def _is_copy(self, kind: str, meta: SlimObjectMeta | types.ObjectMeta | None) -> bool:
-        """Something of this name is there, and nobody minds."""
+        """Something of this name is there, which is no error."""
         if self._refuse is None or meta is None:
             return False
         namespace, name = meta.namespace or "default", meta.name or ""

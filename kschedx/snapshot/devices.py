@@ -81,12 +81,12 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
 
     def after_deletion(self, pods: Collection[str]) -> Devices:
         """The devices after pods, `namespace/name`, have been deleted and kube-controller-manager has followed: claims
-        that were made for them are gone, and those that nobody else uses are allocated no more."""
+        that were made for them are gone, and those that no other pod uses are deallocated."""
         left = self.without_consumers(pods)
         return replace(left, claims={key: claim for key, claim in left.claims.items() if not _is_made_for(claim, pods)})
 
     def without_consumers(self, pods: Collection[str]) -> Devices:
-        """The devices as if pods, `namespace/name`, used no claim: those that nobody else uses are not allocated, and
+        """The devices as if pods, `namespace/name`, used no claim: those that no other pod uses are not allocated, and
         kube-scheduler made none for their extended resources."""
         claims: dict[str, ResourceClaim] = {}
         for key, claim in self.claims.items():

@@ -179,8 +179,8 @@ def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
 _Name = tuple[str, str]
 """Namespace and name."""
 _KEPT = frozenset({"PersistentVolume", "PersistentVolumeClaim", "ResourceClaim", "Pod", "Node"})
-"""What the cluster has of these stays as it is: what counts of them cannot be changed by whoever wrote them, and what
-they are bound to is not in a manifest."""
+"""The cluster's objects of these kinds stay as they are: the fields that count are immutable, and what they are bound
+to is not in a manifest."""
 
 
 def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) -> Snapshot:

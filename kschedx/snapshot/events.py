@@ -18,7 +18,7 @@ KARPENTER = "karpenter"
 """Under which it reports."""
 OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 FAILED_CREATE = "FailedCreate"
-"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: somebody refuses its pods."""
+"""Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, "Failed", "Unhealthy"})
@@ -245,7 +245,7 @@ def _repeats(event: EventItem) -> bool:
 
 
 def _age(event: EventItem) -> _Age:
-    """Nanoseconds, and what orders events of one time; an event that tells no time is older than those that do."""
+    """Nanoseconds, and what orders events of one time; an event without a time is older than those that have one."""
     try:
         time = nanoseconds(event.last_seen)
     except InputError:

@@ -110,7 +110,7 @@ class NodeLookup:
         return found
 
     def selector(self, selector: NodeSelector | None) -> IntArray:
-        """Ascending rows that match any term by their labels; None matches all. Fields are not looked at, as for a node
+        """Ascending rows that match any term by their labels; None matches all. Fields are not evaluated, as for a node
         without a name (CheckNodeAffinity in component-helpers/storage/volume/helpers.go)."""
         if selector is None:
             return self._all

@@ -321,7 +321,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def forget(self) -> None:
-        """Read what is fixed about the nodes anew: one of them was replaced in place."""
+        """Read again what is fixed about the nodes: one of them was replaced in place."""
         self.__dict__.clear()
 
     # --- what is fixed about the nodes, for this table's rows

@@ -118,7 +118,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
     uids: Sequence[str]
     labels: Column[dict[str, str]]
     annotations: Column[dict[str, str]]
-    """Only those that somebody reads (`api.annotations`)."""
+    """Only those that kschedx reads (`api.annotations`)."""
     owners: Column[tuple[OwnerReference, ...]]
     specs: Column[PodSpec]
     without_priority: frozenset[int]

@@ -82,7 +82,8 @@ class Source(Struct, frozen=True, kw_only=True):
     """An API server has stored its nodes: a kind of which nothing is here may have been left out."""
 
     def is_complete(self, kind: str, namespace: str = "") -> bool:
-        """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never tells."""
+        """Whether what is not here does not exist; of a kind that is in namespaces, in this one. A dump never shows
+        that."""
         if namespace and self.namespaces and namespace not in self.namespaces:
             return False
         return kind in self.complete or self.missing.get(kind) is Missing.ABSENT
@@ -90,7 +91,7 @@ class Source(Struct, frozen=True, kw_only=True):
     def may_lack(self, kind: str, namespace: str = "") -> bool:
         """Whether what is not here may be in the cluster all the same: a dump lacks it, or holds nothing of the kind.
 
-        What may not be listed is told otherwise (`missing`).
+        What may not be listed is in `missing`.
         """
         if kind in self.missing or self.is_complete(kind, namespace):
             return False
@@ -112,7 +113,7 @@ class Source(Struct, frozen=True, kw_only=True):
         )
 
     def with_header(self, header: SnapshotHeader) -> Source:
-        """This source as the header of its files tells it; the text stays."""
+        """This source as the header of its files describes it; the text stays."""
         causes = {cause.value: cause for cause in Missing}
         return replace(
             self,
@@ -160,7 +161,7 @@ M = TypeVar("M", bound=ManifestHead)
 
 
 class Manifests:
-    """Keeps JSON arrays of objects, and looks into them when somebody asks."""
+    """Keeps JSON arrays of objects, and decodes them on first use."""
 
     def __init__(
         self, texts: Sequence[bytes], added: Mapping[tuple[str, str], Mapping[str, object]] | None = None
@@ -247,7 +248,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     objects: Mapping[type[Struct], tuple[Struct, ...]] = field(default_factory=dict)
     """Record of a kind to its objects, for kinds that no other field holds."""
     manifests: Manifests | None = None
-    """Pods and nodes as they were read, where somebody asked for them to be kept."""
+    """Pods and nodes as they were read, if they were to be kept."""
     autoscaler_events: Mapping[str, ScaleUpEvent] = field(default_factory=dict)
     """`namespace/name` of a pending pod to what cluster-autoscaler said of it last."""
     karpenter_events: Mapping[str, FailedScheduling] = field(default_factory=dict)
@@ -304,7 +305,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def config_maps(self) -> Mapping[str, ConfigMap]:
-        """`namespace/name` to those that tell of the cluster-autoscaler."""
+        """`namespace/name` to those that describe the cluster-autoscaler."""
         return {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self.of(ConfigMap)}
 
     def of(self, record: type[R]) -> tuple[R, ...]:
@@ -326,7 +327,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
         Raises `InputError` where one cannot be read.
         """
         from kschedx.kube.decoding import mappings
-        from kschedx.snapshot.build import SnapshotBuilder  # whoever has a snapshot has no need of it
+        from kschedx.snapshot.build import SnapshotBuilder  # not needed once there is a snapshot
 
         builder = SnapshotBuilder(whole=True)
         builder.add_objects(mappings(objects, "objects"))

@@ -113,7 +113,7 @@ class VolumeCandidates:
 
     def unclaimed(self, storage_class: str) -> tuple[tuple[int, PersistentVolume], ...]:
         """The volumes of a class that name no claim, and those that named none until a claim got them or they went,
-        which may come back; each with its place, in load order. `are_free` tells them apart."""
+        which may come back; each with its place, in load order. `are_free` distinguishes them."""
         if self._unclaimed_of_class is None:
             self._unclaimed_of_class = _grouped(
                 (volume.storage_class, (place, volume))

@@ -157,7 +157,7 @@ class NameTakenError(InputError):
 
 
 class Fail(Protocol):
-    """Tells which of the items that are being added an error is about."""
+    """Finds the added item that an error is about."""
 
     def __call__(self, item: int, error: InputError) -> NoReturn: ...
 
@@ -371,7 +371,7 @@ def _is_unready(text: bytes) -> bool:
     try:
         return any((one.type, one.status) == ("Ready", "False") for one in _CONDITIONS.decode(text))
     except msgspec.ValidationError:
-        return False  # whoever reads conditions refuses it
+        return False  # the reader of conditions refuses it
 
 
 def _has_waiting(statuses: Sequence[Any] | UnsetType | None) -> bool:
@@ -389,7 +389,7 @@ def slim_status(status: SlimPodStatus) -> bytes:
     if isinstance(status.conditions, Raw):
         text = bytes(status.conditions)
         # two conditions that scheduling reads, and what kube-scheduler said of a pending pod; all others carry
-        # timestamps of their own, without which budgets are told that a pod is not ready
+        # timestamps of their own, without which budgets count a pod as not ready
         if waits or status.phase == "Pending" or any(word in text for word in _TELLING):
             part["conditions"] = status.conditions
         elif b'"False"' in text and _is_unready(text):

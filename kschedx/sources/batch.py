@@ -140,7 +140,7 @@ def _name_of(raw: msgspec.Raw) -> str:
     return f"{named.kind} {name}".strip()
 
 
-# The lines of a JSON list's items, looked for when somebody asks.
+# The lines of a JSON list's items, found on request.
 
 _NEAR = 16 << 20
 """Bytes; an item of a chunk is looked for so far behind its beginning."""
@@ -251,7 +251,7 @@ class ListedOrigin(Struct, frozen=True, kw_only=True):
 
 
 class ChunkOrigin(Struct, frozen=True, kw_only=True):
-    """A chunk of a large JSON list. Lines are counted when somebody asks, by reading the file again."""
+    """A chunk of a large JSON list. Lines are counted on request, by reading the file again."""
 
     source: str
     document: int

@@ -139,7 +139,7 @@ class _Unpacked(Stream):
 
 
 class _TooMuchMemoryError(Exception):
-    """The data asks for a window that is larger than anybody needs."""
+    """The data requires a window that is larger than is reasonable."""
 
 
 class _Decoder(Protocol):

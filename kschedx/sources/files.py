@@ -177,7 +177,7 @@ def _twins(folder: str, names: Collection[str]) -> dict[str, str]:
         try:
             if _objects(Path(folder, name)) == _objects(Path(folder, other)):
                 found[name] = other
-        except (InputError, OSError):  # whoever reads the file tells what is wrong
+        except (InputError, OSError):  # the file's reader reports what is wrong
             continue
     return found
 

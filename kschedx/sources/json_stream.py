@@ -123,13 +123,10 @@ class JsonText:
 # JSON documents, one after the other, of any size.
 #
 # A list of hundreds of megabytes is never in memory as a whole. It is cut where one item ends and the next begins,
-# which
-# can mostly be seen without parsing: a line end never occurs inside a JSON string, so `},`, the line end and the
+# which can mostly be seen without parsing: a line end never occurs inside a JSON string, so `},`, the line end and the
 # indentation of the first item, and `{` is outside of one. Where that text also occurs deeper inside an item, a cut
-# there
-# leaves brackets open; the piece is then no JSON array, and whoever decodes it notices. From there on, and in JSON of
-# a
-# single line, the items are gone through one by one, which takes twice as long.
+# there leaves brackets open; the piece is then no JSON array, which its decoder notices. From there on, and in JSON of
+# a single line, the items are gone through one by one, which takes twice as long.
 
 CHUNK = 1 << 20
 SMALL = 1 << 20
@@ -155,7 +152,7 @@ class _ListHead(Struct, frozen=True, kw_only=True):
     peek: Peek
     """What it says before its items."""
     separator: bytes
-    """What is between two items, with the braces of both; empty where only reading them tells."""
+    """What is between two items, with the braces of both; empty where they have to be read to know."""
     nested_list: bytes = b""
     """What an item that is a list itself would hold."""
     header: SnapshotHeader | None = None
@@ -357,7 +354,7 @@ class JsonStream:
         self._flatten(batch, head.peek)
 
     def _length_of_item(self, text: memoryview) -> int | None:
-        """Where something follows the JSON value that `text` begins with; None if the text must go on to tell."""
+        """Where something follows the JSON value that `text` begins with; None if that needs more text."""
         try:
             _RAW.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -372,7 +369,7 @@ class JsonStream:
         return None
 
     def _refuse_item(self, inside: int) -> NoReturn:
-        """Tells what is wrong with the list from an item on, which begins `inside` of what is at hand."""
+        """Report what is wrong with the list from an item on, which begins `inside` of what is at hand."""
         self._window.at += inside
         opened = b"[0,"
         text = b"".join((opened, self._window.rest))

@@ -31,7 +31,7 @@ def with_line(error: InputError, place: Place, text: bytes | None = None, *, bel
     """The error at `place`, which is an object's, with the line of its field where that can be found.
 
     `text` is what the object was read from; without it, the place's file is read. `below` is where in the object the
-    template of a pod is, for errors about the pod: they are told with the field of the object.
+    template of a pod is, for errors about the pod: they are reported with the field of the object.
     """
     found = error
     if error.place.field and error.place.line is None:

@@ -1,7 +1,7 @@
 """Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: Kubernetes' types in memory, not those of its API.
 
 Fields have their names in Go (`Spec`, `PodCIDR`, `DNSPolicy`), those of metadata are beside `Spec`, the host's
-namespaces are in a pod's `SecurityContext`, and neither the list nor its `Items` say their kind: `selfLink` tells it.
+namespaces are in a pod's `SecurityContext`, and neither the list nor its `Items` state their kind: `selfLink` does.
 Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these releases.
 """
 
@@ -22,11 +22,14 @@ from kschedx.kube.snapshot_header import SnapshotHeader, of_list
 Json = dict[str, object]
 
 _LINK = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)(?:/namespaces/[^/]+)?/(?P<plural>[^/]+)")
-_KIND_OF = {"events": "Event", **{kind.plural: kind.name for kind in KINDS.values()}}
+_KIND_OF = {
+    ("", "events"): "Event",
+    **{(group, kind.plural): kind.name for kind in KINDS.values() for group in (kind.group, *kind.former_groups)},
+}
 _TEXTS = frozenset(
     {"NodeSelector", "Limits", "Requests", "Capacity", "Allocatable", "Selector", "LabelSelector", "Options"}
 )
-"""Fields whose keys are somebody's own, or that have the names of the API."""
+"""Fields whose keys the user chooses, or that have the names of the API."""
 _OF_THE_HOST = ("HostNetwork", "HostPID", "HostIPC")
 _LEADING_CAPITALS = re.compile(r"[A-Z]+")
 
@@ -36,11 +39,11 @@ def versioned(document: bytes | memoryview) -> bytes | None:
     try:
         found = msgspec.json.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # told by who reads it as something else
+        return None  # reported by the reader of the format that it has
     if not isinstance(found, dict) or "Items" not in found:
         return None
     items, link = found["Items"] or [], _LINK.fullmatch(str(found.get("selfLink") or ""))
-    kind = _KIND_OF.get(link["plural"]) if link else None
+    kind = _KIND_OF.get((link["group"] or "", link["plural"])) if link else None
     if link is None or kind is None or not isinstance(items, list):
         return None
     head = {"apiVersion": f"{link['group']}/{link['version']}" if link["group"] else link["version"], "kind": kind}
@@ -88,11 +91,11 @@ def _name(key: str) -> str:
 # Lists in lists: `kind: List`, and the typed ones (`PodList`) whose items do not repeat their kind.
 
 MAX_NESTING = 20
-"""Lists inside lists; nobody writes more than two."""
+"""Lists inside lists; real ones have at most two."""
 
 
 class Peek(Struct, rename="camel"):
-    """What tells an object from a list, and what the items of a typed list do not repeat."""
+    """What distinguishes an object from a list, and what the items of a typed list do not repeat."""
 
     api_version: str | None = None
     kind: str | None = None

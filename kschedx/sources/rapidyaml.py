@@ -120,7 +120,7 @@ def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | Non
 
 
 def _document(document: Text, source: str, *, is_long: bool) -> Iterator[Batch]:
-    """`is_long` tells that the text with all its documents is."""
+    """`is_long`: the text with all its documents is long."""
     pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
     if pieces is not None:
         yield from _list(document, pieces, source)

@@ -130,7 +130,7 @@ DEVICE = "a device, not a file"
 
 
 class Names:
-    """The names of an archive's members, as they are told."""
+    """The names of an archive's members, as they are shown."""
 
     def __init__(self, source: str) -> None:
         self._source = source

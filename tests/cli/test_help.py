@@ -44,7 +44,7 @@ def test_shared_options_are_left_to_help_all() -> None:
 
 
 def test_every_command_is_in_a_group() -> None:
-    assert {*COMMANDS, "profiles"} == {name for names in GROUPS.values() for name in names}
+    assert {*COMMANDS, "profiles", "descheduler-policy"} == {name for names in GROUPS.values() for name in names}
 
 
 def test_a_command_without_arguments_prints_ten_lines_of_usage() -> None:

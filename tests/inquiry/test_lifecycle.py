@@ -320,7 +320,7 @@ def test_the_kubelets_event_is_the_cause(tmp_path: Path, reason: str, told: str)
         '  because   secret "tls" not found',
     ]
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
-    assert (many.code, many.out.splitlines()[0]) == (0, "✓ 1 pod is scheduled and not running")
+    assert (many.code, many.out.splitlines()[0]) == (0, "‖ 1 pod is scheduled and not running")
 
 
 def test_a_finalizer_is_named(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_a_finalizer_is_named(tmp_path: Path) -> None:
 )
 def test_a_custom_resource_is_suspended(tmp_path: Path, api: str, kind: str, spec: Manifest, field: str) -> None:
     template = {"spec": {**SMALL, "restartPolicy": "Never"}}
-    pods = {
+    pods: dict[str, Manifest] = {
         "JobSet": {"replicatedJobs": [{"name": "w", "replicas": 2, "template": {"spec": {"template": template}}}]},
         "PyTorchJob": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": template}}},
     }
@@ -348,3 +348,13 @@ def test_a_custom_resource_is_suspended(tmp_path: Path, api: str, kind: str, spe
     ran = why(tmp_path, "t.json")
     assert ran.code == 1
     assert ran.out.startswith(f"✗ default/{kind.lower()}/t is suspended: {field} is true")
+
+
+def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
+    terminating = {**owned("StatefulSet", "web"), "deletionTimestamp": SINCE}
+    lost = {**node("lost"), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    gone = pod("web-0", on="lost", metadata=terminating, status={"phase": "Running"})
+    ran = why(tmp_path, "sts/web", lost, workload("StatefulSet", replicas=2), gone)
+    assert ran.out.splitlines()[0].endswith("web-1 is not created, because web-0 is being deleted")
+    assert "kubectl delete pod web-0 -n default --force --grace-period=0" in ran.out
+    assert "node.kubernetes.io/out-of-service" in ran.out

@@ -52,7 +52,7 @@ def settled(objects: list[Manifest], manifest: Manifest) -> list[Manifest]:
     return [*objects, manifest, *stored]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(60), 221])
 def test_a_question_about_a_manifest_is_a_change_and_then_a_question(seed: int, tmp_path: Path) -> None:
     """`why FILE` and `simulate --apply FILE` have the same exit code."""
     dice = Random(seed)

@@ -270,3 +270,24 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
         else:
             return
     raise AssertionError("the server does not listen")
+
+
+def test_the_clusters_are_listed_and_a_node_table_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    (tmp_path / ".hidden").write_text("{}")
+
+    async def one_folder(client: Client) -> None:
+        listed = text(await client.call_tool("clusters_list", {}))
+        assert listed.splitlines() == [f"snapshot {tmp_path}", "snapshot a.json", "context prod"]
+
+    async def two(client: Client) -> None:
+        listed = text(await client.call_tool("clusters_list", {}))
+        assert listed.splitlines() == [f"snapshot {one}" for one in CLUSTERS.snapshots]
+        nodes = await client.call_tool("nodes_list", {"sort": "free", **FULL})
+        assert text(nodes).startswith("✓ 6 nodes, 6 can take a pod")
+        assert structured(nodes)["document"]["kind"] == "Nodes"
+        refused = await client.call_tool("nodes_list", {"sort": "--watch"})
+        assert "sort: found '--watch'" in text(refused)
+
+    asked(one_folder, Clusters(snapshots=(str(tmp_path),), contexts=("prod",)))
+    asked(two)

@@ -45,7 +45,7 @@ def described(release: Release) -> Iterator[str]:
     yield f"score every pod: {', '.join(sorted(release.never_skips_score)) or '-'}"
     yield f"not in v1: {', '.join(release.removed_plugins) or '-'}"
     for title, facts in (
-        ("behaviour", release.behaviour),
+        ("behavior", release.behaviour),
         ("messages", release.messages),
         ("arguments", release.arguments),
     ):

@@ -244,7 +244,7 @@ def test_many_are_told_with_their_group() -> None:
     story = ("-s", "fixtures/pod-group-no-room/cluster.yaml", *(f"--feature-gate={gate}=true" for gate in GATES))
     for alone in ((), ("--alone",)):
         ran = command("why", "--all-pending", "-A", *alone, *story)
-        assert (ran.code, ran.out.splitlines()[0]) == (1, "4 pods without room for their group")
+        assert (ran.code, ran.out.splitlines()[0]) == (1, "✗ 4 pods are unschedulable")
         assert "it fits alone, but its group ml/train has room for 3 of 4 pods" in ran.out
     one = command("why", "pod/worker-0", "-n", "ml", *story, "-o", "json")
     told = json.loads(one.out)

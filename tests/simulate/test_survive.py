@@ -88,6 +88,19 @@ def test_evictions_stop_where_all_zones_are_lost() -> None:
     assert (in_b.zone, in_b.state, in_b.lost) == ("b", ZoneState.NORMAL, ("node-3",))
 
 
+@pytest.mark.parametrize(("version", "after"), [("1.31", 340), ("1.32", 350), (None, 350)])
+def test_when_the_first_pod_is_deleted(version: str | None, after: int) -> None:
+    web = deployment("web", "1", ["node-1", "node-3"])
+    for one in web:
+        if one["kind"] == "Pod":
+            its = {"key": UNREACHABLE.key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            at(one, "spec")["tolerations"] = [its]
+    snapshot = Snapshot.from_objects([*nodes(), *web])
+    setup = Setup.for_cluster(snapshot, kube_version=version)
+    (found,) = survive(snapshot, setup, [Failure(name="node-1", nodes=("node-1",))]).results
+    assert [dict(one.pods) for one in found.evictions] == [{"shop/web-0": after}]
+
+
 EVERY = Toleration(operator="Exists")
 UNREACHABLE = Toleration(key="node.kubernetes.io/unreachable", operator="Exists", effect="NoExecute")
 

@@ -105,7 +105,15 @@ def test_it_is_found_where_people_keep_it(tmp_path: Path, documents: list[str], 
         ),
         (["kube-scheduler-arg: [v=2, config=/etc/k3s.yaml]"], ("found nothing", "--config=/etc/k3s.yaml there")),
         (["kind: Policy\napiVersion: audit.k8s.io/v1"], ("found Policy",)),
-        (BOTH, ("found 3", "ConfigMap one[main.yaml]", "ConfigMap two[other.yaml]", "in a file of its own")),
+        (
+            BOTH,
+            (
+                "found 3",
+                "ConfigMap one[main.yaml]",
+                "ConfigMap two[other.yaml]",
+                "put the intended one in its own file",
+            ),
+        ),
         ([config_map("one", main=HEAD + "profiles: [")], ("ConfigMap one[main.yaml]", "not valid YAML")),
         (
             [HEAD + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: 0}]}}}]"],

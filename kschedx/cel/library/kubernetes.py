@@ -112,7 +112,7 @@ _PLAIN = "$&+,/:;=@!'()*[]-_.~"
 
 
 def _escaped(path: str) -> str:
-    """The path as it is written, where Go finds that writing valid; else written anew."""
+    """The path as it is written, where Go finds that writing valid; else encoded again."""
     if re.fullmatch(r"(?:[A-Za-z0-9\-_.~!$&'()*+,;=:@/\[\]]|%[0-9A-Fa-f]{2})*", path):
         return path
     return quote(unquote(path), safe=_PLAIN.replace("[]", ""))

@@ -35,7 +35,7 @@ from kschedx.kube.field_errors import quoted
 _DIGITS = 6
 """Behind the point, where a clause says nothing else."""
 _MOST_DIGITS = 1_000_000
-"""Above them Go writes something else, and so does a page of digits for nobody."""
+"""Above them Go writes something else, and the digits would fill a page."""
 _CLAUSE = re.compile(r"%(?:(%)|(\.([0-9]*))?(.)?)", re.ASCII | re.DOTALL)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")

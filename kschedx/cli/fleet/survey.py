@@ -242,7 +242,7 @@ def results(path: str | None) -> Iterator[Callable[[Row], None]]:
         yield write
 
 
-# All answers on one page: a row for each cluster, those that need somebody first.
+# All answers on one page: a row for each cluster, those that need attention first.
 
 MARKS = {ExitCode.SCHEDULABLE: "✓", ExitCode.UNSCHEDULABLE: "✗"}
 """Anything else could not be decided, or not be asked."""

@@ -46,6 +46,16 @@ class Clusters(Struct, frozen=True, kw_only=True):
             found["context"] = {"type": "string", "enum": list(self.contexts), "description": "a live cluster"}
         return found
 
+    def listed(self) -> str:
+        """A line for each, the one that is meant by default first."""
+        snapshots = [
+            f"snapshot {shown}"
+            for allowed in self.snapshots
+            for shown in (allowed, *(_files_in(Path(allowed)) if len(self.snapshots) == 1 else ()))
+        ]
+        named = [*snapshots, *(f"context {one}" for one in self.contexts)]
+        return "\n".join(named or ["the current context of the kubeconfig"]) + "\n"
+
     def chosen(self, arguments: Mapping[str, object]) -> list[str]:
         """The options that name the cluster of a question. Raises `InputError` for one that is not among these."""
         snapshot, context = arguments.get("snapshot"), arguments.get("context")
@@ -81,6 +91,17 @@ class Clusters(Struct, frozen=True, kw_only=True):
         )
 
 
+def _files_in(folder: Path) -> list[str]:
+    """The first of them, by name; none where this is a file."""
+    if not folder.is_dir():
+        return []
+    return sorted(one.name for one in folder.iterdir() if not one.name.startswith("."))[:MOST_FILES]
+
+
+MOST_FILES = 100
+"""Of a folder, in the list of clusters."""
+
+
 # The tools over the Model Context Protocol, by its Python SDK: standard input and output, or HTTP on the loopback.
 
 
@@ -108,7 +129,7 @@ DETAIL: dict[str, object] = {
     "type": "string",
     "enum": [one.value for one in Detail],
     "default": Detail.SUMMARY.value,
-    "description": "summary: the answer in about 3 kB; nodes: with the first nodes or pods; full: up to 60 kB",
+    "description": "summary: about 3 kB; nodes: with the first nodes or pods; full: up to 60 kB",
 }
 MOST_NOTES = 2_000
 """Characters of notes."""
@@ -150,6 +171,8 @@ class Answers:
         return _result(wanted, answer, Detail(arguments.get("detail", Detail.SUMMARY)))
 
     async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> Captured:
+        if wanted.command is None:
+            return Captured(exit_code=ExitCode.SCHEDULABLE, screen=self._clusters.listed(), errors="", document=None)
         async with self._lock:
             with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
                 command = wanted.command(arguments, Path(folder))
@@ -180,7 +203,7 @@ class Answers:
         clusters = self._clusters.properties() if wanted.reads_cluster else {}
         return {
             "type": "object",
-            "properties": {**wanted.properties, **clusters, "detail": DETAIL},
+            "properties": {**wanted.properties, **clusters, **({"detail": DETAIL} if wanted.command else {})},
             "required": list(wanted.required),
             "additionalProperties": False,
         }
@@ -193,7 +216,6 @@ class Answers:
             input_schema=self._input(wanted),
             output_schema=_output(wanted),
             annotations=types.ToolAnnotations(
-                title=wanted.title,
                 read_only_hint=True,
                 destructive_hint=False,
                 idempotent_hint=True,
@@ -220,8 +242,8 @@ def _output(wanted: Tool) -> dict[str, Any]:
         "properties": {"path": {"type": "string"}, "kept": {"type": "integer"}, "of": {"type": "integer"}},
     }
     properties: dict[str, Any] = {
-        "screen": {"type": "string", "description": "the answer as text"},
-        "exitCode": {"type": "integer", "description": "0 fits, 1 does not fit, 2 usage error, 3 undecided"},
+        "screen": {"type": "string"},
+        "exitCode": {"type": "integer", "description": "0 yes, 1 no, 3 undecided"},
         "notes": {"type": "string"},
     }
     if wanted.document is not None:

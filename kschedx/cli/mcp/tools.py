@@ -113,8 +113,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     document: str | None = None
     """Kind of the document that it answers with; None for text alone."""
     reads_cluster: bool = True
-    command: Callable[[Arguments, Path], list[str]]
-    """The command line without the cluster's options; the folder is for files that it needs. Raises `InputError`."""
+    command: Callable[[Arguments, Path], list[str]] | None
+    """The command line without the cluster's options; the folder is for files that it needs. Raises `InputError`. None
+    where the server answers by itself."""
 
 
 def name(arguments: Arguments, key: str) -> str:
@@ -260,6 +261,13 @@ def _survive(arguments: Arguments, folder: Path) -> list[str]:
     return ["survive", *flags, *targets]
 
 
+def _nodes(arguments: Arguments, folder: Path) -> list[str]:
+    column = arguments.get("sort")
+    if column is not None and not re.fullmatch(_ONE_LABEL, column):
+        raise InputError(f"sort: found {column!r}, allowed are free, pods, zone, and a resource")
+    return ["nodes", *([] if column is None else [f"--sort={column}"])]
+
+
 def _reason(arguments: Arguments, folder: Path) -> list[str]:
     return ["reason", "--", str(arguments.get("text", ""))]
 
@@ -269,6 +277,25 @@ def _doctor(arguments: Arguments, folder: Path) -> list[str]:
 
 
 TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="clusters_list",
+        title="The clusters that can be asked about",
+        description="Use this first when it is not clear which cluster a question is about: the snapshots and contexts "
+        "that this server was started with. Changes nothing.",
+        properties={},
+        reads_cluster=False,
+        command=None,
+    ),
+    Tool(
+        name="nodes_list",
+        title="Requests and free resources of nodes",
+        description="Use this to see how full nodes are, and the largest pod that still fits on each. Changes nothing.",
+        properties={
+            "sort": {**TEXT, "description": "free, pods, zone, price, or a resource", "examples": ["nvidia.com/gpu"]}
+        },
+        document="Nodes",
+        command=_nodes,
+    ),
     Tool(
         name="pod_explain",
         title="Why a pod is Pending, or on its node",

@@ -160,11 +160,11 @@ class Anonymous:
         )
 
     def mapping(self) -> dict[str, str]:
-        """Words, addresses and long names to what replaced them, sorted; uids, which tell nothing, are not in it."""
+        """Words, addresses and long names to what replaced them, sorted; uids, which reveal nothing, are not in it."""
         return self._book.mapping()
 
 
 def anonymize(objects: Sequence[Mapping[str, object]], *, keep_selectors: bool = False) -> list[Json]:
-    """The objects, in their order, with everything replaced that could tell whose they are."""
+    """The objects, in their order, with everything replaced that could identify their owner."""
     anonymous = Anonymous.of(objects, keep_selectors=keep_selectors)
     return [found for item in objects if (found := anonymous.replaced(item)) is not None]

@@ -180,7 +180,7 @@ OF_RECORD: Mapping[tuple[type[Struct], str], Replacement] = {
     (karpenter.CapacityReservation, "reservation_type"): _value_of(f"{karpenter.AWS}/capacity-reservation-type"),
     (karpenter.CapacityReservation, "instance_type"): _value_of("node.kubernetes.io/instance-type"),
     (karpenter.CapacityReservation, "availability_zone"): _value_of(_ZONE),
-    # what somebody pays is nobody else's business, and decides nothing but the order of types
+    # prices are confidential, and decide only the order of types
     (karpenter.NodeOverlaySpec, "price"): lambda _value, _names: None,
     (karpenter.NodeOverlaySpec, "price_adjustment"): lambda _value, _names: None,
     (other_schedulers.Explanation, "message"): lambda _value, _names: None,

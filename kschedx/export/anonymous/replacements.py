@@ -139,7 +139,7 @@ _ADDRESS = re.compile(rf"(?<![0-9A-Za-z]){_OCTET}([.-])(?:{_OCTET}\1){{2}}{_OCTE
 """Of IPv4, in a name: `10.6.5.4`, or `10-6-5-4` as in many a node's."""
 
 _IPV4, _IPV6 = int(ipaddress.IPv4Address("198.18.0.0")), int(ipaddress.IPv6Address("2001:db8::"))
-"""Addresses that are nobody's (RFC 2544, RFC 3849)."""
+"""Addresses reserved for tests and documentation (RFC 2544, RFC 3849)."""
 
 
 class Book:
@@ -275,7 +275,7 @@ def _is_long(text: str, limit: int) -> bool:
 
 
 def _addresses(texts: Iterable[str]) -> Iterable[tuple[str, str]]:
-    """Every address as another one; those of nobody in particular stay, and what is none is told apart by a number."""
+    """Every address as another one; special addresses stay, and what is no address gets a number."""
     for number, text in enumerate(texts, start=1):
         try:
             address = ipaddress.ip_address(text)

@@ -238,4 +238,4 @@ VOCABULARY: frozenset[str] = frozenset(
         )
     )
 ) | frozenset("0123456789")
-"""Numbers of one digit tell nothing, and a StatefulSet's first pod is number 0."""
+"""Numbers of one digit reveal nothing, and a StatefulSet's first pod is number 0."""

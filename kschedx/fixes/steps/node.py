@@ -184,7 +184,7 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     resource: str
     amounts: tuple[NodeAmount, ...]
     label: str = ""
-    """`key=value`, which tells of the hardware; empty for huge pages."""
+    """`key=value`, which names the hardware; empty for huge pages."""
 
     @property
     def title(self) -> str:

@@ -227,7 +227,7 @@ def _flat_shape(subject: Subject) -> Iterator[Advice]:
 
 
 def _half_disabled(subject: Subject) -> Iterator[Advice]:
-    """Points of one plugin that need each other; those of which the same is to be said are told together."""
+    """Points of one plugin that need each other; those with the same advice share one text."""
     names: dict[tuple[str, str, str], list[str]] = {}
     for first, second, alone in (
         ("preFilter", "filter", Trait.FILTERS_ALONE),

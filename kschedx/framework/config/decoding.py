@@ -134,7 +134,7 @@ def decode(
 
 
 _INFOS: dict[object, inspect.Type] = {}
-"""Of the records that were decoded so far, since a record is described anew at each call."""
+"""Of the records that were decoded so far, since msgspec describes a record again at each call."""
 
 
 def _info(kind: object) -> inspect.Type:

@@ -179,7 +179,7 @@ class SchedulerConfig(Struct, frozen=True, kw_only=True):
     extenders: tuple[Extender, ...]
     """As configured; `framework.extended_by` says in which order they are called."""
     without_unknown_plugins: bool = False
-    """Whoever asks answers for it that no plugin which kschedx does not have would decide otherwise."""
+    """The caller warrants that no plugin which kschedx lacks would decide otherwise."""
 
     def profile_for(self, scheduler_name: str) -> Profile:
         """The profile for a pod's `spec.schedulerName`; ConfigError where none has the name."""

@@ -128,7 +128,7 @@ def scheduler_name_errors(names: Sequence[str]) -> Iterator[ConfigError]:
 
 
 def queue_sort_errors(queue_sorts: Sequence[MergedSet], release: Release) -> Iterator[ConfigError]:
-    """All pods wait in one queue, so every profile has to sort it alike."""
+    """All pods wait in one queue, so every profile has to sort it in the same way."""
     if len(queue_sorts[0].enabled) > 1:
         path = "profiles[0].plugins.queueSort.enabled"
         yield invalid(path, len(queue_sorts[0].enabled), "only one queue sort plugin can be enabled")

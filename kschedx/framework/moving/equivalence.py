@@ -23,7 +23,7 @@ from kschedx.snapshot.snapshot import Snapshot
 NUMBERING = (
     "apps.kubernetes.io/pod-index", "statefulset.kubernetes.io/pod-name", "batch.kubernetes.io/job-completion-index"
 )  # fmt: skip
-"""Labels that tell the pods of one workload apart."""
+"""Labels that distinguish the pods of one workload."""
 
 _READING_POINTS = ("preFilter", "filter", "postFilter", "preScore", "score")
 _ENCODER = msgspec.json.Encoder(order="sorted")
@@ -35,7 +35,7 @@ class EquivalenceKey(NamedTuple):
     likeness: tuple[int, ...]
     """What pods are equal in whatever is behind their volumes."""
     apart: tuple[Hashable, ...]
-    """What each of `EquivalenceClasses.plugins` tells pods apart by; empty where nothing is behind the volumes."""
+    """What each of `EquivalenceClasses.plugins` distinguishes pods by; empty where nothing is behind the volumes."""
 
 
 def shares_columns(spec: PodSpec) -> bool:
@@ -82,7 +82,7 @@ class EquivalenceClasses:
         return self._templates[code]
 
     def _labelled(self, code: int) -> int:
-        """A number for all labels that are these but for those that nobody reads."""
+        """A number for all labels that equal these, except those that no plugin reads."""
         if code not in self._labels:
             labels = self._pods.labels.values[code]
             written = _ENCODER.encode({key: value for key, value in labels.items() if key not in self._left_out})

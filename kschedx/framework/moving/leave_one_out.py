@@ -3,8 +3,8 @@
 The plain way, a `Run` that removes a pod, decides about it and puts it back, takes four times as long.
 
 A *spot* is a node that holds pods of the class. `base` is a column of the cluster as it stands, with all of them; `own`
-is (spot,), what becomes of the spot's row without a pod of it. Where a plugin looks at more than a node's own pods
-(`Touch.CLUSTER`), the column is worked out anew for each pod. All other arrays are (node,) over the whole cluster.
+is (spot,), the spot's row without a pod of it. Where a plugin looks at more than a node's own pods (`Touch.CLUSTER`),
+the column is evaluated again for each pod. All other arrays are (node,) over the whole cluster.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
 
 class RareError(Exception):
-    """Only `schedule` itself tells this case right."""
+    """Only `schedule` itself decides this case."""
 
 
 class Rejections:
@@ -91,7 +91,7 @@ class SharedPlugin:
         return self.touch is Touch.CLUSTER
 
     def prepare_filter(self, pod: Pod, nodes: NodeTable) -> None:
-        """PreFilter. Raises `RareError` where it decides about the pod, or which nodes are looked at."""
+        """PreFilter. Raises `RareError` where it decides about the pod, or which nodes are evaluated."""
         if self._pre_filter is None:
             return
         step = self.framework.pre_filter(self._pre_filter, self.state, pod)
@@ -198,7 +198,7 @@ class Filters:
         return len(columns) == len(self.columns) and all(map(FilterWithout.is_like, columns, self.columns))
 
     def without(self, spot: int, node: int, pod: Pod | None, anew: dict[FilterWithout, IntArray]) -> Verdict:
-        """Without a pod of a spot; `pod` is given where some column is evaluated anew, once in `anew` for all."""
+        """Without a pod of a spot; `pod` is given where some column is evaluated again, once in `anew` for all."""
         first = self.base.copy()
         is_whole = False
         if pod is not None and self.moves:
@@ -290,7 +290,7 @@ class ScoreWithout:
         return scores
 
     def without(self, verdict: Verdict, pod: Pod) -> Scored | None:
-        """What becomes of the column; None where the plugin does not score."""
+        """The column without the pod; None where the plugin does not score."""
         found = self._without(verdict, pod)
         return None if found is None else Scored(self, verdict.node, found)
 
@@ -435,7 +435,7 @@ class LeaveOneOut:
         self._at = list(at.items())
 
     def __iter__(self) -> Iterator[tuple[list[int], tuple[Outlook, ...] | None]]:
-        """Pods of one node, and what becomes of each of them; None where only `schedule` tells that."""
+        """Pods of one node with their outcomes; None where only `schedule` decides that."""
         try:
             sides, pod = self._sides()
         except (RareError, NotPreparedError):

@@ -56,7 +56,7 @@ class Placements(Struct, frozen=True, kw_only=True):
     each: tuple[Placement, ...] = (EVERYWHERE,)
     """In order of their domains; kube-scheduler tries them in any."""
     problem: Decision | None = None
-    """What becomes of every member where there is none."""
+    """The outcome of every member where there is none."""
 
 
 def placements_of(run: Run, group: PodGroup, profile: Profile) -> Placements:

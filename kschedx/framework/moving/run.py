@@ -2,7 +2,7 @@
 
 What a caller has to know: `run.cluster` places pods and takes them away (`place`, `remove`), adds nodes and removes
 them (`add_node`, `remove_node`), and goes back to a `mark` with `revert`, nodes included. `run.decide` is a whole
-decision about a pod that waits, for the price of what has moved since a pod of that class was looked at; after a node
+decision about a pod that waits, for the price of what has moved since a pod of that class was evaluated; after a node
 came or went, that is a first look again.
 """
 
@@ -69,20 +69,20 @@ class Run:
         return self.cluster.snapshot
 
     def cycle(self, row: int) -> Cycle:
-        """Everything about a pod that waits, as `schedule` tells it of the cluster as it stands. Raises `ConfigError`
+        """Everything about a pending pod, as `schedule` returns it for the cluster as it stands. Raises `ConfigError`
         where no profile has its schedulerName."""
         return self.scheduler.schedule(self.cluster.pods[row], self._profile)
 
     def decide(self, row: int, placement: ClusterRows | None = None) -> Decision:
-        """The same in short, for the price of what has moved since a pod of the class was looked at. `placement`: the
-        only nodes that are looked at, ascending. Raises `ConfigError`."""
+        """The same in short, for the price of what has moved since a pod of the class was evaluated. `placement`: the
+        only nodes that are evaluated, ascending. Raises `ConfigError`."""
         own = self._class(row, placement=placement)
         return Decision.of(self.cycle(row)) if own is None else own.decide(self.cluster.pods[row])
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
-        """As `cycle` under a profile, without what tells why a node is rejected: findings, and steps after the choice.
+        """As `cycle` under a profile, without findings (why a node is rejected) and steps after the choice.
 
-        For the price of `decide`.
+        As cheap as `decide`.
         """
         own = self._class(row, profile)
         pod = self.cluster.pods[row]

@@ -270,7 +270,7 @@ def _wanted(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: s
 
 _MOST_STEPS = 50_000
 _MOST_STEPS_OF_CYCLE = 1_000_000
-"""kube-scheduler gives up on a node after ten seconds; whether a longer search is that long nobody can say."""
+"""kube-scheduler gives up on a node after ten seconds; whether a longer search takes that long is unknown."""
 
 
 class Allocator:
@@ -304,7 +304,7 @@ class _Outcome(Enum):
 
 
 class AllocationSearch:
-    """Of one node. `requests`, `pools` and `devices` are for those who want to know why there is no solution."""
+    """Of one node. `requests`, `pools` and `devices` explain why there is no solution."""
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
         self._allocator = allocator

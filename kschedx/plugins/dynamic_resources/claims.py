@@ -177,7 +177,7 @@ def group_name(pod: Pod) -> str | None:
 
 
 def check_bindings(pod: Pod, snapshot: Snapshot) -> None:
-    """podResourceClaimBindings: raises `RefusalError` where it cannot be told for whom claims are reserved."""
+    """podResourceClaimBindings: raises `RefusalError` where it is unknown for which pods claims are reserved."""
     group = _group(pod, snapshot)
     if group is None:
         return

@@ -263,7 +263,7 @@ def score_of(claims: Sequence[ResourceClaim], result: Result) -> int:
 # Why a node cannot give a pod's claims their devices: request by request, what is there and who has it.
 
 _SHOWN = 8
-"""Counters of which it is told that they are short."""
+"""Counters that are reported as short."""
 
 
 def shortage(
@@ -323,7 +323,7 @@ def _of_request(
 
 
 class _Account:
-    """One request, and what becomes of every device in reach."""
+    """One request, and the outcome of every device in reach."""
 
     def __init__(
         self,
@@ -466,7 +466,7 @@ def _quantity(nano: int) -> str:
 
 _NO_ALLOCATION = unschedulable(REASON_ALL_CLAIMS)
 _UNAVAILABLE = unschedulable(REASON_UNAVAILABLE)
-"""Both are explained when somebody asks."""
+"""Both are explained on request."""
 
 
 class ClaimAnswer(Struct, frozen=True, kw_only=True):

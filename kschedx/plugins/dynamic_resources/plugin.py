@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 NO_CLAIMS = "no new claims to deallocate"
 DISABLED = "plugin disabled"
 NO_STATE = "not found"
-"""What CycleState says about a key that nobody wrote: another plugin ended PreFilter before this one's turn."""
+"""What CycleState returns for a key that was not written: another plugin ended PreFilter before this one's turn."""
 
 _DEFAULT_BINDING_TIMEOUT = Duration.seconds(600)
 

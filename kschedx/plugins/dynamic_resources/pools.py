@@ -347,7 +347,7 @@ class FailureError(Exception):
 
 
 class UnavailableError(Exception):
-    """Nothing can be allocated on this node, for a reason that kube-scheduler tells."""
+    """Nothing can be allocated on this node, for a reason that kube-scheduler reports."""
 
 
 class Pick(Struct, frozen=True, kw_only=True):
@@ -457,7 +457,7 @@ def _violates(amount: int, policy: CapacityRequestPolicy) -> bool:
 
 class AllocatedState(Struct, frozen=True, kw_only=True):
     devices: frozenset[DeviceID]
-    """Those that nobody else can have."""
+    """Those that no other claim can have."""
     shared: frozenset[DeviceID]
     """Those of which claims have shares."""
     capacity: Mapping[DeviceID, Amounts]

@@ -122,8 +122,8 @@ class FilterState(Struct, frozen=True, kw_only=True):
     def lacks_affinity(self, nodes: NodeTable) -> BoolArray:
         """A node must have every topology label, and a pod that satisfies all terms in each of those domains.
 
-        The first pod of a group that is to stay together finds nobody: where no pod anywhere satisfies the terms, and
-        the pod itself does, the labels are enough.
+        The first pod of a group with affinity to itself has no other pod to match: where no pod anywhere satisfies the
+        terms, and the pod itself does, the labels are enough.
         """
         lacks_label = np.zeros(len(nodes), dtype=np.bool_)
         finds_nobody = np.zeros(len(nodes), dtype=np.bool_)

@@ -49,7 +49,7 @@ def limits_any_volume(nodes: NodeTable) -> BoolArray:
 # Which CSI volumes pods attach to their nodes: the part of NodeVolumeLimits that reads claims and volumes.
 
 _FEW_NODES = 32
-"""Up to so many, their pods are looked at one node after the other."""
+"""Up to so many, their pods are evaluated one node after the other."""
 _UNBOUND = "<unbound>"
 """Stands for the random prefix that upstream gives to the handles of volumes that do not exist yet."""
 
@@ -58,7 +58,7 @@ class Attachable(Struct, frozen=True, kw_only=True):
     """A volume that counts against its driver's limit, once per node."""
 
     name: str
-    """`driver/handle`, which tells volumes apart."""
+    """`driver/handle`, which identifies a volume."""
     driver: str
     title: str
     """What a person would call it: the claim `namespace/name`, or the disk."""
@@ -235,7 +235,7 @@ class AttachedVolumes:
         return number is not None and any(pods.node[row] >= 0 for row in self._holders.get(number, ()))
 
     def number(self, volume: Attachable) -> int:
-        """The volume's number; a volume that nobody has yet gets a new one."""
+        """The volume's number; a new volume gets the next one."""
         number = self._numbers.setdefault(volume.name, len(self.volumes))
         if number == len(self.volumes):
             self.volumes.append(volume)

@@ -41,7 +41,7 @@ _UNBOUND = "<unbound>"
 _NO_LIMIT = -1
 
 Disks = Mapping[str, str]
-"""What tells the volumes apart, to what a person would call them."""
+"""Identifiers of volumes, to the names that a person would use."""
 
 
 class InTreeLimits(PreFilterPlugin, FilterPlugin):
@@ -54,7 +54,7 @@ class InTreeLimits(PreFilterPlugin, FilterPlugin):
 
     @abstractmethod
     def disk(self, source: InTreeVolumeSources) -> str | None:
-        """What tells the volume apart, if it is one of the plugin's."""
+        """The volume's identifier, if it is one of the plugin's."""
 
     @abstractmethod
     def default_limit(self, node: Node) -> int:

@@ -401,7 +401,7 @@ class Binding:
             self._settle_provision(provision(search.claim, needed, self._storage, self._lookup), number)
 
     def _settle_provision(self, one: Provision, search: int | None) -> None:
-        """The first claim for which no volume can be made settles a node; those after it are not looked at."""
+        """The first claim for which no volume can be made settles a node; those after it are not evaluated."""
         self._provisions.append(one)
         settled = self.conflicts & (Conflict.NO_VOLUME | Conflict.NO_SPACE) > 0
         no_topology, no_space = one.no_topology, one.no_space & ~one.no_topology
@@ -497,7 +497,7 @@ class Binding:
         return (*bindings, *provisions)
 
 
-# What becomes of claims and volumes where a pod's claims are bound, or volumes made for them.
+# Claims and volumes after a pod's claims are bound, or volumes are provisioned for them.
 
 
 def settled(binding: Binding, node: ClusterRow, nodes: NodeTable, storage: Storage) -> StorageChange:

@@ -84,7 +84,7 @@ def _sections(explanation: Explanation, *, every_node: bool) -> Iterator[Section
 
 
 _FACETS = (("zone", ZONE_LABELS), ("pool", POOL_LABELS), ("type", INSTANCE_TYPE_LABELS))
-"""Label of a facet to the node labels that tell it, the first that any node has."""
+"""Label of a facet to the node labels that hold it, the first that any node has."""
 
 
 def _facets(nodes: NodeTable) -> Iterator[Facet]:

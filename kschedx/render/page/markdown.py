@@ -208,5 +208,5 @@ def fenced(content: str) -> Iterator[str]:
 
 
 def plain(words: str) -> str:
-    """Text without meaning to Markdown or HTML, which mentions nobody."""
+    """Text without meaning to Markdown or HTML, and without mentions."""
     return _MARKUP.sub(r"\\\1", words).replace("@", "&#64;")

@@ -112,7 +112,7 @@ class Usage(Struct, frozen=True, kw_only=True, tag="usage", tag_field="kind"):
 
 
 class HeatMap(Struct, frozen=True, kw_only=True, tag="heatmap", tag_field="kind"):
-    """Workloads by failure: what each loses, and what becomes of it."""
+    """Workloads by failure: what each loses, and whether it survives."""
 
     columns: tuple[str, ...]
     rows: tuple[str, ...]

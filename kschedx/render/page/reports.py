@@ -168,7 +168,7 @@ def simulation_view(simulation: Simulation) -> View:
 
 
 def simulation_page(simulation: Simulation) -> Page:
-    """What becomes of how many pods, the nodes before and after, and every decision."""
+    """How many pods have each outcome, the nodes before and after, and every decision."""
     lines = simulation_lines(simulation, width=SCREEN_WIDTH)
     return page_of(
         simulation_view(simulation), _simulation_sections(simulation), _plain(lines), footer(simulation.before)

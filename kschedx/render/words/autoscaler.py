@@ -33,7 +33,7 @@ MOST_NAMES = 3
 
 
 def autoscaler_sentence(autoscaler: Autoscaler, scaling: PodScaling) -> str:
-    """What becomes of the pod."""
+    """The pod's outcome."""
     pod, flags = scaling.pod, autoscaler.flags
     match pod.outcome:
         case PodOutcome.CONSIDERED:

@@ -66,7 +66,7 @@ _EFFECTS: dict[Effect, tuple[str, str]] = {
 
 
 def side_titles(before: Setup, after: Setup) -> tuple[str, str]:
-    """What the two sides are called: their names, and the release where only that tells them apart."""
+    """The titles of the two sides: their names, and the version where only that differs."""
     if before.release.version == after.release.version:
         return before.name, after.name
     return f"{before.name} {before.release.version}", f"{after.name} {after.release.version}"
@@ -93,7 +93,7 @@ def comparison_headline(before: Setup, after: Setup, changes: Sequence[Change], 
 
 
 def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[tuple[str, str, str]]:
-    """(place, subject, what changes); gates and single plugins that come and go alike are told together."""
+    """(place, subject, what changes); gates and single plugins that are added or removed alike share a row."""
     rows: list[tuple[str, str, str]] = []
     gates: list[str] = []
     has_many = max(len(setup.profiles) for setup in (before, after)) > 1
@@ -111,7 +111,7 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
 
 def _change(change: Change) -> str:
     before, after = setting_text(change.before), setting_text(change.after)
-    if change.place == "behaviour" and {before, after} == {"true", "false"}:
+    if change.place == "behavior" and {before, after} == {"true", "false"}:
         return "new" if after == "true" else "removed"
     if change.setting:
         return f"{change.setting} {before or 'unset'} {ARROW} {after or 'unset'}"
@@ -280,7 +280,7 @@ def placed_anew_title(found: PlacedAnew) -> str:
 
 
 def not_placed_anew(summary: Summary) -> str:
-    """That nodes are not told of."""
+    """Says that nodes are not shown."""
     pods = count(summary.not_placed_anew, "running pod")
     return f"node usage is not compared; --nodes reschedules the {pods} one by one"
 

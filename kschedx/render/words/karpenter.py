@@ -32,11 +32,11 @@ from kschedx.render.words.autoscaler import by_name, change_of_pod, most_said
 
 MOST_NAMES = 3
 _TOLD = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "pods")
-"""Resources of an instance type that are told, in this order."""
+"""Resources of an instance type that are shown, in this order."""
 
 
 def karpenter_sentence(karpenter: Karpenter, found: PodProvisioning) -> str:
-    """What becomes of the pod."""
+    """The pod's outcome."""
     if found.looked.outcome is not PodEligibility.CONSIDERED:
         return _not_looked_at(karpenter, found)
     if found.pool:

@@ -331,7 +331,7 @@ PLUGIN_MESSAGE_REASONS: dict[str, Reason] = {
 }
 
 
-# Words for those who take part in a decision and were not asked.
+# Words for participants of a decision that did not run.
 
 SHOWN_PLUGINS = 3
 

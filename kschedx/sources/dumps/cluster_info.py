@@ -9,7 +9,7 @@ standard output it writes the same lists one after the other, and the logs betwe
 Until 1.10 a last line says that this was all, and the lists are those of `sources.internal_types`.
 
 Logs hold anything, those two lines included. So the end of a log is believed only where the dump goes on after it as a
-dump does; where that is so in two places, nobody can say which is the right one.
+dump does; where that is so in two places, the end is ambiguous.
 
 Upstream: staging/src/k8s.io/kubectl/pkg/cmd/clusterinfo/clusterinfo_dump.go.
 """
@@ -44,7 +44,7 @@ def find_cluster_info(names: Sequence[str]) -> Iterator[Form]:
             if f"{top}/nodes{suffix}".lstrip("/") in present:
                 namespaces.setdefault(top, set()).add(namespace)
     for top in sorted(namespaces):
-        # logs are no manifests by their name; what somebody has added to the folder is read as well
+        # logs are no manifests by their name; what was added to the folder is read as well
         yield Form(format=FORMAT, top=top, files=None, lacks=_lacks(everywhere=namespaces[top] >= _ALWAYS_THERE))
 
 
@@ -72,7 +72,7 @@ _NEXT = re.compile(
 _ALL = re.compile(rb"Cluster info dumped to [^\r\n]*\s*\Z")
 """The last line of older releases."""
 _MARGIN = 2048
-"""Bytes; a mark and what tells that the dump goes on are shorter."""
+"""Bytes; a mark and the beginning of what follows it are shorter."""
 _BLOCK = 1 << 18
 _LINE_ENDS = b"\r\n"
 _NO_LINE_END = bytes(byte for byte in range(256) if byte not in _LINE_ENDS)

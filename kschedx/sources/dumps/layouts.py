@@ -40,7 +40,7 @@ _INSIGHTS_FILE = re.compile(
     r")\.json"
 )
 _OWN = ("insights-operator/gathers.json", "config/infrastructure.json", "config/version.json")
-"""Nobody else has one of these beside the nodes."""
+"""No other layout has one of these next to the nodes."""
 
 
 def find_insights(names: Sequence[str]) -> Iterator[Form]:
@@ -99,7 +99,7 @@ _GATHERED_BY_NAMESPACE = {
     "PodDisruptionBudget": "budgets",
     "Namespace": "labels",
 }
-"""Kinds that are gathered with a namespace, and only with those that somebody has asked for."""
+"""Kinds that are gathered with a namespace, and only for the requested namespaces."""
 _FILE = re.compile(
     r"(?P<root>(?:.*?/)??)(?:"
     r"cluster-scoped-resources/(?P<resource>[^/]+/[^/]+?)(?:/(?P<name>[^/]+))?"
@@ -166,7 +166,7 @@ def _entry(file: str) -> _Entry | None:
 
 
 def _is_telling(entry: _Entry) -> bool:
-    """Nobody else has a file of this name."""
+    """No other layout has a file of this name."""
     below = entry.file.removeprefix(entry.root).lstrip("/")
     return below.startswith(("cluster-scoped-resources/", f"namespaces/{entry.namespace}/core/pods.")) or (
         entry.resource == "core/pods" and f"/pods/{entry.name}/{entry.name}." in below

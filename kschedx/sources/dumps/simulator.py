@@ -77,7 +77,7 @@ def export(text: bytes, source: str) -> Export | None:
     try:
         document = _DOCUMENT.decode(text if text.lstrip()[:1] == b"{" else _from_yaml(text, source))
     except (InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # told by those who read it as something else
+        return None  # reported by the reader of the format that it has
     is_one = {"pods", "nodes"} <= set(document) <= {*_LISTS, _CONFIG}
     return Export(source=source, arrays=document) if is_one else None
 

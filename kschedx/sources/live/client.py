@@ -27,7 +27,7 @@ T = TypeVar("T")
 MAX_PAGE = 64 << 20
 """Bytes of a response; five hundred pods have ten million."""
 GRACE = 2.0
-"""Seconds that a request may be late until nobody waits for it any more."""
+"""Seconds that a request may be late before it is abandoned."""
 FOREVER = 24 * 3600.0
 """Seconds: what a request without a timeout waits."""
 
@@ -233,7 +233,7 @@ class ApiServer:
         try:
             said = msgspec.json.decode(body, type=_Status).message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            # what is in between speaks plainly, or in HTML, which nobody wants to read
+            # a proxy answers in plain text, or in HTML, which is not shown
             said = "" if b"<" in body else body[: 4 * _SHOWN].decode(errors="replace")
         said = shown(said)
         text = f"{reason}: {said[:_SHOWN]}{'…' if len(said) > _SHOWN else ''}" if said else reason

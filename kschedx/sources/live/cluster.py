@@ -63,7 +63,7 @@ class Discovery(Struct, frozen=True, kw_only=True):
     """What a server says that it serves."""
 
     groups: Mapping[str, Mapping[str, frozenset[str] | None]] | None = None
-    """Group, version and plurals; None for plurals that are not told, or for a server that tells nothing at all."""
+    """Group, version and plurals; None for plurals that are unknown, or for a server without discovery."""
 
     def versions(self, kind: ResourceKind) -> tuple[str, ...]:
         """In which a kind may be asked for, the first at the front; empty where it is not served."""
@@ -135,7 +135,7 @@ Event: TypeAlias = ListPage | Restarted | Unread | Tick
 _ADDRESS = "the address of a cluster's API server is needed"
 _VERSION = re.compile(r"v?[0-9]+\.[0-9]+")
 _IMPERSONATION = "cannot impersonate"
-"""In the words of a server that does not let who asks be somebody else; then it answers nothing at all."""
+"""In the error of a server that refuses impersonation; it then refuses every request."""
 
 
 class _ServerVersion(msgspec.Struct, rename="camel"):

@@ -92,7 +92,7 @@ def parts(url: str) -> SplitResult | None:
 
 
 def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:
-    """Connections through a proxy; its user and password go to it and to nobody else. Raises `InputError`."""
+    """Connections through a proxy; its user and password go only to it. Raises `InputError`."""
     import urllib3
 
     credentials, shown = Url(proxy).credentials, Url(proxy).without_credentials
@@ -122,7 +122,7 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
 
 # From a kubeconfig's cluster and user to connections: certificates, tokens and login plugins.
 #
-# A secret is sent to the server that it is for, over an encrypted connection, and is told to nobody: no error has it.
+# A secret is sent to the server that it is for, over an encrypted connection, and no error shows it.
 #
 # Upstream: k8s.io/client-go/tools/clientcmd and rest.
 
@@ -142,7 +142,7 @@ class Access(Struct, frozen=True, kw_only=True):
     """Without a user and a password."""
     pool: urllib3.PoolManager
     authorization: Callable[[], str]
-    """What the header says; empty where nobody is logged in. Raises `InputError`."""
+    """The header's value; empty without a login. Raises `InputError`."""
 
 
 def in_cluster(environment: Mapping[str, str]) -> Access:
@@ -187,7 +187,7 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
         else Place(source="the environment's proxy")
     )
     if url.startswith("http://"):
-        # as kubectl: nobody's secret goes over a connection that anybody can read
+        # as kubectl: no secret goes over an unencrypted connection
         return Access(url=url, pool=_pool(proxy, at, {}), authorization=str)
     context = _trust(cluster, place)
     authorization: Callable[[], str] = str

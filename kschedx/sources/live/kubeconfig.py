@@ -113,7 +113,7 @@ class Named(Struct, Generic[KubeconfigEntry], frozen=True, kw_only=True):
 
 
 class ContextChoice(Struct, frozen=True, kw_only=True):
-    """A cluster and a user. Without a user nobody is logged in."""
+    """A cluster and a user. Without a user, requests are anonymous."""
 
     context: str
     """Empty where --cluster and --user do without one."""
@@ -123,7 +123,7 @@ class ContextChoice(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> Place:
-        """Of the user, or of the cluster where nobody logs in."""
+        """Of the user, or of the cluster without a login."""
         return self.cluster.place("cluster") if self.user is None else self.user.place("user")
 
 

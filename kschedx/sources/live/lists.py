@@ -104,7 +104,7 @@ class ListPage:
 
         What is decoded then stays in a processor's cache until it is in the snapshot, which saves a sixth of the time.
         A page is cut before what looks like the beginning of its first object. That may be deeper inside of one: then
-        the piece is no JSON array, and whoever decodes it is given all the rest.
+        the piece is no JSON array, and its decoder gets all the rest.
         """
         items, start, done, is_whole = self.batch.items, 1, 0, True
         beginning = _BEGINNING.match(items)
@@ -256,7 +256,7 @@ def _page(body: bytes, resource: ResourceKind, origin: PageOrigin) -> tuple[List
 
 def _cut(body: bytes) -> tuple[_Body, memoryview] | None:
     """The envelope and the items without parsing those; None where the envelope does not come first, as API servers
-    write it. Should something follow the items, then what is taken for them is no JSON: whoever decodes it notices."""
+    write it. If something follows the items, what is taken for them is no JSON, which its decoder notices."""
     head, tail = _HEAD.match(body), _TAIL.search(body, max(len(body) - 100, 0))
     if head is None or tail is None or tail.start() < head.start(1):
         return None

@@ -186,7 +186,7 @@ def _decoded(printed: bytes, plugin: ExecPlugin, name: str, place: Place) -> Cre
     try:
         answer = msgspec.json.decode(printed[:LONGEST], type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
-        # not a word of what it prints is told: it may be a secret
+        # its output is never shown: it may be a secret
         raise InputError(f"{name} prints no ExecCredential", place=place) from None
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
         raise InputError(f'{name} prints no ExecCredential of "{plugin.api_version}"', place=place)
