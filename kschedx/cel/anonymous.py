@@ -14,7 +14,7 @@ from kschedx.cel import Call, Expr, Literal, compiled, descendants
 from kschedx.cel.environment import TYPES, environment
 from kschedx.cel.parser import NoExpressionError, Token, string_value, tokens
 from kschedx.errors import UndecidableError
-from kschedx.export.anonymous.values import ANY_LENGTH, Names
+from kschedx.export.anonymous.values import ANY_LENGTH, Names, semver
 from kschedx.kube.device_expressions import CompileError, Features
 
 _REFUSED_TEXT = re.compile(r"ERROR: \S+ invalid \w+ argument")
@@ -135,6 +135,8 @@ def _token(token: Token, before: Token | None, earlier: Token | None, after: Tok
     if token.kind == "string":
         value = _text_of(token)
         is_amount = before is not None and before.text == "(" and earlier is not None and earlier.text in _OF_AMOUNTS
+        if is_amount and earlier is not None and earlier.text in ("semver", "isSemver"):
+            return _quoted(semver(value, names), token.text[0])
         return _quoted(value if is_amount or not value else names.name(value, ANY_LENGTH), token.text[0])
     if token.kind != "ident" or after.text == "(" or _is_of_cel(token, before, after):
         return token.text

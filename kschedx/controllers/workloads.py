@@ -113,8 +113,8 @@ Manifest = Mapping[str, object]
 TEMPLATE_HASH = "pod-template-hash"
 SCALED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job")
 """The kinds with a number of replicas."""
-MOST_PODS = 150_000
-"""That are placed for one workload: as many as Kubernetes is made for in all."""
+MOST_PODS = 1_000_000
+"""That are placed for one workload."""
 
 
 class Workload(Struct, frozen=True):
@@ -209,7 +209,7 @@ def wanted_replicas(manifest: Manifest, before: Manifest | None = None) -> int:
     numbers = [number for name in names if isinstance(number := spec.get(name, old.get(name)), int)]
     wanted = min(numbers, default=1)
     if wanted > MOST_PODS:
-        hint = f"kschedx places at most {MOST_PODS:,}, the largest cluster that Kubernetes supports"
+        hint = f"kschedx places at most {MOST_PODS:,}"
         raise InputError(f"{wanted:,} pods", place=Place(object=title(manifest)), hint=hint)
     return wanted
 

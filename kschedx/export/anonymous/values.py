@@ -10,6 +10,7 @@ import msgspec
 
 from kschedx.apiserver.pod_security import PREFIX
 from kschedx.errors import InputError
+from kschedx.export.anonymous.vocabulary import WORD
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
@@ -124,6 +125,22 @@ def version(written: str, _: Names) -> str | None:
     """`v1.36.2` of `v1.36.2-gke.1282001`: the release, without who built it."""
     found = _VERSION.match(written)
     return found[0] if found else None
+
+
+_CORE = re.compile(r"[0-9]{1,20}\.[0-9]{1,20}\.[0-9]{1,20}(?![0-9.])", re.ASCII)
+
+
+def semver(written: str, names: Names) -> str:
+    """`1.2.3-a1+b1` of `1.2.3-acme+rack`: a device's version keeps its numbers."""
+    core = _CORE.match(written)
+    if core is None:
+        return names.name(written, ANY_LENGTH)
+
+    def one(word: re.Match[str]) -> str:
+        is_number = word[0].isascii() and word[0].isdigit() and len(word[0]) < 10
+        return word[0] if is_number else names.name(word[0], ANY_LENGTH)
+
+    return core[0] + WORD.sub(one, written[core.end() :])
 
 
 def revision(written: str, _: Names) -> str | None:
@@ -371,11 +388,11 @@ _VALUES: dict[str, Replacement] = {
     "int": number,
     "bool": number,
     "string": name(ANY_LENGTH),
-    "version": text(as_written),
+    "version": text(semver),
     "ints": list_of(number),
     "bools": list_of(number),
     "strings": list_of(name(ANY_LENGTH)),
-    "versions": list_of(text(as_written)),
+    "versions": list_of(text(semver)),
 }
 _KEPT_ATTRIBUTES: dict[str, Replacement] = _VALUES | {"string": text(as_written), "strings": list_of(text(as_written))}
 

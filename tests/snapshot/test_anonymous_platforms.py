@@ -1,0 +1,93 @@
+"""Dumps of OpenShift, EKS, GKE and AKS with their add-ons: no private word is left, in a field or out of one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kschedx.export.anonymous import Anonymous
+from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
+from kschedx.kube.kinds import KINDS
+from kschedx.sources.files import read
+from tests.builders import Manifest
+from tests.command import ROOT, kschedx
+from tests.snapshot.test_anonymous import paths_to
+
+PLATFORMS = Path(__file__).parent / "platforms.yaml"
+PRIVATE = ("canary", "987650123456", "10.11.12.13", "10-20-30-40")
+RECORDED = ("karpenter-grows", "kueue-order", "kueue-topology", "device-claims", "descheduler-fight", "volcano-job")
+KEYS = {"labels", "annotations", "matchLabels", "nodeSelector", "data", "allocatable", "capacity", "requests", "limits"}
+AMOUNT = re.compile(r"\d+[A-Za-z]{0,2}|\d+T\d+")
+FREE_TEXT = 'Secret of canary: cannot pull reg.canary.com/canary:v1 ("canary") [canary] canary@canary.org %63canary'
+
+
+def objects_of(path: Path) -> list[Manifest]:
+    decoder = msgspec.json.Decoder(list[Manifest])
+    return [item for batch in read(str(path)) for item in batch.decode(decoder)]
+
+
+def left(objects: list[Manifest]) -> Iterator[str]:
+    """Where a private word is, of an anonymized file; the names of schedulers stay, and devices' selectors are kept."""
+    anonymous = Anonymous.of(objects)
+    for item in filter(None, map(anonymous.replaced, objects)):
+        for text in PRIVATE:
+            yield from (path for path in paths_to(text, item, str(item["kind"])) if not path.endswith("schedulerName"))
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_dump_of_a_platform_has_no_private_word(form: str, tmp_path: Path) -> None:
+    out = tmp_path / f"public.{form}"
+    ran = kschedx("snapshot", "--anonymize", "-s", str(PLATFORMS), "-o", str(out))
+    assert ran.code == 0, ran.err
+    text = out.read_text(encoding="utf-8").lower()
+    assert [word for word in PRIVATE if word in text] == []
+    assert not list(left(objects_of(PLATFORMS)))
+
+
+def test_its_kinds_are_read() -> None:
+    """The test above would see nothing of a kind that is left out."""
+    kinds = {str(item["kind"]) for item in objects_of(PLATFORMS)}
+    assert kinds - {kind.name for kind in KINDS.values()} == {"Event"}
+    objects = objects_of(PLATFORMS)
+    anonymous = Anonymous.of(objects)
+    assert all(anonymous.replaced(item) for item in objects)
+
+
+def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -> object:
+    """The object with "canary" in every word of every text that Kubernetes does not know, or with free texts."""
+
+    def one(text: str) -> str:
+        if free_text:
+            return FREE_TEXT
+        return WORD.sub(lambda word: word[0] if is_public(word[0]) else f"canary{word[0]}", text)
+
+    def is_public(word: str) -> bool:
+        return word in VOCABULARY or AMOUNT.fullmatch(word) is not None
+
+    match value:
+        case dict():
+            changed = {
+                one(key) if with_keys and not free_text else key: item
+                if key in ("kind", "apiVersion", "expression")
+                else marked(item, with_keys=key in KEYS, free_text=free_text)
+                for key, item in value.items()
+            }
+            return changed | {"notRead": "canary", "canary": {"canary": "canary"}}
+        case list():
+            return [marked(item, free_text=free_text) for item in value]
+        case str():
+            return one(value)
+        case _:
+            return value
+
+
+@pytest.mark.parametrize("free_text", [False, True], ids=["words", "free text"])
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_marked_cluster_has_no_mark_left(name: str, free_text: bool) -> None:
+    [cluster] = (ROOT / "fixtures" / name).glob("cluster*")
+    objects = [marked(item, free_text=free_text) for item in objects_of(cluster)]
+    assert not sorted(set(left([item for item in objects if isinstance(item, dict)])))
