@@ -25,6 +25,7 @@ from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import less
+from kschedx.snapshot.edits import with_only_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -52,9 +53,24 @@ class ClusterTrial:
         if known is None:
             return snapshot, {}
         made = [row for row in self._own if snapshot.pods.key(row) not in known.pods.rows]
+        if made:
+            kept = np.setdiff1d(np.arange(len(snapshot.pods), dtype=np.int64), np.array(made, dtype=np.int64))
+            snapshot = with_only_pods(snapshot, kept)
+        if len(made) == len(self._own):
+            return replace(snapshot, workloads=self._others(snapshot, known)), {}
         is_asked = bool(made) or self._pod.key not in snapshot.pods.rows
         before = workloads.stored_manifest(known, self._workload) if is_asked else None
-        return snapshot.without_pods(made) if made else snapshot, {} if before is None else {self._workload: before}
+        return snapshot, {} if before is None else {self._workload: before}
+
+    def _others(self, snapshot: Snapshot, known: Snapshot) -> dict[tuple[str, str, str], bytes]:
+        """The workloads without the pod's own, of which the cluster had no pod before the question: it is created with
+        the template that a fix changes."""
+        own = self._workload
+        return {
+            key: manifest
+            for key, manifest in snapshot.workloads.items()
+            if key != (own.kind, own.namespace, own.name) and (key in known.workloads or key[0] != "ReplicaSet")
+        }
 
     @cached_property
     def _is_small(self) -> bool:
@@ -153,6 +169,8 @@ class ClusterTrial:
 
     def _patch(self, workload: Workload, change: Change, by_hand: ClusterChanges) -> None:
         stored = workloads.stored_manifest(by_hand.snapshot, workload)
+        if stored is None and workload == self._workload:
+            stored = workloads.stored_manifest(self._snapshot, workload)
         if stored is None:
             raise InputError(f"the cluster has no {workload.title}")
         manifest = apply_patch(dict(stored), change.patch)

@@ -85,7 +85,7 @@ def test_the_text_before_1_30() -> None:
         ("nodeGroups: []\n---\nnodeGroups: []", "one YAML document is expected, not 2"),
         ("nodeGroups: 3", "nodeGroups is not a list"),
         ("nodeGroups: [{health: {}}]", r"nodeGroups\[0\] has no name"),
-        ("nodeGroups: [{name: a, health: {maxSize: many}}]", "maxSize is no number"),
+        ("nodeGroups: [{name: a, health: {maxSize: many}}]", "maxSize is not a number"),
         (
             "nodeGroups: [{name: a, health: {cloudProviderTarget: 100001}}]",
             "node group a has a target of 100,001 nodes",
