@@ -80,8 +80,8 @@ class ClusterTrial:
     def shortfall(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
         """`sent` are the changes that you make; what components do about them by themselves is in the steps. None where
         the pod, or one in its place, gets a node and no other pod loses its own, and where it cannot be tried."""
-        if not sent or not self._is_small:
-            return None
+        if not sent or not self._is_small or self._setup.scheduler.config.extenders:
+            return None  # extenders are asked about the pod itself, never about what is only tried
         try:
             return self._tried(steps, sent)
         except NotAdmittedError as error:
