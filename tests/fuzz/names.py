@@ -312,7 +312,7 @@ def _check_sarif(text: str) -> None:
     found = json.loads(text)
     assert found["version"] == "2.1.0"
     for result in found["runs"][0]["results"]:
-        assert set(result) <= {"ruleId", "level", "message", "locations", "partialFingerprints"}
+        assert set(result) <= {"ruleId", "level", "message", "locations", "partialFingerprints", "properties"}
 
 
 def _check_junit(text: str) -> None:
