@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -12,6 +13,9 @@ from kschedx.errors import InputError
 from kschedx.fixes import Change
 from kschedx.fixes.changes import PatchError, apply_patch
 from kschedx.kube.escaping import json_escaped, shell_command, shell_comment, yaml_escaped
+
+if TYPE_CHECKING:
+    import yaml
 
 
 def to_json(document: Mapping[str, object]) -> str:
@@ -46,9 +50,17 @@ def _json(value: object, *, depth: int = 0) -> str:
 def to_yaml(document: Mapping[str, object]) -> str:
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumper: type[yaml.SafeDumper] = type("Dumper", (base,), {})
+    dumper.add_representer(str, _yaml_text)
     text: str = yaml.dump(document, Dumper=dumper, sort_keys=False, default_flow_style=False, allow_unicode=False)
-    return text
+    return yaml_escaped(text)
+
+
+def _yaml_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    """What a CI system would obey is in double quotes, where an escape can stand for its `#`."""
+    style = '"' if yaml_escaped(value) != value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
 
 # YAML with a comment beside each value that has one.
