@@ -161,8 +161,8 @@ def test_a_large_cluster_is_looked_at_less_often(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["pod/big-0", "-n", "shop", "-o", "json"], "does not go with -o json"),
-        (["--all-pending"], "does not go with many pods"),
+        (["pod/big-0", "-n", "shop", "-o", "json"], "cannot be combined with -o json"),
+        (["--all-pending"], "cannot be combined with many pods"),
         (["new.yaml"], '"new.yaml" is not a pod of the cluster'),
         (["pod/big-0", "-n", "shop", "--interval", "0"], "--interval"),
     ],

@@ -119,9 +119,9 @@ def test_many_pods_are_shared_between_processes(run: Path) -> None:
     ran = why(run, "--all-pending")
     assert (ran.code, ran.err) == (1, "")
     # one licence is taken, the pod that comes first takes the other
-    assert "202 pods: 200 unschedulable, 2 can be scheduled" in ran.out
+    assert "202 pods: 2 can be scheduled, 200 unschedulable" in ran.out
     assert "✗ 200 pods: no free seat of matlab: 1 of 1 taken" in ran.out
-    assert "default/solver-1 → desk-2" in ran.out
+    assert "default/batch-0 → desk-2" in ran.out
 
 
 def test_it_takes_part_in_a_comparison(run: Path) -> None:
@@ -134,9 +134,9 @@ def test_it_takes_part_in_a_simulation(run: Path) -> None:
     ran = kschedx(run, "simulate", "-s", "cluster.json", "--config", "scheduler.json", "-o", "json")
     assert (ran.code, ran.err) == (1, "")
     decided = {one["pod"]: one for one in json.loads(ran.out)["steps"]}
-    assert decided["default/solver-1"]["node"] == "desk-2"
+    assert decided["default/batch-0"]["node"] == "desk-2"
     assert decided["default/web"]["outcome"] == "Scheduled"
-    assert "3 node(s) had no free seat of matlab" in decided["default/batch-0"]["message"]
+    assert "3 node(s) had no free seat of matlab" in decided["default/solver-1"]["message"]
 
 
 def test_it_is_listed_with_its_package(run: Path) -> None:
