@@ -179,3 +179,14 @@ def test_nodes_before_and_after_a_simulation(page: Page, tmp_path: Path) -> None
     page.run("document.querySelector('[aria-label=nodes]').parentElement.querySelector('button[aria-pressed]').click()")
     assert len(page.text("[aria-label=nodes] .row.body")) == 3
     assert "default/web → n0, one of 3 tied nodes" in page.text("main")[-1]
+
+
+def test_a_long_path_in_the_footer_wraps(page: Page, tmp_path: Path) -> None:
+    page.resize(420, 900)
+    folder = tmp_path / ("m" * 80)
+    folder.mkdir()
+    cluster = folder / "cluster.yaml"
+    cluster.write_text((ROOT / "fixtures/gated/cluster.yaml").read_text())
+    manifest = yaml.safe_load((ROOT / "fixtures/gated/pod.yaml").read_text())
+    page.open(written(tmp_path, kschedx.explain(kschedx.load(str(cluster)), manifest)))
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
