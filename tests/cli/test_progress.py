@@ -23,7 +23,7 @@ progress.DELAY = progress.INTERVAL = 0.05
 with progress.shown():
     for done in range(1, 5):
         say(Phase.READING, done, 4, "pods", of="a file\\x1b[31m")
-        time.sleep(0.15)
+        time.sleep(0.6)
         print("note: a line", file=sys.stderr, flush=True)
 print("done", file=sys.stderr, flush=True)
 """
