@@ -376,7 +376,7 @@ def test_a_rule_that_was_written_wrong_is_corrected_first(spec: Manifest, fix: s
         for name, taints in (("a", []), ("b", ["dedicated=db:NoSchedule"]))
     ]
     web = [pod(f"web-{number}", on="a", labels={"app": "web"}) for number in range(2)]
-    me = pod("me", labels={"app": "me"}, **spec)
+    me = pod("me", labels={"app": "me"}, spec=spec)
     assert told(*nodes, *web, me)[0] == fix
 
 
@@ -384,18 +384,20 @@ def test_anti_affinity_to_other_pods_alone_may_be_what_was_meant() -> None:
     nodes = [node(name, labels={HOST: name}) for name in "ab"]
     web = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
     rule = apart("podAntiAffinity", HOST, app="web")
-    first, second, *_ = told(*nodes, *web, pod("me", labels={"app": "me"}, **rule))
+    first, second, *_ = told(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule))
     assert first.startswith("add a node")
     assert second == "select app=me instead of app=web in podAntiAffinity term 1"
-    rules = rule["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    rules = at(rule, "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution")
     rules.append({**rules[0], "labelSelector": {"matchLabels": {"app": "me"}}})
-    assert not [one for one in told(*nodes, *web, pod("me", labels={"app": "me"}, **rule)) if one.startswith("select")]
+    assert not [
+        one for one in told(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule)) if one.startswith("select")
+    ]
 
 
 def test_a_claim_of_an_ephemeral_volume_is_tried_with_the_uid_that_the_pod_gets() -> None:
     volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}]
     made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
     me = pod("me", volumes=volumes)
-    me["metadata"].pop("uid", None)
+    at(me, "metadata").pop("uid", None)
     first, *_ = told(node("a"), {**made, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}, me)
     assert first == "create claim default/me-data of class fast (kube-controller-manager does this)"
