@@ -105,8 +105,9 @@ class ClusterTrial:
         by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
         by_hand.follow([(before.cluster.nodes[row], node) for row, node in proposal.nodes.items()])
         self._move(steps, simulator)
-        if proposal.pod.status != self._pod.status and not is_patched:
-            self._put(replace(self._pod, status=proposal.pod.status), simulator)
+        of_others = replace(proposal.pod, spec=self._pod.spec)  # what an API server and controllers write
+        if of_others != self._pod and not is_patched:
+            self._put(of_others, simulator)
         for change in sent:
             if f"{change.target.namespace}/{change.target.name}" not in proposal.moved:
                 self._send(change, proposal.pod, simulator, by_hand)
