@@ -25,6 +25,7 @@ from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
+from kschedx.kube.storage import claim_name
 from kschedx.kube.types import Affinity, Pod, PodAffinity
 from kschedx.snapshot.columns import ClusterRow
 
@@ -90,15 +91,43 @@ class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
     """Of a term, as kubectl writes it."""
 
 
-Cause: TypeAlias = ResizePending | DaemonSetsFillPodSlots | NoDevicesPublished | PartitionedResource | SelectorMissesPod
+class ProvisioningFailed(RootCause, frozen=True, kw_only=True):
+    """Why an unbound claim has no volume, as its provisioner or kube-controller-manager says."""
+
+    id: ClassVar[str] = "provisioning-failed"
+    claim: str
+    message: str
+
+
+Cause: TypeAlias = (
+    ResizePending
+    | DaemonSetsFillPodSlots
+    | NoDevicesPublished
+    | PartitionedResource
+    | SelectorMissesPod
+    | ProvisioningFailed
+)
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
-    """Those of a pod that fits no node, each once."""
+    """Those of a pod that fits no node, each once; that provisioning fails keeps a pod pending that fits one."""
+    failed = tuple(_unprovisioned(diagnosis.cycle))
     if diagnosis.feasible:
-        return ()
+        return failed
     found = [cause for group in diagnosis.groups for one in group.exemplar.findings for cause in _of(diagnosis, one)]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*failed, *found)))
+
+
+def _unprovisioned(cycle: Cycle) -> Iterator[ProvisioningFailed]:
+    pod, snapshot = cycle.pod, cycle.snapshot
+    for volume in pod.spec.volumes if snapshot.failed_creates else ():
+        name = claim_name(pod.metadata.name, volume)
+        claim = snapshot.storage.claim(pod.metadata.namespace, name) if name else None
+        if claim is None or claim.spec.volume_name:
+            continue
+        event = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
+        if event is not None and event.uid in ("", claim.metadata.uid):
+            yield ProvisioningFailed(claim=claim.key, message=event.message)
 
 
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
