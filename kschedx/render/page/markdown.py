@@ -144,7 +144,9 @@ def _section(section: Section) -> Iterator[str]:
             yield from table((*map(plain, section.sides), "pods"), bands)
             if section.in_use:
                 yield ""
-                used = [(pool, *map(plain, sides)) for pool, sides in zip(pools, section.in_use, strict=True)]
+                used = [
+                    (pool, *map(plain, sides)) for pool, sides in zip(pools, section.in_use, strict=True) if any(sides)
+                ]
                 yield from table(("pool", *map(plain, section.sides)), used)
         case _:
             assert_never(section)

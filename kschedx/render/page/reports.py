@@ -480,7 +480,8 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
     pool_of = {
         node.name: node.metadata.labels.get(label, "no pool") if label else "nodes" for node in snapshot.cluster.nodes
     }
-    if not label and len(pool_of) <= MOST_POOLS:
+    are_nodes = not label and len(pool_of) <= MOST_POOLS
+    if are_nodes:
         pool_of = {name: name for name in pool_of}
     pool_of[""] = "pending"
     bands: Counter[tuple[str, str]] = Counter()
@@ -494,7 +495,7 @@ def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow 
         title=title,
         sides=(visible(sides[0]), visible(sides[1])),
         pools=tuple(map(visible, pools)),
-        in_use=() if found is None else tuple(_in_use(found, pool_of, pool) for pool in pools),
+        in_use=() if found is None or are_nodes else tuple(_in_use(found, pool_of, pool) for pool in pools),
         moves=tuple((index[old], index[new], pods) for (old, new), pods in bands.most_common()),
     )
 
