@@ -41,7 +41,7 @@ class Steps:
     def __init__(self) -> None:
         self._count = 0
         self._moves: IntArray = np.empty((3, 64), dtype=np.int64)
-        """(pod, node or sign; move) with room for more moves: whoever catches up reads a part of it, and copies none."""
+        """(pod, node or sign; move), with room for more. Whoever catches up reads a part of it and copies nothing."""
 
     def __len__(self) -> int:
         return self._count
