@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -16,13 +16,16 @@ from kschedx.findings import (
     Finding,
     InsufficientDevices,
     InsufficientResource,
+    PodAntiAffinityConflict,
     TooManyPods,
     TopologySpreadSkew,
 )
 from kschedx.framework.cycle import Cycle
+from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
-from kschedx.kube.types import Pod
+from kschedx.kube.selectors import compile_selector
+from kschedx.kube.types import Affinity, Pod, PodAffinity
 from kschedx.snapshot.columns import ClusterRow
 
 RESIZE_PENDING = "PodResizePending"
@@ -76,11 +79,15 @@ class PartitionedResource(RootCause, frozen=True, kw_only=True):
 
 
 class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
-    """The pod is not counted by its own spread constraint, which counts others."""
+    """The pod is not selected by its own rule, which selects others."""
 
     id: ClassVar[str] = "selector-misses-pod"
-    constraint: int
+    index: int
+    """Of the spread constraint, or of the required podAntiAffinity term."""
+    anti: bool
     topology_key: str
+    selector: str = ""
+    """Of a term, as kubectl writes it."""
 
 
 Cause: TypeAlias = ResizePending | DaemonSetsFillPodSlots | NoDevicesPublished | PartitionedResource | SelectorMissesPod
@@ -107,9 +114,23 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
                 if one.stage == "none":
                     yield from _unpublished(cycle, one.device_class)
         case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
-            yield SelectorMissesPod(constraint=constraint, topology_key=key)
+            yield SelectorMissesPod(index=constraint, anti=False, topology_key=key)
+        case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
+            key, selector = finding.topology_key, finding.selector
+            yield SelectorMissesPod(index=term, anti=True, topology_key=key, selector=selector)
         case _:
             return
+
+
+def misses_pod(pod: Pod, term: int) -> bool:
+    """Whether a required podAntiAffinity term selects other pods alone, and no other term keeps the pod's own kind
+    apart: a rule that was copied, rather than one about a neighbor."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = affinity.pod_anti_affinity or PodAffinity()
+    terms = rules.required_during_scheduling_ignored_during_execution
+    return term < len(terms) and not any(
+        compile_selector(one.label_selector).matches(pod.metadata.labels) for one in terms
+    )
 
 
 def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
@@ -186,13 +207,17 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[DaemonSetsFillPodSlots]:
         yield best
 
 
+def driver_of(selectors: Iterable[DeviceSelector]) -> str:
+    """The driver that CEL expressions compare `device.driver` with; empty where they name none."""
+    found = (_DRIVER.search(one.cel.expression) for one in selectors if one.cel is not None)
+    return next((match[1] for match in found if match is not None), "")
+
+
 def _unpublished(cycle: Cycle, device_class: str) -> Iterator[NoDevicesPublished]:
     devices = cycle.snapshot.devices
     drivers = tuple(sorted({one.spec.driver for one in devices.slices}))
     found = devices.classes.get(device_class)
-    expressions = (one.cel.expression for one in (found.spec.selectors if found is not None else ()) if one.cel)
-    named = (match[1] for text in expressions if (match := _DRIVER.search(text)) is not None)
-    driver = next(named, "")
+    driver = driver_of(found.spec.selectors if found is not None else ())
     if driver in drivers or (drivers and not driver):
         return
     yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)
