@@ -12,13 +12,14 @@ from typing import cast
 from msgspec import Struct, inspect
 
 from kschedx import satellites
+from kschedx.apiserver import optional_admission
 from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
 from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
 from kschedx.kube import autoscalers as capi
 from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import descheduling, devices, kueue, optional_admission, other_schedulers, selectors, storage, types
+from kschedx.kube import descheduling, devices, kueue, other_schedulers, selectors, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as pod_volumes
 from kschedx.kube.autoscalers import (
