@@ -14,7 +14,7 @@ from kschedx.controllers.workloads import Workload, is_controlled, stays_with_no
 from kschedx.errors import InputError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
-from kschedx.kube.resource_quota import ResourceQuota
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign

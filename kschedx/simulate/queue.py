@@ -73,7 +73,7 @@ class QueuedGang(Struct, frozen=True):
 
     def group(self, run: Run) -> PodGroup | None:
         """None for one of Coscheduling."""
-        return None if self.is_of_label else find_group(run.snapshot, self.namespace, self.name)
+        return None if self.is_of_label else find_group(run.snapshot.pod_groups, self.namespace, self.name)
 
     def message(self, run: Run) -> str:
         """The message of a member that found a node, where too few others do."""
@@ -86,7 +86,7 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
     if run.snapshot.pod_groups:
         release = run.scheduler.release
         name = group_name(pods.specs[row], of_workloads=release.behaviour.gangs_are_of_workloads)
-        group = None if name is None else find_group(run.snapshot, namespace, name)
+        group = None if name is None else find_group(run.snapshot.pod_groups, namespace, name)
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
             if gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
