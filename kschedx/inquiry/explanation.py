@@ -242,14 +242,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
 
     @property
+    def alone(self) -> Outcome:
+        """The outcome of the pod without its replicas, but with the group that it has to start with."""
+        if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.gang.lacks_room:
+            return Outcome.UNSCHEDULABLE
+        return self.becomes
+
+    @property
     def overall(self) -> Outcome:
         """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group."""
         if self.lifecycle is not None:
             return _OVERALL[row_of(self.lifecycle).exit_code]
-        if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.replicas is None:
-            return Outcome.UNSCHEDULABLE if self.gang.lacks_room else self.outcome
         if self.replicas is None:
-            return self.becomes
+            return self.alone
         if self.replicas.fits:
             return Outcome.UNDECIDED if self.replicas.undecided else Outcome.SCHEDULED
         return Outcome.UNSCHEDULABLE if self.becomes is Outcome.SCHEDULED else self.becomes

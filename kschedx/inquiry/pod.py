@@ -13,6 +13,7 @@ from kschedx.explain.missing_kinds import decide, require_for_decision, require_
 from kschedx.explain.notes import AutoscalerUnreadable, ClaimsMade, KarpenterUnreadable, Note, RunsAlready
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
+from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
@@ -22,6 +23,7 @@ from kschedx.inquiry.manifests import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.render.states import ExitCode, Lifecycle, row_of
+from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -147,13 +149,27 @@ def _explained(
         pods = scheduler.snapshot.pods
         notes = (RunsAlready(node=pods.node_names[pods.rows[pod.key]]), *notes)
         scheduler = scheduler.on(snapshot)
-    cycle = decide(scheduler, pod, profile)
-    require_for_decision(cycle)
+    cycle = cycle_of(scheduler, pod, profile)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
     return Explanation(
         cycle, scheduler, (*setup.notes, *notes, *said, *more), autoscaler=autoscaler, karpenter=karpenter, setup=setup
     )
+
+
+def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
+    """Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed."""
+    cycle = decide(scheduler, pod, profile)
+    require_for_decision(cycle)
+    return cycle
+
+
+def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
+    """The same, and raises `UndecidableError` where anything leaves the decision open."""
+    cycle = cycle_of(scheduler, pod, profile)
+    if cycle.outcome is Outcome.UNDECIDED:
+        raise UndecidableError(could_reject(cycle.unheard))
+    return cycle
 
 
 def _autoscaler(

@@ -21,13 +21,14 @@ from msgspec.structs import replace
 
 from kschedx.controllers.workloads import delete, evict, is_controlled
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.missing_kinds import require_for_decision
-from kschedx.framework.cycle import Outcome, Stake
+from kschedx.explain.missing_kinds import may_be_open
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, Trial, choose_placement, preempt_for_group
 from kschedx.framework.scheduler import queue_order
 from kschedx.framework.status import Candidate
+from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodGroup
@@ -539,9 +540,6 @@ class Queue:
             except UndecidableError as error:
                 self.steps.append(self._undecided(row, str(error)))
                 return False, again
-            if decision.outcome is Outcome.UNDECIDED:
-                self.steps.append(self._undecided(row, self._who_could_reject(row)))
-                return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
@@ -567,18 +565,17 @@ class Queue:
     def _key(self, row: int) -> str:
         return self._run.cluster.pods.key(row)
 
-    def _who_could_reject(self, row: int) -> str:
-        unheard = self._run.cycle(row).unheard
-        names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
-        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not called"
-
     def _decision(self, row: int) -> Decision:
-        placement = None if self._trial is None else self._trial.placement.nodes
-        if not self._may_be_undecidable:
-            return self._run.decide(row, placement)
-        cycle = self._run.cycle(row)
-        require_for_decision(cycle)
-        return Decision.of(cycle) if placement is None else self._run.decide(row, placement)
+        """Raises `UndecidableError` where something that is not known could reject the pod."""
+        run, placement = self._run, None if self._trial is None else self._trial.placement.nodes
+        pod = run.cluster.pods[row]
+        if self._may_be_undecidable or may_be_open(run.snapshot, pod):
+            cycle = decided(run.scheduler, pod, run.profile_of(row))
+            return Decision.of(cycle) if placement is None else run.decide(row, placement)
+        decision = run.decide(row, placement)
+        if decision.outcome is Outcome.UNDECIDED:
+            decided(run.scheduler, pod, run.profile_of(row))
+        return decision
 
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
         """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims

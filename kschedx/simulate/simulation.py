@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from kschedx.controllers.manager import Rollout
 from kschedx.controllers.workloads import Owners, Workload, evict
-from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pod import cycle_of
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
@@ -367,8 +367,7 @@ class Simulation(Shown):
 
     def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
-        cycle = scheduler.schedule(target, self.setup.profile_of(target))
-        require_for_decision(cycle)
+        cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
         return Explanation(cycle, scheduler, self.setup.notes)
 
     @cached_property
