@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks, tell_open_counts
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def simulate(
     if out is not None:
         write_snapshot(out, simulation.after)
     write(report(simulation, steps=steps, ties=told, growth=growth, provisioned=provisioned), output)
-    return exit_code(simulation)
+    return simulation.exit_code
 
 
 def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
@@ -209,12 +209,3 @@ def report(
         return simulation_page(simulation)
 
     return Report(screen=screen, document=document, names=names, page=page)
-
-
-def exit_code(simulation: Simulation) -> ExitCode:
-    """1 where a pod has no node, Kueue leaves a Workload pending, a replica is refused, or a drain is not done."""
-    if simulation.undecided:
-        return ExitCode.UNDECIDED
-    if simulation.open_counts and simulation.is_done:
-        return ExitCode.UNDECIDED
-    return ExitCode.SCHEDULABLE if simulation.is_done else ExitCode.UNSCHEDULABLE

@@ -19,7 +19,7 @@ from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import refused, waiting_member, workload_lifecycle
-from kschedx.inquiry.manifests import Written, written_from
+from kschedx.inquiry.manifests import Manifest, Written, written_from
 from kschedx.inquiry.pod import explain, unscheduled
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import ObjectMeta, Pod
@@ -179,6 +179,21 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if state.pods or made.becomes is Outcome.SCHEDULED or own.workload is None:
             return made
         return replace(made, replicas=state.as_replicas(own.workload))
+
+
+def stopped_workload(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> Explanation | None:
+    """The answer about a workload of the cluster that creates no pods; None where it does."""
+    if workload_lifecycle(snapshot, manifest) is None:
+        return None
+    clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
+    found = written_from(snapshot, manifest)
+    return Inquiry(clusters=clusters, setup=setup).answer(found, partial(found.admitted, setup=setup), [found])
+
+
+def refused_pod(snapshot: Snapshot, setup: Setup, manifest: Manifest, error: NotAdmittedError) -> Explanation:
+    """The answer about a pod that the API server refuses."""
+    clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
+    return Inquiry(clusters=clusters, setup=setup).refused(Written(manifest=manifest), error)
 
 
 def workloads_without_pods(inquiry: Inquiry, within: str | None) -> Iterator[tuple[Written, Explanation]]:

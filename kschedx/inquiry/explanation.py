@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, to_builtins
 
@@ -15,7 +15,7 @@ from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
+from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, headline, row_named, row_of
 from kschedx.render.words.notes import note_facts, note_text
 from kschedx.results import Shown
 
@@ -171,21 +171,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return "OtherScheduler"
         if outcome is Outcome.UNSCHEDULABLE and self.gang is not None and self.gang.is_short:
             return "WaitingForGang"
-        match outcome:
-            case Outcome.SCHEDULED:
-                return "Schedulable"
-            case Outcome.UNSCHEDULABLE:
-                if self.is_nominated:
-                    return "Nominated"
-                return "ScaleUp" if self.is_scaled_up else "Unschedulable"
-            case Outcome.GATED:
-                return "Gated"
-            case Outcome.UNDECIDED:
-                return "Undecided"
-            case Outcome.ERROR:
-                return "Error"
-            case _:
-                assert_never(outcome)
+        if outcome is Outcome.UNSCHEDULABLE and self.is_nominated:
+            return "Nominated"
+        return "ScaleUp" if outcome is Outcome.UNSCHEDULABLE and self.is_scaled_up else decision_name(outcome)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -438,11 +426,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                 "takes": bound.is_taken,
                 "refusals": list(bound.refusals),
             }
-        state: dict[str, object] = {"name": self.state.name}
-        if self.lifecycle is not None:
-            state |= {"headline": headline(self.lifecycle)}
-            state |= {key: value for key, value in to_builtins(self.lifecycle).items() if value}
-        made["state"] = state
+        made["state"] = self.state_document
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
         if self.covering is not None:
@@ -458,6 +442,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
             made["holding"] = holding_document(self.holding)
         return made
+
+    @property
+    def state_document(self) -> dict[str, object]:
+        state: dict[str, object] = {"name": self.state.name}
+        if self.lifecycle is not None:
+            state |= {"headline": headline(self.lifecycle)}
+            state |= {key: value for key, value in to_builtins(self.lifecycle).items() if value}
+        return state
 
     def _with_covered(self, fix: Fix) -> dict[str, object]:
         covered = self.covered(fix)
