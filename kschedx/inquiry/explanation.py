@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from kschedx.explain import notes
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -15,7 +15,7 @@ from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, headline, row_named, row_of
+from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, row_named, row_of, state_document
 from kschedx.render.words.notes import note_facts, note_text
 from kschedx.results import Shown
 
@@ -426,7 +426,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                 "takes": bound.is_taken,
                 "refusals": list(bound.refusals),
             }
-        made["state"] = self.state_document
+        made["state"] = {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
         if self.covering is not None:
@@ -442,14 +442,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
             made["holding"] = holding_document(self.holding)
         return made
-
-    @property
-    def state_document(self) -> dict[str, object]:
-        state: dict[str, object] = {"name": self.state.name}
-        if self.lifecycle is not None:
-            state |= {"headline": headline(self.lifecycle)}
-            state |= {key: value for key, value in to_builtins(self.lifecycle).items() if value}
-        return state
 
     def _with_covered(self, fix: Fix) -> dict[str, object]:
         covered = self.covered(fix)

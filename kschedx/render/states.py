@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from kschedx.framework.cycle import Outcome
 from kschedx.render.wording import listed
@@ -421,6 +421,12 @@ def row_named(name: str) -> StateRow:
 def headline(facts: Lifecycle) -> str:
     """`shop/web-0 is being deleted since 2026-01-02T00:00:00Z`."""
     return row_of(facts).headline(facts)
+
+
+def state_document(facts: Lifecycle) -> dict[str, object]:
+    """Keys are added, never changed; what is empty is left out."""
+    known = {key: value for key, value in to_builtins(facts).items() if value}
+    return {"name": row_of(facts).name, "headline": headline(facts), **known}
 
 
 def state_table() -> Iterator[str]:

@@ -21,7 +21,7 @@ from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import cycle_of, explain
 from kschedx.kube.types import Pod
-from kschedx.render.states import ExitCode
+from kschedx.render.states import ExitCode, state_document
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
@@ -455,7 +455,7 @@ class Simulation(Shown):
             "pending": list(self.pending),
             "gated": list(self.gated),
             "ofOtherSchedulers": list(self.of_others),
-            "states": [one.state_document for one in self.states],
+            "states": [state_document(one.lifecycle) for one in self.states if one.lifecycle is not None],
             "evicted": dict(self.evictions),
             "drains": [drained.to_dict() for drained in self.drained],
             **({} if self.kueue is None else {"kueue": self.kueue.to_dict()}),
