@@ -426,7 +426,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                 "takes": bound.is_taken,
                 "refusals": list(bound.refusals),
             }
-        made["state"] = {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
+        made["state"] = self.state_document
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
         if self.covering is not None:
@@ -442,6 +442,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
             made["holding"] = holding_document(self.holding)
         return made
+
+    @property
+    def state_document(self) -> dict[str, object]:
+        return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
 
     def _with_covered(self, fix: Fix) -> dict[str, object]:
         covered = self.covered(fix)

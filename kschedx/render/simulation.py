@@ -22,11 +22,13 @@ from kschedx.controllers.workloads import Workload
 from kschedx.explain.notes import AfterChanges
 from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
+from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
 from kschedx.render.drain import drain_lines, each_lines, several_lines
 from kschedx.render.fixes import story_fix_lines, story_reason
+from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
-from kschedx.render.states import ExitCode, NoScheduler
+from kschedx.render.states import NoScheduler
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -271,13 +273,9 @@ def goal_text(goal: GoalResult) -> str:
 
 
 def simulation_tone(simulation: Simulation) -> Tone:
-    match simulation.exit_code:
-        case ExitCode.SCHEDULABLE:
-            return Tone.GOOD
-        case ExitCode.UNDECIDED if simulation.is_done or simulation.undecided.keys() >= {*simulation.pending}:
-            return Tone.OPEN
-        case _:
-            return Tone.BAD
+    if simulation.overall is Outcome.UNDECIDED and simulation.pending:
+        return Tone.OPEN if simulation.undecided.keys() >= {*simulation.pending} else Tone.BAD
+    return outcome_tone(simulation.overall)
 
 
 def simulation_headline(simulation: Simulation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,9 +19,10 @@ from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.pod import cycle_of, explain
+from kschedx.inquiry.lifecycle import workload_lifecycle
+from kschedx.inquiry.manifests import Written, written_from
+from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain
 from kschedx.kube.types import Pod
-from kschedx.render.states import ExitCode, state_document
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
@@ -237,16 +238,19 @@ class Simulation(Shown):
         return tuple(one for one in self._states() if one.lifecycle is not None)
 
     def _states(self) -> Iterator[Explanation]:
-        from kschedx.inquiry.ask import refused_pod, stopped_workload  # which ask simulations
-
         after = self.after
         for workload, written in self._changed_workloads.items():
             manifest = written or manifest_of(after, workload)
-            found = None if manifest is None else stopped_workload(after, self.setup, dict(manifest))
-            if found is not None:
-                yield found
+            if manifest is None or workload_lifecycle(after, manifest) is None:
+                continue
+            found = written_from(after, dict(manifest))
+            asked = WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup)
+            stopped = asked.stopped(partial(found.admitted, setup=self.setup))
+            if stopped is not None:
+                yield stopped
         for manifest, error in self._refused_pods:
-            yield refused_pod(after, self.setup, dict(manifest), error)
+            found = Written(manifest=dict(manifest))
+            yield WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup).refused(error)
         unknown: dict[str, Pod] = {}
         for key in self.of_others:
             pod = after.pods[after.pods.rows[key]]
@@ -255,13 +259,13 @@ class Simulation(Shown):
             yield explain(stored(after, pod), self.setup)
 
     @property
-    def exit_code(self) -> ExitCode:
-        """By the table of states, as far as they are not all those of pods with a node."""
-        codes = {one.exit_code for one in self.states}
-        if self.undecided or self.of_others or (self.open_counts and self.is_done) or ExitCode.UNDECIDED in codes:
-            return ExitCode.UNDECIDED
-        is_done = self.is_done and not self.gated and ExitCode.UNSCHEDULABLE not in codes
-        return ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE
+    def overall(self) -> Outcome:
+        """Of all its pods and of what `states` holds."""
+        outcomes = {one.overall for one in self.states}
+        if self.undecided or self.of_others or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
+            return Outcome.UNDECIDED
+        is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
+        return Outcome.SCHEDULED if is_done else Outcome.UNSCHEDULABLE
 
     @property
     def is_done(self) -> bool:
@@ -455,7 +459,7 @@ class Simulation(Shown):
             "pending": list(self.pending),
             "gated": list(self.gated),
             "ofOtherSchedulers": list(self.of_others),
-            "states": [state_document(one.lifecycle) for one in self.states if one.lifecycle is not None],
+            "states": [one.state_document for one in self.states],
             "evicted": dict(self.evictions),
             "drains": [drained.to_dict() for drained in self.drained],
             **({} if self.kueue is None else {"kueue": self.kueue.to_dict()}),
