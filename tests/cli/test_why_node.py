@@ -66,7 +66,7 @@ def test_pods_that_do_not_run_are_listed_with_their_state(tmp_path: Path) -> Non
     other = changed(small_pod("other"), "spec.schedulerName", "volcano")
     where = ("-s", write(tmp_path, *CLUSTER, stuck, other))
     ran = kschedx("why", "node/n1", *where)
-    assert ran.out.startswith("✓ node n1: 2 of 10 pods, 1 not running, fits 1 of 4 pending pods")
+    assert ran.out.startswith("✗ node n1: 2 of 10 pods, 1 not running, fits 0 of 4 pending pods")
     assert "‖ default/stuck is scheduled to n1 and cannot pull the image of container main: ErrImagePull" in ran.out
     assert "? default/other the scheduler volcano decides, not kube-scheduler" in ran.out
     [state] = json.loads(kschedx("why", "node/n1", *where, "-o", "json").out)["states"]
