@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.events import recorded, rejects_nodes
@@ -22,7 +23,6 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
@@ -697,7 +697,7 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
         ("PodGroup", group_name(spec, of_workloads=False)),
         ("Workload", group_name(spec, of_workloads=True)),
     ):
-        if name and find_group(snapshot, namespace, name) is None and _is_unread(snapshot, kind, namespace):
+        if name and find_group(snapshot.pod_groups, namespace, name) is None and _is_unread(snapshot, kind, namespace):
             unread[kind] = (name,)
     if not unread:
         return _Part(pod=pod, unread={})

@@ -300,13 +300,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """What a fix of the pod falls short of on the whole cluster; not tried for a gang, which takes all its pods."""
-        if self.setup is None or self.gang is not None:
-            return lambda fix: None
         from kschedx.fixes.cluster_trial import ClusterTrial
+        from kschedx.fixes.ranking import TrialOutcome
         from kschedx.inquiry.fix import Fix
 
+        if self.setup is None or self.gang is not None:
+            return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
-        return lambda fix: trial.shortfall(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
+        return lambda fix: trial.outcome(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
         """What gives a node to the one member that the group lacks, with the others on theirs."""
@@ -402,6 +403,27 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         scheduler = self.scheduler if snapshot is before else self.scheduler.on(snapshot)
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
         return Explanation(cycle, scheduler, self.first_notes, autoscaler=self.autoscaler, karpenter=self.karpenter)
+
+    def records(self) -> list[dict[str, object]]:
+        """A row per node that reached Filter, with its total where it fits."""
+        cycle = self.cycle
+        if cycle.filter is None or cycle.nodes is None:
+            return []
+        scores = cycle.scores
+        totals = {} if scores is None else dict(zip(scores.nodes.names, scores.totals.tolist(), strict=True))
+        made: list[dict[str, object]] = []
+        for row, name in zip(cycle.nodes.each(), cycle.nodes.names, strict=True):
+            status = cycle.filter.status(row)
+            made.append(
+                {
+                    "node": name,
+                    "code": status.code.text,
+                    "plugin": status.plugin,
+                    "reasons": "; ".join(status.reasons),
+                    "total": totals.get(name),
+                }
+            )
+        return made
 
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never

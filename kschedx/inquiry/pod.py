@@ -33,7 +33,7 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import Autoscaler, AutoscalerOptions
-    from kschedx.extenders import Ask
+    from kschedx.framework.extenders import Ask
     from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
 

@@ -42,7 +42,7 @@ from kschedx.render.terminal import (
     shortens,
     text,
 )
-from kschedx.render.view import Decider, View
+from kschedx.render.view import Decider, Tone, View
 from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import label_hint_text
@@ -206,6 +206,7 @@ def _deciders(explanation: Explanation) -> Iterator[Decider]:
 def _head(explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False) -> list[Text]:
     """Headline, causes, fixes, event."""
     facts = holding_facts(explanation.holding, explanation.cycle, wide=True) if wide else view.facts
+    label = "event" if view.tone is Tone.GOOD else "because"
     return _sections(
         replicas_block(explanation, width),
         [
@@ -214,7 +215,7 @@ def _head(explanation: Explanation, view: View, width: int, limit: int | None, *
             *(
                 row
                 for number, root in enumerate(view.roots)
-                for row in labelled("" if view.because or number else "because", root, width, further=2)
+                for row in labelled("" if view.because or number else label, root, width, further=2)
             ),
             *(row for fact in facts for row in fact_lines(fact, width)),
             *fix_lines(view.fixes, view.no_fix, width, limit),

@@ -290,7 +290,10 @@ _TARGET = json_object(
 _BY: Mapping[str, Json] = {"by": {"type": "string"}}
 _CHANGE: Json = {
     "oneOf": [
-        json_object({"target": _TARGET, "patch": {"type": "array", "items": {"type": "object"}}}, optional=_BY),
+        json_object(
+            {"target": _TARGET, "patch": {"type": "array", "items": {"type": "object"}}},
+            optional={**_BY, "subresource": {"const": "resize"}},
+        ),
         json_object({"target": _TARGET, "delete": {"const": True}}, optional=_BY),
         json_object({"target": _TARGET, "create": {"type": "object"}}, optional=_BY),
     ]

@@ -15,7 +15,7 @@ from kschedx.errors import InputError, NotAdmittedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
 from kschedx.inquiry.lifecycle import creates_no_pods
-from kschedx.kube.resource_quota import ResourceQuota
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
 from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import delete, evict, is_controlled
+from kschedx.controllers.workloads import evict, is_controlled
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import may_be_open
 from kschedx.framework.cycle import Outcome
@@ -74,7 +74,7 @@ class QueuedGang(Struct, frozen=True):
 
     def group(self, run: Run) -> PodGroup | None:
         """None for one of Coscheduling."""
-        return None if self.is_of_label else find_group(run.snapshot, self.namespace, self.name)
+        return None if self.is_of_label else find_group(run.snapshot.pod_groups, self.namespace, self.name)
 
     def message(self, run: Run) -> str:
         """The message of a member that found a node, where too few others do."""
@@ -87,7 +87,7 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
     if run.snapshot.pod_groups:
         release = run.scheduler.release
         name = group_name(pods.specs[row], of_workloads=release.behaviour.gangs_are_of_workloads)
-        group = None if name is None else find_group(run.snapshot, namespace, name)
+        group = None if name is None else find_group(run.snapshot.pod_groups, namespace, name)
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
             if gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
@@ -215,7 +215,7 @@ def replay(run: Run, event: QueueEvent) -> None:
         case Departure():
             evict(run, event.pod, waits=event.waits)
         case Deletion():
-            delete(run, event.pod)
+            run.delete(event.pod)
         case Creation():
             run.cluster.set_storage(event.claims)
             run.cluster.set_contents(event.contents)
@@ -363,7 +363,7 @@ class Queue:
     def delete(self, row: int) -> None:
         """A controller deletes a pod, whether it runs or waits."""
         self.between.append(Deletion(steps=len(self.steps), pod=row))
-        delete(self._run, row)
+        self._run.delete(row)
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
         """A controller creates pods; `cluster` is the cluster as it stands with what it creates for them."""
