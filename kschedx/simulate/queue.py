@@ -9,9 +9,10 @@ other, and give up at last; Coscheduling sends them away as soon as one is unsch
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -272,6 +273,9 @@ class Queue:
         """Pods that wait for a scheduler which the configuration does not have."""
         self._trial: Trial | None = None
         """Where the group goes whose turn it is."""
+        nothing = Decision(outcome=Outcome.UNDECIDED, message="")
+        self._latest = nothing, nothing
+        """The last decision that was shortened, before and after."""
         self._given_up: set[QueuedGang] = set()
         """Those that made pods go and stayed without nodes all the same; they would do it again for ever."""
         self.queued: dict[int, None] = {}
@@ -399,7 +403,7 @@ class Queue:
             behind: list[QueuePlace] = []
             moved = False
             while waiting:
-                place = waiting.pop(0)
+                place = heappop(waiting)  # a sorted list is a heap
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting), "pods")
                 gang = gang_of(self._run, place[1])
                 if gang is None:
@@ -407,14 +411,14 @@ class Queue:
                     left = [] if placed else [place]
                 else:
                     its, others = [place], list[QueuePlace]()
-                    for other in waiting:
+                    for other in sorted(waiting):
                         (its if gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting = others
                     left, again = self._decide_together(gang, its)
                     placed = len(left) < len(its)
                 moved |= placed or again is not None
                 for other in map(self._place, again or ()):
-                    insort(waiting, other)
+                    heappush(waiting, other)
                     self.queued[other[1]] = None
                 behind += left
             if not moved:
@@ -619,9 +623,12 @@ class Queue:
         return again
 
     def _short(self, decision: Decision) -> Decision:
-        """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes."""
-        best = decision.best.astype(np.min_scalar_type(len(self._run.cluster.node_names)))
-        return replace(decision, best=best, post_filter=None)
+        """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes, and once for
+        identical pods after each other."""
+        if decision is not self._latest[0]:
+            best = decision.best.astype(np.min_scalar_type(len(self._run.cluster.node_names)))
+            self._latest = decision, replace(decision, best=best, post_filter=None)
+        return self._latest[1]
 
 
 def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:
