@@ -12,7 +12,7 @@ from kschedx.kube.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor
 from kschedx.kueue.amounts import Requests, Usage, added
 from kschedx.kueue.quota import QueueNode, Tree
 from kschedx.kueue.settings import Settings
-from kschedx.kueue.topology import FlavorTopology, Placement, Request, TopologyUsage, Values
+from kschedx.kueue.topology import DomainUsage, FlavorTopology, Placement, Request, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
@@ -161,18 +161,22 @@ class Cache:
         for flavor in sorted(requests):
             tree = self.topologies[flavor]
             assumed = shared if is_shared and tree.is_by_host else {}
+            groups: dict[object, list[Request]] = {}
             for request in requests[flavor]:
-                result = tree.place(request, assumed, is_empty=is_empty)
+                groups.setdefault(request.pod_set.name if request.group is None else (request.group,), []).append(
+                    request
+                )
+            for group in groups.values():
+                result = tree.place(group, assumed, is_empty=is_empty)
                 if isinstance(result, str):
-                    found[request.pod_set.name] = Placement(flavor=flavor, failure=result)
+                    found.update({one.pod_set.name: Placement(flavor=flavor, failure=result) for one in group})
                     break
-                found[request.pod_set.name] = Placement(flavor=flavor, assignment=result)
-                for domain in result.domains:
-                    taken = added(
-                        {name: amount * domain.count for name, amount in request.single.items()},
-                        {"pods": domain.count},
-                    )
-                    assumed[domain.values] = added(assumed.get(domain.values, {}), taken)
+                for request in group:
+                    assignment = result[request.pod_set.name]
+                    found[request.pod_set.name] = Placement(flavor=flavor, assignment=assignment)
+                    for domain in assignment.domains:
+                        use = DomainUsage(values=domain.values, single=request.single, count=domain.count)
+                        assumed[domain.values] = added(assumed.get(domain.values, {}), use.total)
         return found
 
 
