@@ -72,7 +72,9 @@ class Run:
         self.settings = settings
         self.now = now
         self.is_settled = False
-        """No queue has a head, or the cycles repeat."""
+        """No queue has a head, the cycles repeat, or the scheduler stopped."""
+        self.has_stopped = False
+        """It waits for pods of admitted Workloads to be ready, and looks at nothing else."""
         self._snapshot = snapshot
         queues = {one.metadata.name: one for one in snapshot.of(ClusterQueue)}
         self._local_queues = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.of(LocalQueue)}
@@ -109,6 +111,8 @@ class Run:
         self._evicted: dict[str, str] = {}
         self._controllers = Controllers(self, settings, self._evicted)
         self._cycle = 0
+        self.presumed_ready: set[str] = set()
+        """Workloads whose pods become ready as soon as Kueue admits them."""
         for job in self.jobs.values():
             queue = self.queue_of(job)
             if job.is_admissible:
@@ -287,6 +291,8 @@ class Run:
 
     def cycle(self) -> Cycle | None:
         """Look at the head of every active queue; None where there is none."""
+        if self.has_stopped:
+            return None
         heads = [
             (job, name, queue.preemptor == job.key)
             for name, queue in self.queues.items()
@@ -301,14 +307,18 @@ class Run:
             now=self.now,
             usage_share=self._usage_share,
             inadmissibility=self.inadmissibility,
+            is_blocked=bool(self.not_ready),
         )
         entries = scheduler.decide(heads)
+        self.has_stopped = scheduler.has_stopped
         modes = {entry.job.key: self._podsets(entry) for entry in entries}
         for entry in entries:
             if entry.is_admitted:
                 self._admit(entry)
         for entry in entries:
-            if not entry.is_admitted:
+            if entry.is_untouched:
+                self._leave(entry)
+            elif not entry.is_admitted:
                 self._put_back(entry)
         for entry in entries:
             if entry.issues_preemption:
@@ -321,10 +331,22 @@ class Run:
             for local in self._local_queues:
                 if self._ledger.is_pending(local):
                     self._ledger.sample(local, self._used_by(local), self.now)
-        found = {entry.job.key: self._head(entry, modes[entry.job.key]) for entry in entries}
+        found = {
+            entry.job.key: self._head(entry, modes[entry.job.key])
+            for entry in entries
+            if entry.message or entry.is_admitted
+        }
         evicted = self._evictions()
         self.now += 1
         return Cycle(heads=found, evicted=evicted)
+
+    @property
+    def not_ready(self) -> list[str]:
+        """Workloads with quota whose pods are not ready, for which Kueue waits before it admits another one."""
+        if not self.settings.blocks_admission:
+            return []
+        held = (job for jobs in self.cache.jobs.values() for job in jobs.values())
+        return sorted(job.key for job in held if not job.has("PodsReady") and job.key not in self.presumed_ready)
 
     def _usage_share(self, job: Job) -> float | None:
         queue = self.queues.get(job.admission.cluster_queue) if job.admission is not None else None
@@ -348,6 +370,7 @@ class Run:
                 total = {name: amount for name, amount in total.items() if name in covered}
             self._ledger.charge(job.local_queue, job.key, total, self.now)
         job.progress = None
+        self.presumed_ready.add(job.key)
 
         def change() -> bool:
             job.reserve(admission, self.now)
@@ -369,6 +392,13 @@ class Run:
         job.has_requested = True
         if is_written and not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
             job.progress = None
+
+    def _leave(self, entry: Entry) -> None:
+        """Put a Workload back where it was; the one at which the scheduler stopped gets its condition."""
+        self.queues[entry.node.name].waiting[entry.job.key] = entry.job
+        if entry.message:
+            is_observed = self.settings.enabled("UnadmittedWorkloadsObservability")
+            entry.job.release(entry.cause if is_observed else "Waiting", entry.message, self.now)
 
     def _preempt(self, entry: Entry) -> None:
         uid = entry.job.uid or "UNKNOWN"

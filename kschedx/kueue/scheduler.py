@@ -20,6 +20,7 @@ from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
 NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
+PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 FITS_AFTER_PREEMPTIONS = f"{OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
 
 
@@ -40,6 +41,8 @@ class Entry:
     """It was evaluated for flavors."""
     is_skipped: bool = False
     is_admitted: bool = False
+    is_untouched: bool = False
+    """The scheduler stopped before it: at itself, where it has a message."""
     issues_preemption: bool = False
 
     @property
@@ -58,13 +61,17 @@ class CycleScheduler:
         now: int,
         usage_share: UsageShare,
         inadmissibility: Callable[[Job, ClusterQueue], str],
+        is_blocked: bool = False,
     ) -> None:
-        """`inadmissibility`: why a Workload is refused before any flavor is evaluated."""
+        """`inadmissibility`: why a Workload is refused before any flavor is evaluated. `is_blocked`: pods of an
+        admitted Workload are not ready, and the scheduler stops at the first Workload that it would admit."""
         self.cache = cache
         self.settings = cache.settings
         self._cycle = cycle
         self._preemptor = Preemptor(cache, now, usage_share)
         self._inadmissibility = inadmissibility
+        self._is_blocked = is_blocked
+        self.has_stopped = False
 
     def decide(self, heads: Iterable[tuple[Job, str, bool]]) -> list[Entry]:
         """`heads`: Workload, ClusterQueue, and whether its victims were on their way before."""
@@ -72,7 +79,10 @@ class CycleScheduler:
             entries = [self._nominate(job, name, is_preemptor=is_preemptor) for job, name, is_preemptor in heads]
             victims: dict[str, Target] = {}
             for entry in self._in_order([one for one in entries if one.is_nominated]):
-                self._process(entry, victims)
+                if self.has_stopped:
+                    entry.is_untouched, entry.message = True, ""
+                else:
+                    self._process(entry, victims)
         return entries
 
     def _nominate(self, job: Job, name: str, *, is_preemptor: bool) -> Entry:
@@ -253,6 +263,9 @@ class CycleScheduler:
                     None,
                 )
                 entry.message += f". Pending the preemption of {len(entry.targets)} workload(s)"
+            elif self._is_blocked:
+                self.has_stopped = entry.is_untouched = True
+                entry.message, entry.cause = PODS_NOT_READY, "WaitingForPodsReady"
             else:
                 entry.is_admitted = True
 

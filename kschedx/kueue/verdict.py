@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum, unique
 
 from msgspec import Struct
@@ -26,8 +26,8 @@ from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.document import Head, Victim
 from kschedx.kueue.flavors import Shortage, untolerated_taint
 from kschedx.kueue.run import Run
-from kschedx.kueue.scheduler import NAMESPACE_MISMATCH
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
+from kschedx.kueue.settings import Settings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
@@ -71,6 +71,8 @@ class Wait(StrEnum):
     """Its requests are refused."""
     QUEUE = "queue"
     """Its queue is stopped, inactive, or missing."""
+    PODS_READY = "podsReady"
+    """Kueue admits nothing before the pods of other Workloads are ready (waitForPodsReady.blockAdmission)."""
     CHECKS = "checks"
     TURN = "turn"
     """Kueue admits it in one of its next cycles."""
@@ -98,6 +100,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """None for a Workload that waits for nothing."""
     behind: str = ""
     """The Workload in front of a StrictFIFO queue, for which it waits."""
+    not_ready: tuple[str, ...] = ()
+    """The Workloads with pods that are not ready, for which Kueue waits."""
     checks: tuple[str, ...] = ()
     """Admission checks that are not ready."""
     blocked: str = ""
@@ -145,7 +149,7 @@ def judge(
     snapshot: Snapshot, key: str, settings: Settings | None = None, *, now: int = 0, with_remedies: bool = True
 ) -> Verdict | None:
     """The verdict about a Workload, `namespace/name`; None for one that is not in the snapshot."""
-    settings = settings or Settings()
+    settings = settings or settings_of(snapshot)
     run = Run(snapshot, settings, now)
     job = run.jobs.get(key)
     if job is None:
@@ -169,7 +173,10 @@ def judge(
         return verdict
     head, equal = _first_decision(run, job)
     verdict = replace(verdict, head=head, equal_to=equal)
-    verdict = _not_looked_at(verdict, run, job) if head is None else replace(verdict, wait=_wait_of(head))
+    if run.has_stopped and (head is None or head.message == PODS_NOT_READY):
+        verdict = replace(verdict, wait=Wait.PODS_READY, not_ready=tuple(run.not_ready), blocked=PODS_NOT_READY)
+    else:
+        verdict = _not_looked_at(verdict, run, job) if head is None else replace(verdict, wait=_wait_of(head))
     if not with_remedies or verdict.has_quota_now:
         return verdict
     trials = _Trials(snapshot, settings, now, Run(snapshot, settings, now), verdict)
@@ -177,7 +184,7 @@ def judge(
 
 
 def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
-    """The verdict without remedies, with Kueue's defaults; made once for a snapshot."""
+    """The verdict without remedies, made once for a snapshot."""
     known = vars(snapshot).setdefault("_kueue_decisions", {})
     if key not in known:
         known[key] = judge(snapshot, key, now=timestamp(snapshot.source.taken), with_remedies=False)
@@ -247,6 +254,9 @@ class _Trials:
             case Wait.HEAD:
                 yield from self._before_the_head()
                 yield from self._other_queues()
+                return
+            case Wait.PODS_READY:
+                yield from self._others_ready()
                 return
             case Wait.NAMESPACE:
                 yield from self._selected()
@@ -457,6 +467,12 @@ class _Trials:
 
     # --- others first
 
+    def _others_ready(self) -> Iterator[Remedy]:
+        names = self._verdict.not_ready
+        title = f"wait until the pods of {', '.join(names[:MOST_FINISHING])} are ready"
+        if remedy := self._tried(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady")):
+            yield remedy
+
     def _finishing(self) -> Iterator[Remedy]:
         """The Workload whose end suffices, or the fewest that are needed, the largest first."""
         wanted = {FlavorResource(one.flavor, one.resource) for one in self._verdict.shortages}
@@ -476,13 +492,16 @@ class _Trials:
                 return
 
     def _finished(self, jobs: Iterable[Job]) -> Snapshot:
-        gone = {job.key for job in jobs}
-        finished = Condition(type="Finished", status="True", reason="Succeeded")
+        return self._with_condition([job.key for job in jobs], "Finished")
+
+    def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
+        """The cluster in which Workloads have a condition."""
+        added = Condition(type=kind, status="True", reason="Succeeded")
         return self._snapshot.with_records(
             Workload,
             [
-                replace(one, status=replace(one.status, conditions=(*one.status.conditions, finished)))
-                if one.key in gone
+                replace(one, status=replace(one.status, conditions=(*one.status.conditions, added)))
+                if one.key in keys
                 else one
                 for one in self._snapshot.of(Workload)
             ],

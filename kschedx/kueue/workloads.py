@@ -250,7 +250,7 @@ class Job:
         if (
             evicted is not None
             and evicted.status == "True"
-            and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck")
+            and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck")[self.settings.keeps_place_of_creation :]
         ):
             return evicted.since * 1000
         if not self.settings.enabled("PrioritySortingWithinCohort"):
