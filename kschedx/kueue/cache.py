@@ -40,6 +40,9 @@ class Cache:
         self.jobs: dict[str, dict[str, Job]] = {name: {} for name in tree.queues}
         """ClusterQueue to the Workloads that have quota of it, by key."""
         self.generations: dict[str, int] = dict.fromkeys(tree.queues, 1)
+        self._marks: dict[str, int] = {}
+        self.mark = 0
+        """Equal where the same Workloads have the same quota, changes of a cycle aside."""
 
     # --- what is held
 
@@ -50,6 +53,8 @@ class Cache:
         if node is None:
             return
         self.jobs[name][job.key] = job
+        self._marks[job.key] = job.mark
+        self.mark ^= job.mark
         _add(node, job.usage)
         self._use(job.topology_usage, 1, overlapping=True)
 
@@ -57,6 +62,7 @@ class Cache:
         """A Workload has no quota any more; called before its admission is cleared."""
         if self.jobs.get(name, {}).pop(job.key, None) is None:
             return
+        self.mark ^= self._marks.pop(job.key)
         _remove(self.tree.queues[name], job.usage)
         self._use(job.topology_usage, -1, overlapping=True)
         self.generations[name] += 1
