@@ -1,11 +1,4 @@
-"""Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
-Coscheduling.
-
-kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
-binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
-(pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
-other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
-"""
+"""A queue of pods and gangs, one decision after the other, each on the cluster that those before it left."""
 
 from __future__ import annotations
 
@@ -38,6 +31,14 @@ from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, 
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.snapshot.storage import StorageChange
+
+# Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
+# Coscheduling.
+#
+# kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
+# binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
+# (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
+# other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
@@ -108,12 +109,9 @@ _GATES_OF_BASIC_GROUPS = ("TopologyAwareWorkloadScheduling", "WorkloadAwarePreem
 # A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
 #
 # The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that
-# no
-# API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
-# others
-# is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has its
-# turn
-# with its first member.
+# no API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
+# others is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has
+# its turn with its first member.
 
 MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one

@@ -1,4 +1,4 @@
-"""The pods of a cluster that moves, and the account of what has moved."""
+"""A cluster that moves: a snapshot's columns, changed in place, with everything that it takes to undo that."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
+
+# The pods of a cluster that moves, and the account of what has moved.
 
 
 class MoveKind(IntEnum):

@@ -85,7 +85,7 @@ def preferred_weights(terms: PreferredSchedulingTerms, nodes: NodeTable) -> IntA
 
 # Nodes by label value, for many selectors that each pick few nodes.
 #
-# `selection.where_selector` asks every distinct value of a label, which is right for one selector. Ten thousand local
+# `where_selector` asks every distinct value of a label, which is right for one selector. Ten thousand local
 # volumes, each for one node, would ask ten thousand times five thousand names; here each looks its node up.
 
 _NONE = np.zeros(0, dtype=np.int64)

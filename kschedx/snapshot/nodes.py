@@ -1,4 +1,4 @@
-"""The images that nodes report, by name."""
+"""The nodes as columns, with the images that they report and the pods that run on them."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from kschedx.snapshot.columns import (
     rows_where,
 )
 from kschedx.snapshot.pods import PodTable, RequestTable, ResourceNames
+
+# The images that nodes report, by name.
 
 
 class ImageState(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Resource lists as rows of a matrix."""
+"""The pods as columns, with what they request as rows of a matrix."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from kschedx.snapshot.columns import (
     Memo,
     rows_by_group,
 )
+
+# Resource lists as rows of a matrix.
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 """Columns that every resource matrix begins with. cpu is in milli-units, everything else in units."""
