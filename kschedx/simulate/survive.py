@@ -404,7 +404,9 @@ class _Trial:
             raise InputError(f"{failure.name}: a change removes its nodes")
         rows = {row: cluster.pods.node_names[row] for place in places for row in self._movable(place)}
         ready = {row for row in rows if self._simulator.is_available(row)}
-        nodes = {name: tuple(row for row in rows if rows[row] == name) for name in failure.nodes}
+        nodes: dict[str, list[int]] = {name: [] for name in failure.nodes}
+        for row, name in rows.items():
+            nodes[name].append(row)
         seconds = {row: self._toleration(row) for row in rows} if self._mode is Mode.OUTAGE else {}
         found = self._moved(failure, places, rows, ready)
         if self._mode is Mode.OUTAGE:

@@ -35,27 +35,35 @@ NOBODY = -1
 """In place of a pod, where it is the node itself that has changed, or the volumes of its pods."""
 
 
-class Steps(Struct):
+class Steps:
     """Every pod that came or left, and every node that changed, in order: what columns have to catch up with. It only
     grows."""
 
-    pods: list[int] = field(default_factory=list)
-    nodes: list[ClusterRow] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
+    __slots__ = ("_count", "_moves")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._moves: IntArray = np.empty((3, 64), dtype=np.int64)
+        """(pod, node or sign; move), with room for more. Whoever catches up reads a part of it and copies nothing."""
 
     def __len__(self) -> int:
-        return len(self.pods)
+        return self._count
+
+    def add(self, pod: int, node: ClusterRow, sign: int) -> None:
+        if self._count == self._moves.shape[1]:
+            self._moves = np.concatenate((self._moves, np.empty_like(self._moves)), axis=1)
+        self._moves[:, self._count] = pod, node, sign
+        self._count += 1
 
     def copy(self) -> Steps:
-        return Steps(pods=[*self.pods], nodes=[*self.nodes], signs=[*self.signs])
+        steps = Steps()
+        steps._count, steps._moves = self._count, self._moves.copy()
+        return steps
 
     def since(self, seen: int) -> tuple[IntArray, IntArray, IntArray]:
-        """(move,) pods, nodes and signs of what happened after the first `seen` of them."""
-        return (
-            np.array(self.pods[seen:], dtype=np.int64),
-            np.array(self.nodes[seen:], dtype=np.int64),
-            np.array(self.signs[seen:], dtype=np.int64),
-        )
+        """(move,) pods, nodes and signs of what happened after the first `seen` of them. Not to be written to."""
+        pods, nodes, signs = self._moves[:, seen : self._count]
+        return pods, nodes, signs
 
 
 class _OnNodes(Struct):
@@ -521,10 +529,7 @@ class MovingCluster:
             table.pod_count[node] += kind
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:
-        steps = self.pods.steps
-        steps.pods.append(pod)
-        steps.nodes.append(node)
-        steps.signs.append(sign)
+        self.pods.steps.add(pod, node, sign)
 
     def _tables(self) -> Iterator[NodeTable]:
         return iter(self.snapshot._tables.values())
