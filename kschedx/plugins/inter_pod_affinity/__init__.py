@@ -1,4 +1,4 @@
-"""InterPodAffinity (pkg/scheduler/framework/plugins/interpodaffinity): `terms` reads affinity terms, `plugin` applies them."""
+"""InterPodAffinity (pkg/scheduler/framework/plugins/interpodaffinity): `plugin` applies the terms that `terms` reads."""
 
 from kschedx.plugins.inter_pod_affinity.plugin import InterPodAffinity
 
