@@ -411,6 +411,27 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
         return Explanation(cycle, scheduler, self.first_notes, autoscaler=self.autoscaler, karpenter=self.karpenter)
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per node that reached Filter, with its total where it fits."""
+        cycle = self.cycle
+        if cycle.filter is None or cycle.nodes is None:
+            return []
+        scores = cycle.scores
+        totals = {} if scores is None else dict(zip(scores.nodes.names, scores.totals.tolist(), strict=True))
+        made: list[dict[str, object]] = []
+        for row, name in zip(cycle.nodes.each(), cycle.nodes.names, strict=True):
+            status = cycle.filter.status(row)
+            made.append(
+                {
+                    "node": name,
+                    "code": status.code.text,
+                    "plugin": status.plugin,
+                    "reasons": "; ".join(status.reasons),
+                    "total": totals.get(name),
+                }
+            )
+        return made
+
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
         changed."""

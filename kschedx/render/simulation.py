@@ -22,11 +22,25 @@ from kschedx.explain.notes import AfterChanges
 from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.render import terminal
-from kschedx.render.drain import drain_lines, each_lines, several_lines
+from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import story_fix_lines, story_reason
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, columns, cut, line, paragraph, shortens, title_lines
+from kschedx.render.terminal import (
+    BAD,
+    BLANK,
+    BOLD,
+    DIM,
+    GOOD,
+    SEPARATOR,
+    columns,
+    cut,
+    labelled,
+    line,
+    paragraph,
+    shortens,
+    title_lines,
+)
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
 from kschedx.simulate.admission import KueueResult
@@ -298,13 +312,36 @@ def simulation_headline(simulation: Simulation) -> str:
 
 
 def _kueue(kueue: KueueResult, width: int, most: int) -> list[Text]:
+    return [
+        row for fact in _kueue_facts(kueue, most) for row in labelled(fact.label, SEPARATOR.join(fact.items), width)
+    ]
+
+
+def _kueue_facts(kueue: KueueResult, most: int) -> Iterator[Fact]:
     """Which Workloads Kueue admits, evicts, and leaves pending."""
     told = (("admits", kueue.admitted), ("evicts", kueue.evicted), ("does not admit", kueue.pending))
-    parts = [f"{verb} {listed(names, most, conjunction='and')}" for verb, names in told if names]
-    lines = paragraph(" · ".join(parts), width, first="  kueue   ") if parts else []
+    parts = tuple(f"{verb} {listed(names, most, conjunction='and')}" for verb, names in told if names)
+    if parts:
+        yield Fact(label="kueue", items=parts)
     for name, why in kueue.refused.items():
-        lines += paragraph(f"the API server refuses the pods of {name}: {why}", width, first="  refused ")
-    return lines
+        yield Fact(label="refused", items=(f"the API server refuses the pods of {name}: {why}",))
+
+
+def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
+    """What the changes do to pods and nodes, before the workloads: as the screen, with every entry."""
+    for told in _effects(simulation):
+        yield Fact(label="effect", items=(told,))
+    for rollout in sorted(simulation.rolled_out, key=lambda one: one.is_done):
+        yield Fact(label="rollout", items=(rollout_text(rollout),))
+    goal = simulation.goal
+    if goal is not None:
+        moves = (f"move {one.pod} from {one.source} to {one.to}" for one in goal.moves)
+        yield Fact(label="goal", items=(goal_text(goal), *moves))
+    if simulation.kueue is not None:
+        yield from _kueue_facts(simulation.kueue, 10_000)
+    for drained in simulation.drained:
+        yield Fact(label="drain", items=(f"{drained.node}: {verdict(drained)}",))
+        yield from drain_facts(drained)
 
 
 # --- a line for each workload
@@ -515,11 +552,8 @@ def _nodes_of(found: Fit) -> Sequence[str]:
 def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     """The number, what would be enough, where they go, and what stops the next one."""
     lines = title_lines(fit_headline(found), fit_tone(found), width)
-    lines += _after_changes(found, width)
-    if found.missing:
-        lines += paragraph(f"needs {_enough(found)}", width, first="  ")
-    elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
-        lines += paragraph("more nodes like the existing ones do not help", width, first="  ")
+    for told in fit_details(found):
+        lines += paragraph(told, width, first="  ")
     if found.nodes:
         lines += [BLANK, *_places(found, width, wide=wide)]
     if found.stopped is not None:
@@ -537,9 +571,13 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
     return lines
 
 
-def _after_changes(found: Fit, width: int) -> list[Text]:
-    notes = (note for note in found.setup.notes if isinstance(note, AfterChanges))
-    return [row for note in notes for row in paragraph(note_text(note), width, first="  ", style=DIM)]
+def fit_details(found: Fit) -> Iterator[str]:
+    """The changes that were applied, and how many more nodes would be enough."""
+    yield from (note_text(note) for note in found.setup.notes if isinstance(note, AfterChanges))
+    if found.missing:
+        yield f"needs {_enough(found)}"
+    elif found.wanted is not None and not found.is_enough and not found.refusal and not found.could_reject:
+        yield "more nodes like the existing ones do not help"
 
 
 def _enough(found: Fit) -> str:

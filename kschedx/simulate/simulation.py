@@ -386,6 +386,26 @@ class Simulation(Shown):
         """A cluster that moves along with `cluster_before`, the steps that it has seen, and what was between them."""
         return self.simulator.begun(), self.simulator.first_step, 0
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per decision of the queue; of drains, a row per pod on the drained nodes."""
+        if self.drained:
+            return [
+                {"drained": one.node, "pod": pod.pod, "fate": pod.fate.value, "node": pod.node, "message": pod.message}
+                for one in self.drained
+                for pod in one.pods
+            ]
+        return [
+            {
+                "pod": step.key,
+                "outcome": "Undecided" if step.decision is None else step.decision.outcome.value,
+                "node": "" if step.node is None else step.names([step.node])[0],
+                "nominated_node": "" if step.nominated is None else step.names([step.nominated])[0],
+                "victims": len(step.victim_keys),
+                "message": step.message,
+            }
+            for step in self.steps
+        ]
+
     def to_dict(self) -> Json:
         """The Simulation document. Keys are a contract: they are added, never changed. Numbers are integers."""
         before, after = self.usage_before, self.usage_after

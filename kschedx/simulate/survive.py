@@ -337,6 +337,23 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
     def is_undecided(self) -> bool:
         return self.survives and any(one.is_undecided for one in self.results)
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per failure and workload that loses pods."""
+        return [
+            {
+                "failure": result.failure.name,
+                "kind": one.workload.kind,
+                "namespace": one.workload.namespace,
+                "name": one.workload.name,
+                "state": one.state.value,
+                "replicas": one.replicas,
+                "lost": one.lost,
+                "after": one.after,
+            }
+            for result in self.results
+            for one in result.workloads
+        ]
+
     def to_dict(self) -> Json:
         """The Survival document. Keys are a contract: they are added, never changed. Numbers are integers."""
         simulation = self.simulation
