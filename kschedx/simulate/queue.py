@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -249,7 +248,7 @@ class Queue:
 
     def __init__(self, run: Run, pick: Pick, *, recreate: bool = True, known: Callable[[str], bool]) -> None:
         """`recreate`: controllers recreate evicted pods. `known`: whether pods of a schedulerName are scheduled."""
-        self._run = run
+        self._run, self._sort_key = run, queue_order(run.scheduler)
         self._pick = pick
         self._recreate = recreate
         self._known = known
@@ -335,10 +334,6 @@ class Queue:
         of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
         return (*self._sort_key(of_group, first), *own), row
 
-    @cached_property
-    def _sort_key(self) -> Callable[[Pod, str], tuple[object, ...]]:
-        return queue_order(self._run.scheduler)
-
     @property
     def scheduler_run(self) -> Run:
         return self._run
@@ -349,8 +344,7 @@ class Queue:
 
     def move_to(self, run: Run) -> None:
         """Go on with the cluster after a change by hand; the rows of its pods are the same."""
-        self._run = run
-        self.__dict__.pop("_sort_key", None)
+        self._run, self._sort_key = run, queue_order(run.scheduler)
 
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""

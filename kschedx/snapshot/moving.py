@@ -396,8 +396,6 @@ class MovingCluster:
     def _put(self, row: ClusterRow, node: Node) -> None:
         cluster = self.snapshot.cluster
         if cluster.put(row, node):
-            for table in self._tables():
-                table.forget()
             self._note(NOBODY, row, 0)
         else:
             self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)

@@ -1,4 +1,4 @@
-"""InterPodAffinity (pkg/scheduler/framework/plugins/interpodaffinity): `plugin` applies the terms that `terms` reads."""
+"""InterPodAffinity (pkg/scheduler/framework/plugins/interpodaffinity): `plugin` applies what `terms` reads."""
 
 from kschedx.plugins.inter_pod_affinity.plugin import InterPodAffinity
 

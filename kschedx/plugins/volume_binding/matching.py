@@ -203,7 +203,7 @@ class VolumeSearch:
     @cached_property
     def volumes(self) -> Sequence[PersistentVolume]:
         """Those of the claim's class."""
-        return self._storage.volumes_of_class.get(self.claim.storage_class, ())
+        return self._storage.volumes_of(self.claim.storage_class)
 
     @cached_property
     def lost(self) -> Mapping[str, Sequence[PersistentVolume]]:
