@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.browser.chromium import chromium  # noqa: E402  (the folder of the repository comes first)
+from tests.browser.chromium import chromium
 
 
 def main(paths: list[Path]) -> None:
