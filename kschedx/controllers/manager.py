@@ -359,7 +359,7 @@ class Manager:
             if row in managed.outdated:
                 groups.setdefault(self._owner(row), []).append(row)
         old = [self._size(f"old/{name}", its) for name, its in groups.items()]
-        exists = bool(new_rows) or not spec.is_paused or not managed.outdated
+        exists = bool(new_rows) or not spec.is_paused or self._replica_set(manifest) is not None
         new = self._size("new", new_rows, refused=managed.refused) if exists else None
         sizes: deployment.Sizes = {}
         if managed.scaled_from is not None:

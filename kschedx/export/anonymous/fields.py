@@ -352,7 +352,7 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
 
 def _is_read(event: Mapping[str, object], group: str) -> bool:
     """Of a text that was cut, the last name may be half a name, and none can be known again."""
-    if group not in events.GROUPS or event.get("reason") not in events.REASONS:
+    if group not in events.GROUPS or event.get("reason") not in events.REASONS - events.OF_CLAIMS:
         return False
     texts = (event.get("message"), event.get("note"))
     return not any(isinstance(text, str) and events.is_cut(text) for text in texts)
