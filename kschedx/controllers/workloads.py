@@ -1,4 +1,4 @@
-"""Claims that a pod has for itself: of generic ephemeral volumes, and of devices by a template."""
+"""Whose pods they are, the pods that a workload would make next, and what follows a pod's deletion."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
+# Claims that a pod has for itself: of generic ephemeral volumes, and of devices by a template.
+
 
 def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:
     """The cluster with the claims of a new pod that is like another one, and the pod, whose status names them."""
@@ -56,19 +58,11 @@ def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> Persistent
     return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
 
 
-def delete(run: Run, row: int) -> None:
-    """Take a pod away for good, whether it runs or waits, with the devices that it alone has."""
-    devices = run.snapshot.devices
-    run.cluster.delete(row)
-    if devices.claims:
-        run.cluster.set_devices(devices.without_consumers({run.cluster.pods.key(row)}))
-
-
 def evict(run: Run, row: int, *, waits: bool) -> None:
     """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
     of the same names."""
     if not waits:
-        delete(run, row)
+        run.delete(row)
         return
     run.evict(row, waits=True)
     if not any(volume.ephemeral for volume in run.cluster.pods.specs[row].volumes):

@@ -1,4 +1,4 @@
-"""Notes on amounts that are hardly meant."""
+"""What a reader has to know to trust the answer of a finished cycle."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from kschedx.explain.notes import (
     VolumeBoundElsewhere,
     WholeNodesAnswered,
 )
-from kschedx.extenders.calls import Trace
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
+from kschedx.framework.extenders import Trace
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to
@@ -61,6 +61,8 @@ from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
+
+# Notes on amounts that are hardly meant.
 
 
 def amount_notes(pod: Pod) -> Iterator[UnlikelyAmount]:
@@ -278,8 +280,6 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
     if untolerated(node.spec.taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
         yield "TaintToleration"
 
-
-# What a reader has to know to trust the answer of a finished cycle.
 
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates every node of a cluster that is smaller than this."""

@@ -13,10 +13,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver import optional_admission
 from kschedx.findings.nodes import CONDITION_OF_TAINT
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
-from kschedx.kube import descheduling, devices, optional_admission, other_schedulers, storage, types
+from kschedx.kube import descheduling, devices, other_schedulers, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.autoscalers import (
     DELETION_COST,
@@ -404,8 +405,7 @@ _ORDER = {"Node": 1, "Pod": 2}
 # A snapshot as objects again, which load as the same cluster.
 #
 # What is written is what was read of each object and counts, no more than `kschedx snapshot` writes; a cluster that
-# moved
-# is written as it stands.
+# moved is written as it stands.
 
 _LAST = ("Node", "Pod")
 """What is general comes first."""

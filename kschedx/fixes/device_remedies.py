@@ -11,6 +11,8 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
+from kschedx.explain.diagnosis import hardware_label
+from kschedx.explain.root_causes import driver_of, unpublished
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -23,12 +25,15 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
+from kschedx.fixes.new_node import described_devices, slices_with
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.devices import (
     AllocationMode,
+    CELDeviceSelector,
     DeviceClaim,
     DeviceRequest,
+    DeviceSelector,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimConsumerReference,
@@ -58,8 +63,10 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
     devices = place.snapshot.devices
     match finding:
         case InsufficientDevices():
+            yield from _published(finding, place)
             yield from _fewer(finding, place)
             yield from _wider(finding, place)
+            yield from _wider_classes(finding, place)
             yield from _free(finding, place)
         case DeviceClaimNotFound():
             for spec in _guesses(place):
@@ -80,7 +87,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             if _is_used_by_others(claim, place):
                 yield from _in_use(claim, place)
                 return
-            owner = _owner(place) if isinstance(finding, DeviceClaimNotOwned) else None
+            owner = place.as_owner if isinstance(finding, DeviceClaimNotOwned) else None
             yield s.RecreateDeviceClaim(claim=_anew(claim, claim.spec, owner))
 
 
@@ -123,11 +130,6 @@ def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference |
     return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
 
 
-def _owner(place: Candidate) -> OwnerReference:
-    pod = place.pod.metadata
-    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
-
-
 def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
     """One device of a class that exists; none where no more is known."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
@@ -143,7 +145,7 @@ def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator
         name += "-1"
     status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
     for one in (spec,) if spec is not None else islice(_guesses(place), 1):
-        claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, _owner(place))
+        claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, place.as_owner)
         template = None if spec is not None else _template(finding.template, one)
         yield s.CreateDeviceClaim(claim=claim, template=finding.template, new_template=template, status=status)
 
@@ -224,6 +226,30 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
         if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
             spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
             yield s.WidenDeviceClaim(claim=_anew(claim, spec))
+
+
+def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+    """A class that devices are in reach of and none is of, with no selector but its driver."""
+    devices = place.snapshot.devices
+    for name in dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "other-class"):
+        before = devices.classes.get(name)
+        if before is None:
+            continue
+        driver = driver_of(before.spec.selectors)
+        of_driver = (DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"')),)
+        after = replace(before, spec=replace(before.spec, selectors=of_driver if driver else ()))
+        if after != before:
+            yield s.WidenDeviceClass(device_class=after, driver=driver)
+
+
+def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.OfferDevices]:
+    """On a node whose labels name the hardware of a driver that publishes nothing."""
+    classes = dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "none")
+    drivers = [one.driver for name in classes for one in unpublished(place.snapshot, name)]
+    label = next(filter(None, (hardware_label(driver, place.node) for driver in drivers if driver)), "")
+    if label:
+        slices = tuple(slices_with(described_devices(place.situation), place.node.name))
+        yield s.OfferDevices(node=place.node.name, label=label, slices=slices)
 
 
 def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:

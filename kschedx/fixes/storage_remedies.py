@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -46,7 +47,7 @@ from kschedx.kube.storage import (
     is_bound_to,
     with_default_class,
 )
-from kschedx.kube.types import ObjectMeta, OwnerReference, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import meant_by
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.snapshot.snapshot import Snapshot
@@ -122,7 +123,7 @@ def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentV
 def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
     """Volumes that were bound to claims that are gone, and that the claim could have."""
     storage = snapshot.storage
-    for volume in storage.volumes_of_class.get(claim.storage_class, ()):
+    for volume in storage.volumes_of(claim.storage_class):
         holder = volume.spec.claim_ref
         if holder is None:
             continue
@@ -209,6 +210,9 @@ def claim_remedies(finding: ClaimProblem, place: Candidate) -> Iterator[s.Step]:
             yield s.RecreateClaim(claim=_anew(claim, place))
         case ClaimNotOwned():
             yield s.RecreateClaim(claim=_anew(claim, place, owned=True))
+        case ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
+            if all(can_evict(row, place.situation) for row in users):
+                yield s.RecreateClaim(claim=_anew(claim, place), users=tuple(map(snapshot.pods.key, users)))
         case _:
             yield s.RecreateClaim(claim=_anew(claim, place))
 
@@ -217,7 +221,7 @@ def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False
     """The claim as it would be if it were created now: bound to nothing."""
     metadata = claim.metadata
     annotations = {key: text for key, text in metadata.annotations.items() if key == BETA_STORAGE_CLASS}
-    owners = (_owner(place),) if owned else metadata.owner_references
+    owners = (place.as_owner,) if owned else metadata.owner_references
     return PersistentVolumeClaim(
         metadata=ObjectMeta(
             name=metadata.name,
@@ -233,24 +237,17 @@ def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False
 def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: Candidate) -> Iterator[s.Step]:
     """Where no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
-    if claim is not None and not _is_used(claim, place.snapshot):
+    if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
         yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
 
 
-def _is_used(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
-    """Whether a pod that runs has it."""
-    pods = snapshot.pods
-    return any(
-        claim_name(pods.names[row], volume) == claim.name
-        for row in range(len(pods))
-        if pods.node_names[row] and pods.namespaces[row] == claim.metadata.namespace
-        for volume in pods.specs[row].volumes
-    )
-
-
-def _owner(place: Candidate) -> OwnerReference:
-    pod = place.pod.metadata
-    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+def _users(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[int]:
+    """Rows of the pods that run and have it."""
+    pods, namespace = snapshot.pods, claim.metadata.namespace
+    for row in range(len(pods)):
+        volumes = pods.specs[row].volumes if pods.node_names[row] and pods.namespaces[row] == namespace else ()
+        if any(claim_name(pods.names[row], volume) == claim.name for volume in volumes):
+            yield row
 
 
 # --- a claim that is not there
@@ -287,7 +284,7 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
     chosen = default or next(filter(_waits, snapshot.storage.classes.values()), None)
     claim = PersistentVolumeClaim(
         metadata=ObjectMeta(
-            name=name, namespace=namespace, owner_references=(_owner(place),) if finding.ephemeral else ()
+            name=name, namespace=namespace, owner_references=(place.as_owner,) if finding.ephemeral else ()
         ),
         spec=PersistentVolumeClaimSpec(
             access_modes=("ReadWriteOnce",),
@@ -305,7 +302,7 @@ def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
         asked = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
         if asked is None or claim_name(place.pod.metadata.name, volume) != name:
             continue
-        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(_owner(place),))
+        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(place.as_owner,))
         claim = PersistentVolumeClaim(metadata=metadata, spec=asked.spec)
         try:
             check_quantities(claim)
@@ -368,6 +365,9 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
         yield _of_class(claim, classes[close], is_typo=True)
     elif chosen is not None:
         yield _of_class(claim, chosen)
+    else:
+        usable = (one for one in classes.values() if one.can_provision)
+        yield from (_of_class(claim, one) for one in islice(usable, 1))
     if claim.storage_class and not is_bindable:
         yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
 

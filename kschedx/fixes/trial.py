@@ -10,15 +10,18 @@ from msgspec import Struct
 
 from kschedx.explain.node_groups import NodeGroup, groups_of
 from kschedx.fixes import steps as s
-from kschedx.fixes.proposal import Ground, Proposal, apply_step
+from kschedx.fixes.proposal import UID_TO_COME, Ground, Proposal, apply_step
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code, FilterOutcome, Status
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Node, OwnerReference, Pod
+from kschedx.kube.workloads import runs_on
+from kschedx.plugins.node_ports import HostPort
 from kschedx.snapshot.columns import ClusterRow, TableRow
 from kschedx.snapshot.daemon_sets import DaemonPod, overhead
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import host_ports
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -57,6 +60,16 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         amounts = overhead(self.daemons, node, comparison=comparison)
         return tuple(
             s.ResourceAmount(resource=name, amount=amount) for name, amount in sorted(amounts.items()) if amount
+        )
+
+    def leaves_ports(self, node: Node) -> bool:
+        """Whether no DaemonSet's pod has one of the pod's host ports on a new node."""
+        wanted = [*map(HostPort.of, host_ports(self.pod.spec))]
+        comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
+        return not any(
+            any(HostPort.of(port).conflicts(one) for port in host_ports(daemon.spec) for one in wanted)
+            for daemon in (self.daemons if wanted else ())
+            if runs_on(daemon.spec, node, comparison=comparison)
         )
 
     @cached_property
@@ -117,6 +130,14 @@ class Candidate(Struct, frozen=True, kw_only=True):
     @property
     def snapshot(self) -> Snapshot:
         return self.situation.snapshot
+
+    @property
+    def as_owner(self) -> OwnerReference:
+        """The pod as what a claim is created for."""
+        metadata = self.pod.metadata
+        return OwnerReference(
+            api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid or UID_TO_COME, controller=True
+        )
 
 
 def try_proposal(

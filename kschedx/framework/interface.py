@@ -1,4 +1,4 @@
-"""CycleState: what plugins remember between the extension points of one cycle."""
+"""The extension points of the scheduling framework, and what plugins remember between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
 if TYPE_CHECKING:
-    from kschedx.extenders import Extenders, Preempted
+    from kschedx.framework.extenders import Extenders, Preempted
+
+# CycleState: what plugins remember between the extension points of one cycle.
 
 T = TypeVar("T")
 

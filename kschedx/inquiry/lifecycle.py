@@ -309,6 +309,17 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             return _of_custom_resource(snapshot, workload, manifest)
 
 
+def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Whether the controller of a workload leaves its pods as they are, whatever its manifest says."""
+    match workload_lifecycle(snapshot, manifest):
+        case NamespaceTerminating() | BeingDeleted() | Finished() | Failed():
+            return True
+        case Suspended(kind=kind):
+            return kind != "Job"  # whose controller deletes the pods that are there
+        case _:
+            return False
+
+
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     controller, subject = _converted(manifest, ReplicasController), workload.reference
     if controller.spec.replicas == 0:

@@ -24,7 +24,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.quantity import Quantity, parse_quantity
-from kschedx.kube.resource_quota import ResourceQuota
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.render.states import (
     BeingDeleted,

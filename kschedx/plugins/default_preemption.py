@@ -1,4 +1,4 @@
-"""What plugins that make room by evicting pods have in common (Evaluator in pkg/scheduler/framework/preemption)."""
+"""DefaultPreemption, and what it shares with other plugins that make room by evicting pods."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pod_groups import group_of_pod, group_priority, members_of, whole_group_of
 from kschedx.snapshot.pods import PodTable
+
+# What plugins that make room by evicting pods have in common (Evaluator in pkg/scheduler/framework/preemption).
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -183,7 +185,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             return dry_run(self.handle, state, pod, nodes, budgets)
 
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
-            groups = [whole_group_of(snapshot, pods, int(row)) for row in rows]
+            groups = [whole_group_of(snapshot.pod_groups, pods, int(row)) for row in rows]
             classes = snapshot.priority_classes
             priorities = [None if one is None else group_priority(one, classes) for one in groups]
             return np.array([own is not None and own >= pod.priority for own in priorities], dtype=np.bool_)
@@ -197,7 +199,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         snapshot, pods = self.handle.snapshot, self.handle.nodes.pods
         found = dict.fromkeys(victims)
         for row in victims:
-            group = whole_group_of(snapshot, pods, row)
+            group = whole_group_of(snapshot.pod_groups, pods, row)
             if group is not None:
                 members = members_of(pods, group.metadata.namespace, group.metadata.name) & (pods.node >= 0)
                 found |= dict.fromkeys(np.flatnonzero(members).tolist())
@@ -233,7 +235,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             return ""
         release = self.handle.release
         if release.enabled("TopologyAwareWorkloadScheduling"):
-            group = group_of_pod(self.handle.snapshot, pod)
+            group = group_of_pod(self.handle.snapshot.pod_groups, pod)
             if group is None:
                 return NO_POD_GROUP
             if group.spec.scheduling_constraints is not None:

@@ -1,24 +1,35 @@
-"""The pods of a cluster that moves, and the account of what has moved."""
+"""A cluster that moves: a snapshot's columns, changed in place, with everything that it takes to undo that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
-from kschedx.snapshot.columns import ClusterRow, Column, IntArray, rows_by_group
-from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    ClusterRows,
+    Column,
+    IntArray,
+    distinct,
+    each_cluster_row,
+    rows_by_group,
+)
+from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import PodTable, Tally
+from kschedx.snapshot.pods import NodeRule, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
+
+# The pods of a cluster that moves, and the account of what has moved.
 
 
 class MoveKind(IntEnum):
@@ -32,27 +43,35 @@ NOBODY = -1
 """In place of a pod, where it is the node itself that has changed, or the volumes of its pods."""
 
 
-class Steps(Struct):
+class Steps:
     """Every pod that came or left, and every node that changed, in order: what columns have to catch up with. It only
     grows."""
 
-    pods: list[int] = field(default_factory=list)
-    nodes: list[ClusterRow] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
+    __slots__ = ("_count", "_moves")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._moves: IntArray = np.empty((3, 64), dtype=np.int64)
+        """(pod, node or sign; move), with room for more. Whoever catches up reads a part of it and copies nothing."""
 
     def __len__(self) -> int:
-        return len(self.pods)
+        return self._count
+
+    def add(self, pod: int, node: ClusterRow, sign: int) -> None:
+        if self._count == self._moves.shape[1]:
+            self._moves = np.concatenate((self._moves, np.empty_like(self._moves)), axis=1)
+        self._moves[:, self._count] = pod, node, sign
+        self._count += 1
 
     def copy(self) -> Steps:
-        return Steps(pods=[*self.pods], nodes=[*self.nodes], signs=[*self.signs])
+        steps = Steps()
+        steps._count, steps._moves = self._count, self._moves.copy()
+        return steps
 
     def since(self, seen: int) -> tuple[IntArray, IntArray, IntArray]:
-        """(move,) pods, nodes and signs of what happened after the first `seen` of them."""
-        return (
-            np.array(self.pods[seen:], dtype=np.int64),
-            np.array(self.nodes[seen:], dtype=np.int64),
-            np.array(self.signs[seen:], dtype=np.int64),
-        )
+        """(move,) pods, nodes and signs of what happened after the first `seen` of them. Not to be written to."""
+        pods, nodes, signs = self._moves[:, seen : self._count]
+        return pods, nodes, signs
 
 
 class _OnNodes(Struct):
@@ -91,6 +110,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     nominations: dict[int, str]
     """Rows of pods without a node to the node that they are nominated for."""
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
+    numbered: dict[NodeRule, _Tallied] = field(default_factory=dict)
 
     @classmethod
     def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
@@ -153,6 +173,19 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             known.seen = len(self.steps)
         return known.sums
 
+    def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
+        """As of a table that stands still, for the price of the nodes that have changed since it was asked for last."""
+        known = self.numbered.get(rule)
+        if known is None:
+            every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
+            known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
+        _, changed, _ = self.steps.since(known.seen)
+        for row in each_cluster_row(ClusterRows(distinct(changed))):
+            if row < self.node_count:
+                known.sums[row] = number(row)
+        known.seen = len(self.steps)
+        return known.sums[rows]
+
     def with_nodes(self, count: int) -> MovingPods:
         """The same columns over more nodes, on which nothing runs yet."""
         more = count - self.node_count
@@ -164,7 +197,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             for tally in self.tallied
         }
         on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
-        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied)
+        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
 
     def without_node(self, node: ClusterRow) -> MovingPods:
         """The same columns over the other nodes: those behind `node`, on which nothing runs, move up by a row.
@@ -174,7 +207,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         place = self.node - (self.node > node)
         order, start = rows_by_group(place, self.node_count - 1)
         on_nodes = _OnNodes(order=order, start=start)
-        return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={})
+        return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={}, numbered={})
 
 
 # A cluster that moves: a snapshot's columns, changed in place.
@@ -219,6 +252,12 @@ class _Stored(Struct, frozen=True):
     before: StorageChange
 
 
+class _Claimed(Struct, frozen=True):
+    """Device claims as they were before they changed."""
+
+    before: Mapping[str, ResourceClaim | None]
+
+
 class _Nominated(Struct, frozen=True):
     """What a pod was nominated for before."""
 
@@ -249,9 +288,14 @@ class MovingCluster:
         self.pods.own_starts()
         storage = MovingStorage.moving(snapshot.storage)
         self.snapshot: Snapshot = replace(
-            snapshot, pods=self.pods, cluster=snapshot.cluster.moving(), storage=storage, _tables={}
+            snapshot,
+            pods=self.pods,
+            cluster=snapshot.cluster.moving(),
+            storage=storage,
+            devices=MovingDevices.moving(snapshot.devices),
+            _tables={},
         )
-        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored | _Deleted] = []
+        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored | _Claimed | _Deleted] = []
         self._undone = 0
         self.deleted: set[int] = set()
         """Rows of pods that are gone for good."""
@@ -309,6 +353,7 @@ class MovingCluster:
             steps=before.steps.copy(),
             nominations=dict(before.nominations),
             tallied={},
+            numbered={},
             _requests={options: _more_requests(before, waiting, options) for options in before._requests},
         )
         if not any(table.start_times[first:]):
@@ -335,15 +380,20 @@ class MovingCluster:
         """The fields of a snapshot beside nodes, pods, and storage that are other objects than here."""
         fixed = ("cluster", "pods", "storage", "source")
         fields = (name for name in Contents.__struct_fields__ if name not in fixed)
-        return {
+        found = {
             name: value for name in fields if (value := getattr(snapshot, name)) is not getattr(self.snapshot, name)
         }
+        if "devices" in found and snapshot.devices == self.devices.frozen():
+            del found["devices"]
+        return found
 
     def set_contents(self, fields: Mapping[str, object]) -> None:
         """Take over `other_contents`. `snapshot` is another object then."""
         if fields:
             self._undo.append(_Nodes(self.snapshot, self.pods))
             self.snapshot = replace(self.snapshot, **fields)
+            if "devices" in fields:
+                self.snapshot = replace(self.snapshot, devices=MovingDevices.moving(self.snapshot.devices))
 
     def add_node(self, node: Node) -> ClusterRow:
         """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
@@ -369,8 +419,6 @@ class MovingCluster:
     def _put(self, row: ClusterRow, node: Node) -> None:
         cluster = self.snapshot.cluster
         if cluster.put(row, node):
-            for table in self._tables():
-                table.forget()
             self._note(NOBODY, row, 0)
         else:
             self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)
@@ -389,10 +437,29 @@ class MovingCluster:
                 self._note(NOBODY, ClusterRow(node), 0)
         return storage.put(change)
 
-    def set_devices(self, devices: Devices) -> None:
-        """Device claims are others. `snapshot` is another object then."""
-        self._undo.append(_Nodes(self.snapshot, self.pods))
-        self.snapshot = replace(self.snapshot, devices=devices)
+    @property
+    def devices(self) -> MovingDevices:
+        devices = self.snapshot.devices
+        assert isinstance(devices, MovingDevices), "the snapshot of a cluster that moves has devices of its own"
+        return devices
+
+    def set_device_claims(self, change: Mapping[str, ResourceClaim | None], place: ClusterRow | None = None) -> None:
+        """Claims of devices, by `namespace/name`, come, change or go. `place`: the node on which a pod is placed or
+        evicted with them."""
+        if change:
+            self._undo.append(_Claimed(self._put_device_claims(change, place)))
+
+    def _put_device_claims(
+        self, change: Mapping[str, ResourceClaim | None], place: ClusterRow | None = None
+    ) -> dict[str, ResourceClaim | None]:
+        index = self.snapshot.cluster.index
+        nodes = {index[name] for name in self.devices.nodes_of(change) if name in index} - {place}
+        if place is None and not nodes:
+            nodes = {ClusterRow(len(index))}  # of no node: what reads all claims is to look again
+        for node in nodes:
+            if node is not None:
+                self._note(NOBODY, node, 0)
+        return self.devices.put(change)
 
     def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         self._undo.append(_Nodes(self.snapshot, self.pods))
@@ -429,6 +496,9 @@ class MovingCluster:
                 continue
             if isinstance(move, _Stored):
                 self._put_storage(move.before)
+                continue
+            if isinstance(move, _Claimed):
+                self._put_device_claims(move.before)
                 continue
             if isinstance(move, _Deleted):
                 self.pods.phases.put(move.pod, move.phase)
@@ -480,10 +550,7 @@ class MovingCluster:
             table.pod_count[node] += kind
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:
-        steps = self.pods.steps
-        steps.pods.append(pod)
-        steps.nodes.append(node)
-        steps.signs.append(sign)
+        self.pods.steps.add(pod, node, sign)
 
     def _tables(self) -> Iterator[NodeTable]:
         return iter(self.snapshot._tables.values())
@@ -506,7 +573,8 @@ class MovingCluster:
         storage = self.snapshot.storage
         assert isinstance(storage, MovingStorage), "the snapshot of a cluster that moves has storage of its own"
         pods = PodTable(**(kept | own))
-        return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage.frozen(), _tables={})
+        storage, devices = storage.frozen(), self.devices.frozen()
+        return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage, devices=devices, _tables={})
 
 
 def _more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:

@@ -1,4 +1,4 @@
-"""Where a snapshot came from, and what may be missing in it."""
+"""A snapshot: everything that scheduling reads of a cluster at one moment, and where it came from."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
+from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.decoding import decode
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -41,6 +41,8 @@ from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pod_groups import groups_by_key
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
+
+# Where a snapshot came from, and what may be missing in it.
 
 
 class Missing(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.phrases import count
+from kschedx.fixes.phrases import count, joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.escaping import shell_command
@@ -44,6 +44,10 @@ class CreateClaim(ClaimStep, frozen=True, kw_only=True):
         of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
         return f"create claim {claim.key}{of_class}{by}"
 
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        if self.is_ephemeral:
+            yield self.claim, CONTROLLER_MANAGER
+
 
 class ShrinkClaim(ClaimStep, frozen=True, kw_only=True):
     """A claim is deleted and recreated with a smaller request: the spec of an unbound claim cannot be changed."""
@@ -68,18 +72,31 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
     volume: PersistentVolume | None = None
     """What the class's provisioner makes at once; the pod is tried with the claim bound to it."""
     provisioner: str = ""
+    users: tuple[str, ...] = ()
+    """Pods, `namespace/name`, that have a claim which is being deleted: it stays until they are gone."""
 
     @property
     def cost(self) -> Cost:
-        return Cost.TYPO if self.is_typo else Cost.AROUND
+        return Cost.TYPO if self.is_typo else Cost.OTHER_PODS if self.users else Cost.AROUND
 
     @property
     def title(self) -> str:
         named = f" with class {self.storage_class}" if self.storage_class else ""
         instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
+        if self.users:
+            which = f"which still {'uses' if len(self.users) == 1 else 'use'} claim {self.claim.key}"
+            return f"delete {joined(self.users)}, {which}, and recreate the claim"
         return f"delete and recreate claim {self.claim.key}{named}{instead}"
 
+    @property
+    def costs(self) -> tuple[str, ...]:
+        return ("its volume's data is lost unless the reclaim policy is Retain",) if self.users else ()
+
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        yield from ((pod, "") for pod in self.users)
+
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        proposal = replace(proposal, deleted=proposal.deleted | {*self.users})
         if self.volume is None:
             return proposal.having(self.claim)
         return proposal.having(edit.bound_claim(self.claim, self.volume.name), self.volume)
@@ -87,6 +104,8 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.volume is not None:
             yield self.volume, self.provisioner
+        if (owner := self.claim.metadata.controller) is not None and owner.kind == "Pod":
+            yield self.claim, CONTROLLER_MANAGER
 
 
 class GiveUpVolume(ClaimStep, frozen=True, kw_only=True):
@@ -294,3 +313,24 @@ class CreateDeviceClass(Step, frozen=True, kw_only=True):
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return proposal.having(DeviceClass(metadata=ObjectMeta(name=self.name)))
+
+
+class WidenDeviceClass(Step, frozen=True, kw_only=True):
+    """A DeviceClass whose selectors match no device, with no selector but its driver."""
+
+    _cost = Cost.STOPGAP
+    group = Group.CLUSTER
+    device_class: DeviceClass
+    driver: str
+
+    @property
+    def title(self) -> str:
+        kept = f" but driver {self.driver}" if self.driver else ""
+        return f"remove the selectors of device class {self.device_class.name}{kept}: no device matches them"
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        return ("every claim of the class may get other devices",)
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(self.device_class)

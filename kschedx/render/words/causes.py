@@ -90,7 +90,7 @@ def _key(finding: Finding) -> tuple[str, object]:
         case TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
         case PodAffinityUnsatisfied():
-            return finding.reason, (str(finding.selector), finding.topology_key)
+            return finding.reason, (str(finding.selector), finding.topology_key, finding.domain is None)
         case _:
             return finding.reason, finding.same_as
 
@@ -119,10 +119,15 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             failed = _failed(finding)
             lacks = "does not match" if one else "do not match"
             return f"{nodes} {lacks} {failed or 'the node affinity'}"
+        case TopologySpreadSkew(min_domains=int()):
+            exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
+            return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
         case TopologySpreadSkew():
             return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
         case TopologyLabelMissing():
             return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key}"
+        case PodAffinityUnsatisfied(domain=None):
+            return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key} (podAffinity)"
         case PodAffinityUnsatisfied():
             where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
             return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")
@@ -131,7 +136,9 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ExistingAntiAffinityConflict():
             return f"the anti-affinity of running pods excludes {nodes}"
         case VolumeNodeAffinityMismatch():
-            return f"volume {finding.persistent_volume} is not accessible from {nodes}"
+            unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
+            where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
+            return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
         case None:
             return f"{groups[0].exemplar.blockers[0].plugin} rejects {nodes}"
         case _:
