@@ -20,9 +20,11 @@ from kschedx.findings import (
     TopologySpreadSkew,
 )
 from kschedx.framework.cycle import Cycle
+from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
-from kschedx.kube.types import Pod
+from kschedx.kube.storage import own_claims
+from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.snapshot.columns import ClusterRow
 
 RESIZE_PENDING = "PodResizePending"
@@ -83,7 +85,18 @@ class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
     topology_key: str
 
 
-Cause: TypeAlias = ResizePending | DaemonSetsFillPodSlots | NoDevicesPublished | PartitionedResource | SelectorMissesPod
+class Reported(RootCause, frozen=True, kw_only=True):
+    """What another component wrote into the cluster about the pod, or about a claim of it."""
+
+    id: ClassVar[str] = "reported"
+    by: str
+    """`cluster-autoscaler`, `Karpenter`, or `claim shop/data`."""
+    message: str
+
+
+Cause: TypeAlias = (
+    ResizePending | DaemonSetsFillPodSlots | NoDevicesPublished | PartitionedResource | SelectorMissesPod | Reported
+)
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
@@ -91,7 +104,21 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     if diagnosis.feasible:
         return ()
     found = [cause for group in diagnosis.groups for one in group.exemplar.findings for cause in _of(diagnosis, one)]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*found, *reported(diagnosis.cycle))))
+
+
+def reported(cycle: Cycle) -> Iterator[Reported]:
+    """The autoscaler's event where the cluster does not have its node groups, from which more would be told."""
+    snapshot, key = cycle.snapshot, cycle.pod.key
+    for claim in own_claims(cycle.pod):
+        found, warning = snapshot.storage.claims.get(claim), snapshot.claim_warnings.get(claim)
+        if warning is not None and found is not None and not found.spec.volume_name:
+            yield Reported(by=f"claim {claim}", message=warning.message)
+    scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
+    if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
+        yield Reported(by="cluster-autoscaler", message=scaling.message)
+    if provisioning is not None and not snapshot.of(NodePool):
+        yield Reported(by="Karpenter", message=provisioning.message)
 
 
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -16,6 +17,12 @@ from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
 from kschedx.snapshot.columns import ClusterRow
 
+SAME_HARDWARE = (
+    re.compile(r"nvidia\.com/(gpu(\..+)?|mig-.+)"),
+    re.compile(r"gpu\.intel\.com/(i915|xe)"),
+    re.compile(r"aws\.amazon\.com/neuron(core|device)?"),
+)
+"""Names under which device plugins offer one hardware, as their configuration says: whole, shared, or partitioned."""
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
 MOST_NODES = 4
@@ -114,9 +121,14 @@ def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iter
     if len(short) != 1 or "/" not in short[0].resource:
         return
     cluster, name = place.nodes.cluster, short[0].resource
-    offered = [one for column, one in enumerate(cluster.resources.names) if cluster.offers[:, column].any()]
-    if name not in offered and (meant := meant_by(name, offered)):
-        yield s.RequestInstead(resource=name, meant=meant)
+    offered = [one for column, one in enumerate(cluster.resources.names) if cluster.allocatable[:, column].any()]
+    if name in offered:
+        return
+    family = next((pattern for pattern in SAME_HARDWARE if pattern.fullmatch(name)), None)
+    others = [one for one in offered if family is not None and family.fullmatch(one)]
+    for meant in dict.fromkeys((meant_by(name, offered), *others)):
+        if meant:
+            yield s.RequestInstead(resource=name, meant=meant)
 
 
 def _round_down(resource: str, amount: int) -> int:

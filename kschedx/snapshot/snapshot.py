@@ -242,6 +242,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
     pod_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
+    claim_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
+    """`namespace/name` of a claim to why its storage driver created no volume last."""
     failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
     """(kind, namespace, name) of a pods' owner to what its controller's newest event says of a pod that it could not
     make."""

@@ -9,6 +9,7 @@ from kschedx.explain.root_causes import (
     DaemonSetsFillPodSlots,
     NoDevicesPublished,
     PartitionedResource,
+    Reported,
     ResizePending,
     SelectorMissesPod,
 )
@@ -47,5 +48,7 @@ def root_cause_text(cause: Cause) -> str:
                 f"the labelSelector of the spread constraint over {cause.topology_key} does not match the pod itself: "
                 "it counts other pods"
             )
+        case Reported(by=by, message=message):
+            return f"{by} reports: {message}" if by.startswith(("cluster", "Karp")) else f"{by}: {message}"
         case _:
             assert_never(cause)
