@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.explain.setup import Setup
-from kschedx.kube.types import PersistentVolumeClaimVolumeSource, Pod, Volume
+from kschedx.kube.types import PersistentVolumeClaimVolumeSource, Pod, PodResourceClaim, Volume
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.simulate.what_if import drain_in_turn
 from kschedx.snapshot.edits import with_pods
@@ -100,6 +100,53 @@ def local_volume(host: str) -> dict[str, object]:
     }
 
 
+GPU = "gpu.example.com"
+DEVICE_REQUESTS: Mapping[str, tuple[dict[str, object], list[dict[str, object]]]] = {
+    "one device": ({"selectors": [{"cel": {"expression": f'device.attributes["{GPU}"].model == "T4"'}}]}, []),
+    "two devices of one NUMA node": ({"count": 2}, [{"matchAttribute": f"{GPU}/numa"}]),
+    "a share of a device": ({"capacity": {"requests": {"milli": "300"}}}, []),
+    "a partition, which draws on counters": ({}, []),
+}
+
+
+def with_devices(new: Sequence[Pod], hosts: Sequence[str], sort: str) -> tuple[Snapshot, list[Pod]]:
+    """The pods with a ResourceClaim each, of one sort of `DEVICE_REQUESTS`, and eight devices on every node."""
+    request, constraints = DEVICE_REQUESTS[sort]
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1, **request}
+    devices = {"requests": [{"name": "gpu", "exactly": exactly}], "constraints": constraints}
+    api: dict[str, object] = {"apiVersion": "resource.k8s.io/v1"}
+    selector = {"cel": {"expression": f'device.driver == "{GPU}"'}}
+    objects = [api | {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}}]
+    counters = [{"name": "slices", "counters": {"slices": {"value": "7"}}}]
+    for number, host in enumerate(hosts):
+        its = []
+        for at in range(8):
+            attributes = {"model": {"string": "T4" if number % 3 else "V100"}, "numa": {"int": at // 4}}
+            serial = {"uuid": {"string": f"{host}-{at}"}}
+            policy = {"default": "1000", "validRange": {"min": "1", "step": "1", "max": "1000"}}
+            device: dict[str, object] = {"name": f"gpu-{at}", "attributes": attributes | serial}
+            if "share" in sort:
+                device |= {"allowMultipleAllocations": True}
+                device |= {"capacity": {"milli": {"value": "1000", "requestPolicy": policy}}}
+            if "partition" in sort:
+                drawn = {"slices": {"value": "2" if at < 4 else "1"}}
+                device |= {"consumesCounters": [{"counterSet": "slices", "counters": drawn}]}
+            its.append(device)
+        pool = {"name": host, "generation": 1, "resourceSliceCount": 2 if "partition" in sort else 1}
+        for name, part in (("devices", {"devices": its}), ("counters", {"sharedCounters": counters})):
+            if name == "devices" or "partition" in sort:
+                spec = {"driver": GPU, "nodeName": host, "pool": pool, **part}
+                objects.append(api | {"kind": "ResourceSlice", "metadata": {"name": f"{name}-{host}"}, "spec": spec})
+    made = []
+    for pod in new:
+        name = pod.metadata.name
+        metadata = {"name": name, "namespace": pod.metadata.namespace, "uid": name}
+        objects.append(api | {"kind": "ResourceClaim", "metadata": metadata, "spec": {"devices": devices}})
+        claims = (PodResourceClaim(name="gpu", resource_claim_name=name),)
+        made.append(replace(pod, spec=replace(pod.spec, resource_claims=claims)))
+    return Snapshot.from_objects(objects), made
+
+
 def beside_nominated(snapshot: Snapshot, number: int) -> Snapshot:
     """A pod of high priority is nominated for each of some nodes, and no scheduler has placed it yet."""
     waiting = pods(number, priority=1_000_000)
@@ -153,6 +200,11 @@ def main(path: str, number: int) -> None:
         took, simulator = queue(snapshot.with_storage(storage.storage), setup, new)
         placed = sum(step.node is not None for step in simulator.queue.steps)
         print(f"{name}: {placed / took:,.0f} a second")
+    for sort in DEVICE_REQUESTS:
+        of_devices, new = with_devices(pods(number), snapshot.cluster.names, sort)
+        took, simulator = queue(snapshot.with_devices(of_devices.devices), setup, new)
+        placed = sum(step.node is not None for step in simulator.queue.steps)
+        print(f"a claim each for {sort}: {placed / took:,.0f} a second")
     took, _ = queue(beside_nominated(snapshot, 50), setup, pods(number))
     print(f"plain, beside 50 nominated pods: {(number - 1) / took:,.0f} a second")
     for what, new in specs.items():

@@ -56,19 +56,11 @@ def _unbound(template: PersistentVolumeClaim, pod: Pod, name: str) -> Persistent
     return replace(template, metadata=metadata, spec=spec, status=PersistentVolumeClaimStatus())
 
 
-def delete(run: Run, row: int) -> None:
-    """Take a pod away for good, whether it runs or waits, with the devices that it alone has."""
-    devices = run.snapshot.devices
-    run.cluster.delete(row)
-    if devices.claims:
-        run.cluster.set_devices(devices.without_consumers({run.cluster.pods.key(row)}))
-
-
 def evict(run: Run, row: int, *, waits: bool) -> None:
     """Take a pod away, with what claims it has for itself. `waits`: its controller makes another one, which has others
     of the same names."""
     if not waits:
-        delete(run, row)
+        run.delete(row)
         return
     run.evict(row, waits=True)
     if not any(volume.ephemeral for volume in run.cluster.pods.specs[row].volumes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -16,15 +16,18 @@ from kschedx.findings import (
     Finding,
     InsufficientDevices,
     InsufficientResource,
+    PodAntiAffinityConflict,
     TooManyPods,
     TopologySpreadSkew,
 )
 from kschedx.framework.cycle import Cycle
 from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
+from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import own_claims
-from kschedx.kube.types import AUTOSCALER_STATUS, Pod
+from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Pod, PodAffinity
 from kschedx.snapshot.columns import ClusterRow
 
 RESIZE_PENDING = "PodResizePending"
@@ -78,11 +81,15 @@ class PartitionedResource(RootCause, frozen=True, kw_only=True):
 
 
 class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
-    """The pod is not counted by its own spread constraint, which counts others."""
+    """The pod is not selected by its own rule, which selects others."""
 
     id: ClassVar[str] = "selector-misses-pod"
-    constraint: int
+    index: int
+    """Of the spread constraint, or of the required podAntiAffinity term."""
+    anti: bool
     topology_key: str
+    selector: str = ""
+    """Of a term, as kubectl writes it."""
 
 
 class Reported(RootCause, frozen=True, kw_only=True):
@@ -90,7 +97,7 @@ class Reported(RootCause, frozen=True, kw_only=True):
 
     id: ClassVar[str] = "reported"
     by: str
-    """`cluster-autoscaler`, `Karpenter`, or `claim shop/data`."""
+    """`cluster-autoscaler`, `Karpenter`, or `the driver of claim shop/data`."""
     message: str
 
 
@@ -113,7 +120,7 @@ def reported(cycle: Cycle) -> Iterator[Reported]:
     for claim in own_claims(cycle.pod):
         found, warning = snapshot.storage.claims.get(claim), snapshot.claim_warnings.get(claim)
         if warning is not None and found is not None and not found.spec.volume_name:
-            yield Reported(by=f"claim {claim}", message=warning.message)
+            yield Reported(by=f"the driver of claim {claim}", message=warning.message)
     scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
     if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
         yield Reported(by="cluster-autoscaler", message=scaling.message)
@@ -134,9 +141,23 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
                 if one.stage == "none":
                     yield from _unpublished(cycle, one.device_class)
         case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
-            yield SelectorMissesPod(constraint=constraint, topology_key=key)
+            yield SelectorMissesPod(index=constraint, anti=False, topology_key=key)
+        case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
+            key, selector = finding.topology_key, finding.selector
+            yield SelectorMissesPod(index=term, anti=True, topology_key=key, selector=selector)
         case _:
             return
+
+
+def misses_pod(pod: Pod, term: int) -> bool:
+    """Whether a required podAntiAffinity term selects other pods alone, and no other term keeps the pod's own kind
+    apart: a rule that was copied, rather than one about a neighbor."""
+    affinity = pod.spec.affinity or Affinity()
+    rules = affinity.pod_anti_affinity or PodAffinity()
+    terms = rules.required_during_scheduling_ignored_during_execution
+    return term < len(terms) and not any(
+        compile_selector(one.label_selector).matches(pod.metadata.labels) for one in terms
+    )
 
 
 def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]:
@@ -213,13 +234,17 @@ def _daemon_pods(diagnosis: Diagnosis) -> Iterator[DaemonSetsFillPodSlots]:
         yield best
 
 
+def driver_of(selectors: Iterable[DeviceSelector]) -> str:
+    """The driver that CEL expressions compare `device.driver` with; empty where they name none."""
+    found = (_DRIVER.search(one.cel.expression) for one in selectors if one.cel is not None)
+    return next((match[1] for match in found if match is not None), "")
+
+
 def _unpublished(cycle: Cycle, device_class: str) -> Iterator[NoDevicesPublished]:
     devices = cycle.snapshot.devices
     drivers = tuple(sorted({one.spec.driver for one in devices.slices}))
     found = devices.classes.get(device_class)
-    expressions = (one.cel.expression for one in (found.spec.selectors if found is not None else ()) if one.cel)
-    named = (match[1] for text in expressions if (match := _DRIVER.search(text)) is not None)
-    driver = next(named, "")
+    driver = driver_of(found.spec.selectors if found is not None else ())
     if driver in drivers or (drivers and not driver):
         return
     yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)

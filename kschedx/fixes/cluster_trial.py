@@ -9,14 +9,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx.controllers import workloads
+from kschedx.controllers.disruption_budgets import budgets_of
 from kschedx.controllers.workloads import Manifest, Owners, Workload
 from kschedx.errors import InputError, NotAdmittedError, Place, UndecidableError
 from kschedx.explain.setup import Setup
 from kschedx.fixes.changes import Change, PatchError, apply_patch
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.proposal import Ground, Proposal, apply_steps
-from kschedx.fixes.ranking import Shortfall
-from kschedx.fixes.steps import MovePods, Step, TakeOldFirst
+from kschedx.fixes.ranking import BudgetUse, Landing, Shortfall, TrialOutcome
+from kschedx.fixes.steps import DeletePods, MovePods, Step, TakeOldFirst
 from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change as ClusterChange
@@ -77,21 +78,22 @@ class ClusterTrial:
         manifest = workloads.manifest_of(self._snapshot, self._workload)
         return manifest is None or workloads.wanted_replicas(manifest) <= MOST_REPLICAS
 
-    def shortfall(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
-        """`sent` are the changes that you make; what components do about them by themselves is in the steps. None where
-        the pod, or one in its place, gets a node and no other pod loses its own, and where it cannot be tried."""
+    def outcome(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
+        """`sent` are the changes that you make; what components do about them by themselves is in the steps. Without a
+        shortfall where the pod, or one in its place, gets a node and no other pod loses its own, and where it cannot be
+        tried."""
         if not sent or not self._is_small or self._setup.scheduler.config.extenders:
-            return None  # extenders are asked about the pod itself, never about what is only tried
+            return TrialOutcome()  # extenders are asked about the pod itself, never about what is only tried
         try:
             return self._tried(steps, sent)
         except NotAdmittedError as error:
             self.__dict__.pop("_simulator", None)
-            return Shortfall(refusal=error.message)
+            return TrialOutcome(shortfall=Shortfall(refusal=error.message))
         except (InputError, UndecidableError, PatchError):
             self.__dict__.pop("_simulator", None)
-            return None
+            return TrialOutcome()
 
-    def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> Shortfall | None:
+    def _tried(self, steps: Sequence[Step], sent: Sequence[Change]) -> TrialOutcome:
         is_patched = self._patches(sent)
         before, known = self._without_made if is_patched else (self._snapshot, {})
         ground = Ground(before, self._setup.scheduler.nodes.options)
@@ -105,15 +107,20 @@ class ClusterTrial:
         by_hand = ClusterChanges(simulator, self._pod.metadata.namespace)
         by_hand.follow([(before.cluster.nodes[row], node) for row, node in proposal.nodes.items()])
         self._move(steps, simulator)
-        if proposal.pod.status != self._pod.status and not is_patched:
-            self._put(replace(self._pod, status=proposal.pod.status), simulator)
+        of_others = replace(proposal.pod, spec=self._pod.spec)  # what an API server and controllers write
+        if of_others != self._pod and not is_patched:
+            self._put(of_others, simulator)
         for change in sent:
             if f"{change.target.namespace}/{change.target.name}" not in proposal.moved:
                 self._send(change, proposal.pod, simulator, by_hand)
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)
         simulator.settle([*self._asked(simulator)])
-        found = self._shortfall(simulator, before.pods, steps, sent, proposal)
+        found = TrialOutcome(
+            shortfall=self._shortfall(simulator, before.pods, steps, sent, proposal),
+            landings=tuple(self._landings(simulator, before, steps)),
+            budgets=tuple(self._budgets(before, steps)),
+        )
         simulator.revert(mark)
         simulator.queue.rewind(record)
         return found
@@ -202,6 +209,34 @@ class ClusterTrial:
         deleted = simulator.deleted
         return [row for row in simulator.manager.members(self._workload) if row not in deleted]
 
+    @staticmethod
+    def _landings(simulator: Simulator, before: Snapshot, steps: Sequence[Step]) -> Iterator[Landing]:
+        """An evicted pod keeps its row for the one that is created in its place."""
+        owners, pods, rows = Owners(before), simulator.pods, before.pods.rows
+        by_controller: dict[str, list[int]] = {}
+        for step in steps:
+            for one in step.victims if isinstance(step, DeletePods) else ():
+                if one.controller:
+                    by_controller.setdefault(one.controller, []).append(rows[one.pod])
+        for controller, victims in by_controller.items():
+            members = simulator.manager.members(owners.of(before.pods, victims[0]))
+            its = (*victims, *(row for row in members if row >= len(before.pods)))
+            made = [row for row in its if row not in simulator.deleted]
+            nodes = tuple(pods.node_names[row] for row in made if pods.node[row] >= 0)
+            if made:
+                yield Landing(controller=controller, nodes=nodes, pending=len(made) - len(nodes))
+
+    @staticmethod
+    def _budgets(before: Snapshot, steps: Sequence[Step]) -> Iterator[BudgetUse]:
+        """Of the pods that you delete: `kubectl delete` does not ask budgets."""
+        gone = {key for step in steps for key in _deleted_by_you(step)}
+        rows = [row for key in gone if (row := before.pods.rows.get(key)) is not None]
+        for budget in budgets_of(before, before) if rows else ():
+            covered = sum(budget.covers(before.pods, row) for row in rows)
+            if covered:
+                allowed = budget.standing(before, before.pods, ()).allowed
+                yield BudgetUse(budget=budget.name, pods=covered, allowed=max(allowed, 0))
+
     def _shortfall(
         self, simulator: Simulator, before: PodTable, steps: Sequence[Step], sent: Sequence[Change], proposal: Proposal
     ) -> Shortfall | None:
@@ -235,6 +270,12 @@ class ClusterTrial:
         if is_placed and not lost and not refusal:
             return None
         return Shortfall(pending=max(pending, 1), lost=lost, refusal=refusal)
+
+
+def _deleted_by_you(step: Step) -> Iterator[str]:
+    yield from (pod for pod, by in step.deletions() if not by)
+    if isinstance(step, MovePods):
+        yield from (one.victim.pod for one in step.moves)
 
 
 _OF_THE_CLUSTER = (

@@ -11,6 +11,7 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
+from kschedx.explain.root_causes import driver_of
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -27,8 +28,10 @@ from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.devices import (
     AllocationMode,
+    CELDeviceSelector,
     DeviceClaim,
     DeviceRequest,
+    DeviceSelector,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimConsumerReference,
@@ -60,6 +63,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
         case InsufficientDevices():
             yield from _fewer(finding, place)
             yield from _wider(finding, place)
+            yield from _wider_classes(finding, place)
             yield from _free(finding, place)
         case DeviceClaimNotFound():
             for spec in _guesses(place):
@@ -80,7 +84,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
             if _is_used_by_others(claim, place):
                 yield from _in_use(claim, place)
                 return
-            owner = _owner(place) if isinstance(finding, DeviceClaimNotOwned) else None
+            owner = place.as_owner if isinstance(finding, DeviceClaimNotOwned) else None
             yield s.RecreateDeviceClaim(claim=_anew(claim, claim.spec, owner))
 
 
@@ -123,11 +127,6 @@ def _anew(claim: ResourceClaim, spec: ResourceClaimSpec, owner: OwnerReference |
     return replace(made, metadata=replace(made.metadata, uid="", labels=claim.metadata.labels))
 
 
-def _owner(place: Candidate) -> OwnerReference:
-    pod = place.pod.metadata
-    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
-
-
 def _guesses(place: Candidate) -> Iterator[ResourceClaimSpec]:
     """One device of a class that exists; none where no more is known."""
     for name in sorted(place.snapshot.devices.classes)[:_TRIED]:
@@ -143,7 +142,7 @@ def _from_template(finding: DeviceClaimNotCreated, place: Candidate) -> Iterator
         name += "-1"
     status = PodResourceClaimStatus(name=finding.pod_claim, resource_claim_name=name)
     for one in (spec,) if spec is not None else islice(_guesses(place), 1):
-        claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, _owner(place))
+        claim = _claim(f"{place.pod.metadata.namespace}/{name}", one, place.as_owner)
         template = None if spec is not None else _template(finding.template, one)
         yield s.CreateDeviceClaim(claim=claim, template=finding.template, new_template=template, status=status)
 
@@ -224,6 +223,20 @@ def _wider(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
         if claim is not None and claim.spec.devices.constraints and not _is_used_by_others(claim, place):
             spec = replace(claim.spec, devices=replace(claim.spec.devices, constraints=()))
             yield s.WidenDeviceClaim(claim=_anew(claim, spec))
+
+
+def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s.Step]:
+    """A class that devices are in reach of and none is of, with no selector but its driver."""
+    devices = place.snapshot.devices
+    for name in dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "other-class"):
+        before = devices.classes.get(name)
+        if before is None:
+            continue
+        driver = driver_of(before.spec.selectors)
+        of_driver = (DeviceSelector(cel=CELDeviceSelector(expression=f'device.driver == "{driver}"')),)
+        after = replace(before, spec=replace(before.spec, selectors=of_driver if driver else ()))
+        if after != before:
+            yield s.WidenDeviceClass(device_class=after, driver=driver)
 
 
 def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:

@@ -11,6 +11,7 @@ from itertools import islice, product
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.explain.root_causes import driver_of
 from kschedx.findings import (
     DriverNotInstalled,
     ExistingAntiAffinityConflict,
@@ -141,7 +142,6 @@ def slices_with(kinds: Mapping[DeviceKind, int], node: str) -> Iterator[Resource
 # --- what claims describe
 
 _STRING = r"""["']([^"']*)["']"""
-_DRIVER = re.compile(rf"device\.driver\s*==\s*{_STRING}")
 _MEMBER = rf"\[{_STRING}\]\s*(?:\.\s*(\w+)|\[{_STRING}\])"
 _ATTRIBUTE = re.compile(rf"device\.attributes{_MEMBER}\s*(?:==|in)\s*\[?\s*(?:{_STRING}|(-?\d+)|(true|false))")
 _SHARED = re.compile(r"device\.allowMultipleAllocations(?!\s*==\s*false)")
@@ -208,9 +208,8 @@ def _compared(device_class: str, selectors: tuple[DeviceSelector, ...], situatio
     of_class = situation.snapshot.devices.classes.get(device_class)
     every = (*(of_class.spec.selectors if of_class else ()), *selectors)
     text = " && ".join(one.cel.expression for one in every if one.cel is not None)
-    driver = _DRIVER.search(text)
     domains = [found[0] for pattern in (_ATTRIBUTE, _CAPACITY) for found in pattern.findall(text)]
-    name = driver.group(1) if driver else next(iter(domains), device_class)
+    name = driver_of(every) or next(iter(domains), device_class)
     attributes = {
         _qualified(domain, one or other, name): DeviceAttribute(
             string=string or None,

@@ -23,6 +23,7 @@ from kschedx.fixes.node_requirements import (
     are_all_of_control_plane,
     contradiction,
     is_kept,
+    meant_key,
     taken_away_by,
 )
 from kschedx.fixes.owners import template_owner
@@ -196,7 +197,7 @@ def _renamed(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[t
 
 def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tuple[str, tuple[str, ...]]]:
     known = cluster.label_keys
-    key = requirement.key if requirement.key in known else meant_by(requirement.key, known)
+    key = requirement.key if requirement.key in known else meant_key(requirement.key, known)
     if not key:
         return
     values = {value for value in cluster.label(key).values if value is not None}

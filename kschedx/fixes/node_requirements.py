@@ -17,6 +17,7 @@ from kschedx.framework.config import Profile
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Node, NodeAffinity, Pod, Taint
+from kschedx.kube.typos import meant_by
 from kschedx.snapshot.snapshot import Snapshot
 
 NODE_NAME_FIELD = "metadata.name"
@@ -29,6 +30,15 @@ NEW_NAMES = {
     "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
 }
 """What labels are called now that manifests still ask for under the name that they had."""
+
+STANDARD_KEYS = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "kubernetes.io/hostname",
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    "node.kubernetes.io/instance-type",
+)
 
 MOST_TERMS = 3
 MOST_COMBINATIONS = 9
@@ -45,6 +55,15 @@ class Asking(Protocol):
 
     @property
     def snapshot(self) -> Snapshot: ...
+
+
+def meant_key(key: str, known: frozenset[str]) -> str:
+    """The label that nodes have and that `key`, which none has, stands for: its new name, the standard label of the
+    same name (`zone`), or one that is nearly called so. Empty where there is none."""
+    name = key.rpartition("/")[2].lower()
+    standard = [one for one in STANDARD_KEYS if one in known]
+    same = [one for one in (NEW_NAMES.get(key, ""), *standard) if one in known and one.rpartition("/")[2] == name]
+    return same[0] if same else meant_by(key, standard) or meant_by(key, known)
 
 
 def required_terms(situation: Asking, *, devices: bool = True) -> Iterator[tuple[NodeSelectorRequirement, ...]]:

@@ -209,12 +209,15 @@ def preferring(pod: Pod, term: PodAffinityTerm, *, anti: bool) -> Pod:
     return _with_affinity(pod, replace(affinity, pod_affinity=softer))
 
 
-def with_pod_affinity(pod: Pod, term: PodAffinityTerm, meant: PodAffinityTerm) -> Pod:
-    """With another required podAffinity term in place of one."""
+def with_affinity_term(pod: Pod, term: PodAffinityTerm, changed: Mapping[str, object], *, anti: bool) -> Pod:
+    """With other values of some fields of a required pod (anti-)affinity term."""
     affinity = pod.spec.affinity or Affinity()
-    rules = affinity.pod_affinity or PodAffinity()
-    required = tuple(meant if one == term else one for one in rules.required_during_scheduling_ignored_during_execution)
-    rules = replace(rules, required_during_scheduling_ignored_during_execution=required)
+    rules = (affinity.pod_anti_affinity if anti else affinity.pod_affinity) or PodAffinity()
+    required = rules.required_during_scheduling_ignored_during_execution
+    made = tuple(replace(one, **changed) if one == term else one for one in required)
+    rules = replace(rules, required_during_scheduling_ignored_during_execution=made)
+    if anti:
+        return _with_affinity(pod, replace(affinity, pod_anti_affinity=rules))
     return _with_affinity(pod, replace(affinity, pod_affinity=rules))
 
 

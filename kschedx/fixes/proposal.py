@@ -43,6 +43,8 @@ ClusterObject = (
 CONTROLLER_MANAGER = "kube-controller-manager"
 SCHEDULER = "kube-scheduler"
 KUBELET = "kubelet"
+UID_TO_COME = "<uid>"
+"""What an API server gives a pod of which there is only a manifest."""
 
 Record = TypeVar("Record", bound=Struct)
 
@@ -213,7 +215,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
     def having(self, *objects: ClusterObject) -> Proposal:
         """With objects that replace those of the same kind and name."""
         keys = {_key(one) for one in objects}
-        return replace(self, objects=(*(one for one in self.objects if _key(one) not in keys), *objects))
+        owners = (one.metadata.controller for one in objects)
+        pod = self.pod
+        if any(owner is not None and owner.uid == UID_TO_COME for owner in owners):
+            pod = replace(pod, metadata=replace(pod.metadata, uid=UID_TO_COME))
+        return replace(self, pod=pod, objects=(*(one for one in self.objects if _key(one) not in keys), *objects))
 
     def cluster(self, snapshot: Snapshot) -> Snapshot:
         """The cluster as it would be."""
@@ -307,7 +313,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         for one in self.objects:
             driver = drivers.get(_key(one), "")
             for change in _changes(_existing(one, snapshot), one, is_prebound=self._names_claim(one)):
-                yield replace(change, by=driver) if driver else change
+                yield replace(change, by=driver) if driver and not change.delete else change
         if status := tuple(pod_status_patch(pod, self.pod)):
             yield Change(target=target, patch=status, by=CONTROLLER_MANAGER)
 
@@ -354,10 +360,17 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
         yield Change(target=target, patch=({"op": "remove", "path": "/spec/claimRef"},))
         yield Change(target=target, patch=(add_operation("/status/phase", after.status.phase),), by=CONTROLLER_MANAGER)
         return
+    if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
+        yield Change(target=target, patch=(_as_list("/spec/selectors", after.spec.selectors),))
+        return
     if before is not None:
         written = getattr(before, "api_version", "") or api_version
         yield Change(target=replace(target, api_version=written), delete=True)
     yield Change(target=target, create=manifest(api_version, kind, after))
+
+
+def _as_list(path: str, values: tuple[Struct, ...]) -> Json:
+    return add_operation(path, values) if values else {"op": "remove", "path": path}
 
 
 def _is_released(before: PersistentVolume, after: PersistentVolume) -> bool:

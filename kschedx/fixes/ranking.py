@@ -35,6 +35,35 @@ class Shortfall(Struct, frozen=True, kw_only=True):
     """Why the API server takes no pod of the changed template."""
 
 
+class Landing(Struct, frozen=True, kw_only=True):
+    """Where the pods go that a controller creates in place of those that a fix deletes."""
+
+    controller: str
+    """`ReplicaSet web-5d7b9`."""
+    nodes: tuple[str, ...]
+    pending: int
+
+
+class BudgetUse(Struct, frozen=True, kw_only=True):
+    """A PodDisruptionBudget of pods that a fix deletes or moves."""
+
+    budget: str
+    """`namespace/name`."""
+    pods: int
+    allowed: int
+    """Disruptions that it allows now."""
+
+
+class TrialOutcome(Struct, frozen=True, kw_only=True):
+    """What a fix does to the whole cluster, once every controller has reacted to it."""
+
+    shortfall: Shortfall | None = None
+    """None where it does what it promises."""
+    landings: tuple[Landing, ...] = ()
+    """Of the controllers that the cluster has."""
+    budgets: tuple[BudgetUse, ...] = ()
+
+
 class Fix(Struct, frozen=True, kw_only=True):
     """What would help. Only what was tried is listed."""
 
@@ -50,12 +79,12 @@ class Fix(Struct, frozen=True, kw_only=True):
     """Who could still reject those nodes: plugins that kschedx does not have."""
     extender_decides: bool = False
     """An extender could too, which no trial asks."""
-    shortfall: Shortfall | None = None
-    """Of a partial fix that failed its trial on the whole cluster."""
+    trial: TrialOutcome = TrialOutcome()
+    """On the whole cluster; with a shortfall the fix is partial."""
 
 
-ClusterTest = Callable[[Fix], Shortfall | None]
-"""Tries a fix on the whole cluster; None where it does what it promises."""
+ClusterTest = Callable[[Fix], TrialOutcome]
+"""Tries a fix on the whole cluster."""
 
 
 # Which of the fixes that helped are shown, and in which order.
@@ -84,7 +113,7 @@ CAPACITY_FIRST = (
 """The order where a node meets every constraint of the pod and is only full: room before giving up constraints."""
 
 
-def verified_fixes(found: Sequence[Situation], cycle: Cycle, shortfall: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
+def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, *, is_full: bool) -> Iterator[Fix]:
     """A few of each cost, those that open the most nodes first; those that fall short on the whole cluster only where
     none does not. `is_full`: a node meets every constraint of the pod and lacks room alone."""
     if is_full:
@@ -105,12 +134,13 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, shortfall: ClusterT
             continue  # whichever old pod goes first
         if len(shown) < MOST_FIXES and shown.count(cost) < (1 if cost is Cost.NEW_NODE else MOST_OF_A_COST):
             fix = _fix(one, cycle)
-            lacks = shortfall(fix) if fix.certainty is FixCertainty.VERIFIED else None
-            if lacks is None:
+            if fix.certainty is FixCertainty.VERIFIED:
+                fix = replace(fix, trial=test(fix))
+            if fix.trial.shortfall is None:
                 shown.append(cost)
                 yield fix
             else:
-                short.append(replace(fix, certainty=FixCertainty.PARTIAL, shortfall=lacks))
+                short.append(replace(fix, certainty=FixCertainty.PARTIAL))
     if not shown:
         yield from short[:MOST_PARTIAL]
 

@@ -8,6 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kschedx import findings as f
+from kschedx.explain.root_causes import misses_pod
 from kschedx.findings import (
     ExistingAntiAffinityConflict,
     PodAffinityUnsatisfied,
@@ -20,10 +21,12 @@ from kschedx.fixes import steps as s
 from kschedx.fixes.device_remedies import device_remedies
 from kschedx.fixes.eviction import delete_all, stop_holder, take_from_holder
 from kschedx.fixes.node_remedies import affinity_remedies, host_port_remedies, taint_remedies, uncordon
+from kschedx.fixes.node_requirements import meant_key
+from kschedx.fixes.owners import template_owner
 from kschedx.fixes.resource_remedies import larger_node, resource_remedies
 from kschedx.fixes.storage_remedies import claim_remedies, give_up_volume, volume_remedies
 from kschedx.fixes.trial import Candidate
-from kschedx.kube.selectors import compile_selector
+from kschedx.kube.selectors import LabelSelector, compile_selector
 from kschedx.kube.types import PodAffinityTerm
 from kschedx.kube.typos import meant_by
 
@@ -33,23 +36,38 @@ def spread_remedies(finding: TopologySpreadSkew | TopologyLabelMissing, place: C
     constraints = place.pod.spec.topology_spread_constraints
     if index >= len(constraints) or constraints[index].topology_key != key:
         return  # one of the profile's default constraints: not the pod's to change
-    constraint = constraints[index]
-    if constraint.node_taints_policy != "Honor":
-        yield s.HonorInSpread(constraint=index, topology_key=key, taints=True)
-    if constraint.node_affinity_policy == "Ignore":
-        yield s.HonorInSpread(constraint=index, topology_key=key, taints=False)
+    before = constraints[index]
+
+    def changed(price: s.Cost = s.Cost.CONSTRAINT, **fields: object) -> s.ChangeRule:
+        after = replace(before, **fields)
+        return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=after, price=price)
+
+    if meant := _meant_topology(key, place):
+        yield changed(s.Cost.TYPO, topology_key=meant)
+    own = _own_labels(before.label_selector, place)
+    if own is not None:
+        yield changed(s.Cost.TYPO, label_selector=own)
+    if before.node_taints_policy != "Honor":
+        yield changed(s.Cost.POD, node_taints_policy="Honor")
+    if before.node_affinity_policy == "Ignore":
+        yield changed(s.Cost.POD, node_affinity_policy="Honor")
     if isinstance(finding, TopologySpreadSkew):
-        yield from _lower_min_domains(finding, constraint.min_domains)
-        yield s.RaiseMaxSkew(constraint=index, topology_key=key, before=finding.max_skew, after=finding.skew)
-    yield s.SpreadAnyway(constraint=index, topology_key=key)
+        exist = finding.domain_count if finding.min_domains is not None else 0
+        if 0 < exist < (before.min_domains or 0):
+            yield changed(min_domains=exist if exist > 1 else None)
+        yield changed(max_skew=finding.skew)
+    yield changed(when_unsatisfiable="ScheduleAnyway", min_domains=None)
 
 
 def own_rule_remedies(finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, place: Candidate) -> Iterator[s.Step]:
     anti = isinstance(finding, PodAntiAffinityConflict)
     rule = edit.required_term(place.pod, finding.term, anti=anti)
-    if rule is not None and isinstance(finding, PodAffinityUnsatisfied):
-        yield from _as_meant(finding, rule, place)
     if rule is not None:
+        kind = s.RuleKind.ANTI_AFFINITY if anti else s.RuleKind.AFFINITY
+        for after, price in _as_meant(finding, rule, place):
+            yield s.ChangeRule(
+                kind=kind, index=finding.term, before=rule, after=after, selector=finding.selector, price=price
+            )
         yield s.PreferTerm(number=finding.term + 1, selector=finding.selector, rule=rule, anti=anti)
     if isinstance(finding, PodAntiAffinityConflict):
         yield from delete_all(finding.pods, finding.pod_count, place)
@@ -59,49 +77,66 @@ def existing_rule_remedies(finding: ExistingAntiAffinityConflict, place: Candida
     yield from delete_all(finding.pods, finding.pod_count, place)
 
 
+def _meant_topology(key: str, place: Candidate) -> str:
+    """The label that nodes have, where none has the topology key; empty where there is no such label."""
+    known = place.nodes.cluster.label_keys
+    return "" if key in known else meant_key(key, known)
+
+
+def _own_labels(selector: LabelSelector | None, place: Candidate) -> LabelSelector | None:
+    """The selector with the pod's own labels, where it matches the labels of others instead; None where it matches the
+    pod, or cannot. A key that the pod has keeps its place."""
+    labels = place.pod.metadata.labels
+    if selector is None or not selector.match_labels or compile_selector(selector).matches(labels):
+        return None
+    keys = {key: key if key in labels else meant_by(key, sorted(labels)) for key in selector.match_labels}
+    wanted = {key: labels[key] for key in keys.values() if key}
+    if not wanted:
+        owner = template_owner(place.snapshot, place.pod)
+        chosen: object = None if owner is None else owner.manifest
+        for part in ("spec", "selector", "matchLabels"):
+            chosen = chosen.get(part) if isinstance(chosen, dict) else None
+        wanted = {key: labels[key] for key in chosen if key in labels} if isinstance(chosen, dict) else {}
+    own = replace(selector, match_labels=wanted)
+    return own if wanted and compile_selector(own).matches(labels) else None
+
+
 def _as_meant(
-    finding: PodAffinityUnsatisfied, rule: PodAffinityTerm, place: Candidate
-) -> Iterator[s.SelectPodsInstead]:
-    """Where no pod is selected: the label that pods have, or the namespace in which they are."""
-    pods, own = place.snapshot.pods, place.pod.metadata.namespace
-    number, selector = finding.term + 1, finding.selector
+    finding: PodAffinityUnsatisfied | PodAntiAffinityConflict, rule: PodAffinityTerm, place: Candidate
+) -> Iterator[tuple[PodAffinityTerm, s.Cost]]:
+    """The term with the topology key that nodes have; where it selects no pod, with the label that pods have, or in the
+    namespace in which they are; where it keeps away from pods of others alone, with the pod's own labels."""
+    if meant := _meant_topology(rule.topology_key, place):
+        yield replace(rule, topology_key=meant), s.Cost.TYPO
+    if isinstance(finding, PodAntiAffinityConflict):
+        own = _own_labels(rule.label_selector, place) if misses_pod(place.pod, finding.term) else None
+        if own is not None:
+            yield replace(rule, label_selector=own), s.Cost.POD
+        return
+    pods, own_namespace = place.snapshot.pods, place.pod.metadata.namespace
     running = pods.node >= 0
     selected = running & pods.labels.where(compile_selector(rule.label_selector).matches)
     if selected.any():
         there = {pods.namespaces[int(row)] for row in np.flatnonzero(selected)}
-        if len(there) == 1 and own not in there and finding.namespaces == (own,) and not rule.namespaces:
-            meant = replace(rule, namespaces=tuple(there))
-            yield s.SelectPodsInstead(number=number, selector=selector, rule=rule, meant=meant)
+        looks_at_own = finding.namespaces == (own_namespace,) and not rule.namespaces
+        if looks_at_own and len(there) == 1 and own_namespace not in there:
+            yield replace(rule, namespaces=tuple(there)), s.Cost.POD
         return
     looked_at = running & pods.namespaces.where(lambda name: finding.every_namespace or name in finding.namespaces)
-    labels = [pods.labels.values[int(code)] for code in np.unique(pods.labels.codes[looked_at])]
-    wanted = rule.label_selector.match_labels if rule.label_selector is not None else None
-    for key, value in (wanted or {}).items():
+    labels = [
+        *(pods.labels.values[int(code)] for code in np.unique(pods.labels.codes[looked_at])),
+        place.pod.metadata.labels,
+    ]
+    selector = rule.label_selector
+    for key, value in selector.match_labels.items() if selector is not None else ():
         keys = {name for one in labels for name in one}
-        meant_key = key if key in keys else meant_by(key, sorted(keys))
-        values = {one[meant_key] for one in labels if meant_key in one}
+        its_key = key if key in keys else meant_by(key, sorted(keys))
+        values = {one[its_key] for one in labels if its_key in one}
         meant_value = value if value in values else meant_by(value, sorted(values))
-        if meant_key and meant_value and (meant_key, meant_value) != (key, value) and rule.label_selector is not None:
-            rest = {name: text for name, text in (wanted or {}).items() if name != key}
-            written = replace(rule.label_selector, match_labels={**rest, meant_key: meant_value})
-            yield s.SelectPodsInstead(
-                number=number,
-                selector=selector,
-                rule=rule,
-                meant=replace(rule, label_selector=written),
-                label=f"{key}={value}",
-            )
-
-
-def _lower_min_domains(finding: TopologySpreadSkew, before: int | None) -> Iterator[s.LowerMinDomains]:
-    """To as many domains as exist."""
-    if before is not None and finding.min_domains is not None and 0 < finding.domain_count < before:
-        yield s.LowerMinDomains(
-            constraint=finding.constraint,
-            topology_key=finding.topology_key,
-            before=before,
-            after=finding.domain_count,
-        )
+        if its_key and meant_value and (its_key, meant_value) != (key, value) and selector is not None:
+            rest = {name: text for name, text in selector.match_labels.items() if name != key}
+            written = replace(selector, match_labels={**rest, its_key: meant_value})
+            yield replace(rule, label_selector=written), s.Cost.TYPO
 
 
 # What could be done about the findings on a node. Whether it helps is for the trial to say.

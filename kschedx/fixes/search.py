@@ -16,7 +16,7 @@ from kschedx.fixes.eviction import is_of_a_daemon_set, moves, preemption, preemp
 from kschedx.fixes.new_node import fewer_devices, is_only_full, nodes_that_would_do, one_more_of_full
 from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.proposal import Ground, Proposal, apply_step, apply_steps
-from kschedx.fixes.ranking import ClusterTest, Fix, partial_fixes, verified_fixes
+from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
 from kschedx.fixes.resource_remedies import rows_with_hardware
 from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposal
@@ -51,19 +51,19 @@ MOST_COMBINED = 24
 """Ways to mend one node that are tried."""
 
 
-def find_fixes(scheduler: Scheduler, cycle: Cycle, shortfall: ClusterTest = lambda fix: None) -> tuple[Fix, ...]:
+def find_fixes(scheduler: Scheduler, cycle: Cycle, test: ClusterTest = lambda fix: TrialOutcome()) -> tuple[Fix, ...]:
     """Cheapest first: changes to the pod, then to what is around it, then to nodes. Nothing that was not tried.
-    `shortfall` tries a fix on the whole cluster, with every controller."""
+    `test` tries a fix on the whole cluster, with every controller."""
     if cycle.outcome in NOTHING_TO_FIX or conditions_of(cycle.pod.spec) > MOST_RULES:
         return ()
-    return tuple(_Search(scheduler, cycle, shortfall).found())
+    return tuple(_Search(scheduler, cycle, test).found())
 
 
 class _Search:
     """The trials of one pod: each proposal is tried once, and their number is limited."""
 
-    def __init__(self, scheduler: Scheduler, cycle: Cycle, shortfall: ClusterTest) -> None:
-        self._shortfall = shortfall
+    def __init__(self, scheduler: Scheduler, cycle: Cycle, test: ClusterTest) -> None:
+        self._test = test
         self._scheduler = scheduler
         self._cycle = cycle
         self._most = MOST_TRIALS if len(scheduler.nodes) < 1000 else FEWER_TRIALS
@@ -80,7 +80,7 @@ class _Search:
             if any(
                 isinstance(step, s.RemoveGates | s.NextAttempt) for step in start.proposal.steps
             ) and self._is_let_in(start):
-                yield from verified_fixes([start], self._cycle, self._shortfall, is_full=False)
+                yield from verified_fixes([start], self._cycle, self._test, is_full=False)
             return
         situations = [start]
         starts = [start] if start.status.is_success else self._let_through(start)
@@ -99,7 +99,7 @@ class _Search:
         verified = [one for one in verified if self._is_let_in(one)]
         if verified:
             is_full = any(map(_lacks_room_alone, starts)) and any(one.proposal.added for one in verified)
-            yield from verified_fixes(verified, self._cycle, self._shortfall, is_full=is_full)
+            yield from verified_fixes(verified, self._cycle, self._test, is_full=is_full)
         else:
             yield from partial_fixes(situations[1:], start, self._cycle)
 

@@ -46,7 +46,7 @@ from kschedx.kube.storage import (
     is_bound_to,
     with_default_class,
 )
-from kschedx.kube.types import ObjectMeta, OwnerReference, PersistentVolumeClaimSpec, VolumeResourceRequirements
+from kschedx.kube.types import ObjectMeta, PersistentVolumeClaimSpec, VolumeResourceRequirements
 from kschedx.kube.typos import meant_by
 from kschedx.plugins.volume_binding.matching import SearchError, VolumeSearch
 from kschedx.snapshot.snapshot import Snapshot
@@ -217,7 +217,7 @@ def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False
     """The claim as it would be if it were created now: bound to nothing."""
     metadata = claim.metadata
     annotations = {key: text for key, text in metadata.annotations.items() if key == BETA_STORAGE_CLASS}
-    owners = (_owner(place),) if owned else metadata.owner_references
+    owners = (place.as_owner,) if owned else metadata.owner_references
     return PersistentVolumeClaim(
         metadata=ObjectMeta(
             name=metadata.name,
@@ -246,11 +246,6 @@ def _is_used(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
         if pods.node_names[row] and pods.namespaces[row] == claim.metadata.namespace
         for volume in pods.specs[row].volumes
     )
-
-
-def _owner(place: Candidate) -> OwnerReference:
-    pod = place.pod.metadata
-    return OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
 
 
 # --- a claim that is not there
@@ -287,7 +282,7 @@ def _new_claim(finding: ClaimNotFound, place: Candidate) -> s.Step:
     chosen = default or next(filter(_waits, snapshot.storage.classes.values()), None)
     claim = PersistentVolumeClaim(
         metadata=ObjectMeta(
-            name=name, namespace=namespace, owner_references=(_owner(place),) if finding.ephemeral else ()
+            name=name, namespace=namespace, owner_references=(place.as_owner,) if finding.ephemeral else ()
         ),
         spec=PersistentVolumeClaimSpec(
             access_modes=("ReadWriteOnce",),
@@ -305,7 +300,7 @@ def _of_volume(key: str, place: Candidate) -> PersistentVolumeClaim | None:
         asked = volume.ephemeral.volume_claim_template if volume.ephemeral is not None else None
         if asked is None or claim_name(place.pod.metadata.name, volume) != name:
             continue
-        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(_owner(place),))
+        metadata = ObjectMeta(name=name, namespace=namespace, owner_references=(place.as_owner,))
         claim = PersistentVolumeClaim(metadata=metadata, spec=asked.spec)
         try:
             check_quantities(claim)

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from kschedx.explain.node_groups import NodeGroup, groups_of
 from kschedx.fixes import steps as s
-from kschedx.fixes.proposal import Ground, Proposal, apply_step
+from kschedx.fixes.proposal import UID_TO_COME, Ground, Proposal, apply_step
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code, FilterOutcome, Status
-from kschedx.kube.types import Node, Pod
+from kschedx.kube.types import Node, OwnerReference, Pod
 from kschedx.snapshot.columns import ClusterRow, TableRow
 from kschedx.snapshot.daemon_sets import DaemonPod, overhead
 from kschedx.snapshot.nodes import NodeTable
@@ -117,6 +117,14 @@ class Candidate(Struct, frozen=True, kw_only=True):
     @property
     def snapshot(self) -> Snapshot:
         return self.situation.snapshot
+
+    @property
+    def as_owner(self) -> OwnerReference:
+        """The pod as what a claim is created for."""
+        metadata = self.pod.metadata
+        return OwnerReference(
+            api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid or UID_TO_COME, controller=True
+        )
 
 
 def try_proposal(

@@ -21,6 +21,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.errors import UndecidableError
 from kschedx.framework.columns import Filtering, ScoreFailedError, Scoring
 from kschedx.framework.cycle import (
     Cycle,
@@ -210,6 +211,14 @@ class EquivalenceClass:
         return cycle if self._extended is None else self._extended.judged(cycle)
 
     def _shared_decision(self, pod: Pod) -> Decision:
+        try:
+            return self._decision_now(pod)
+        except UndecidableError:
+            self._seen = -1
+            self._require_own()  # the error names the pod that was evaluated first
+            raise
+
+    def _decision_now(self, pod: Pod) -> Decision:
         self._enter(pod)
         if not len(self._framework.nodes):
             self._require_own()

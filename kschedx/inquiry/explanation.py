@@ -308,13 +308,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
         """What a fix of the pod falls short of on the whole cluster; not tried for a gang, which takes all its pods."""
-        if self.setup is None or self.gang is not None:
-            return lambda fix: None
         from kschedx.fixes.cluster_trial import ClusterTrial
+        from kschedx.fixes.ranking import TrialOutcome
         from kschedx.inquiry.fix import Fix
 
+        if self.setup is None or self.gang is not None:
+            return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
-        return lambda fix: trial.shortfall(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
+        return lambda fix: trial.outcome(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
         """What gives a node to the one member that the group lacks, with the others on theirs."""

@@ -9,7 +9,7 @@ from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.owners import Owner, delivery, owner_change
 from kschedx.fixes.steps import Cost, Group, Step
 from kschedx.kube.types import Pod
-from kschedx.render.words.fixes import delivery_text, fix_commands, fix_title
+from kschedx.render.words.fixes import delivery_text, fix_commands, fix_costs, fix_title
 
 
 class Fix(Struct, frozen=True, kw_only=True):
@@ -30,6 +30,8 @@ class Fix(Struct, frozen=True, kw_only=True):
 
     of_group: Group | None = None
     """Of a fix without steps."""
+    costs: tuple[str, ...] = ()
+    """What it costs others: where the pods of a deleted pod's controller land, which budget is used."""
 
     @classmethod
     def of(cls, found: fixes.Fix, owner: Owner | None, pod: Pod, *, is_stored: bool = False) -> Fix:
@@ -48,6 +50,7 @@ class Fix(Struct, frozen=True, kw_only=True):
             steps=found.steps,
             commands=fix_commands(found),
             apply=apply,
+            costs=fix_costs(found),
         )
 
     @property
@@ -60,11 +63,6 @@ class Fix(Struct, frozen=True, kw_only=True):
     @property
     def adds_node(self) -> bool:
         return [step.cost for step in self.steps] == [Cost.NEW_NODE]
-
-    @property
-    def costs(self) -> tuple[str, ...]:
-        """What it costs others."""
-        return tuple(dict.fromkeys(cost for step in self.steps for cost in step.costs))
 
     def to_dict(self) -> dict[str, object]:
         told: dict[str, object] = {

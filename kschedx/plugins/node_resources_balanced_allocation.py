@@ -33,7 +33,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self._resources = args.resources
 
     def touches(self, pod: Pod) -> Touch:
-        return touches_through_requests(self.handle)
+        return touches_through_requests(self.handle, pod)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
         return SUCCESS if any(self._request(pod, nodes)) else SKIP

@@ -93,7 +93,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._behaviour = handle.release.behaviour
 
     def touches(self, pod: Pod) -> Touch:
-        return touches_through_requests(self.handle)
+        return touches_through_requests(self.handle, pod)
 
     # --- filter
 

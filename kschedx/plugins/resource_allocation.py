@@ -14,6 +14,7 @@ from kschedx.framework.interface import Handle, Touch
 from kschedx.framework.status import MAX_NODE_SCORE
 from kschedx.kube.names import CPU, MEMORY, is_extended_resource, is_scalar_resource
 from kschedx.kube.resources import PodRequest, RequestOptions
+from kschedx.kube.types import Pod
 from kschedx.plugins.score_functions import shape_score
 from kschedx.releases import Release
 from kschedx.snapshot.columns import BoolArray, IntArray
@@ -52,9 +53,9 @@ def scored_devices(handle: Handle, nodes: NodeTable, resource: str) -> tuple[Int
     return device_totals(handle, nodes, devices.classes[name])
 
 
-def touches_through_requests(handle: Handle) -> Touch:
-    """What a pod asks for counts on its own node; devices that stand for resources are allocated cluster-wide."""
-    return Touch.CLUSTER if handle.snapshot.devices.class_of_resource else Touch.NODE
+def touches_through_requests(handle: Handle, pod: Pod) -> Touch:
+    """What a pod requests counts on its own node; devices that stand for resources are allocated cluster-wide."""
+    return Touch.CLUSTER if handle.snapshot.devices.stands_for_request(pod.spec) else Touch.NODE
 
 
 class Allocation(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import delete, evict, is_controlled
+from kschedx.controllers.workloads import evict, is_controlled
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.missing_kinds import require_for_decision
 from kschedx.framework.cycle import Outcome, Stake
@@ -214,7 +214,7 @@ def replay(run: Run, event: QueueEvent) -> None:
         case Departure():
             evict(run, event.pod, waits=event.waits)
         case Deletion():
-            delete(run, event.pod)
+            run.delete(event.pod)
         case Creation():
             run.cluster.set_storage(event.claims)
             run.cluster.set_contents(event.contents)
@@ -362,7 +362,7 @@ class Queue:
     def delete(self, row: int) -> None:
         """A controller deletes a pod, whether it runs or waits."""
         self.between.append(Deletion(steps=len(self.steps), pod=row))
-        delete(self._run, row)
+        self._run.delete(row)
 
     def create(self, cluster: Snapshot, pods: Sequence[Pod]) -> list[int]:
         """A controller creates pods; `cluster` is the cluster as it stands with what it creates for them."""

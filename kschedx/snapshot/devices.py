@@ -5,7 +5,7 @@ Upstream: staging/src/k8s.io/dynamic-resource-allocation/deviceclass/extendedres
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,8 @@ from kschedx.kube.devices import (
     ResourceSlice,
 )
 from kschedx.kube.scalars import nanoseconds
-from kschedx.snapshot.columns import Derived
+from kschedx.kube.types import PodSpec
+from kschedx.snapshot.columns import Derived, Memo
 
 IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 """With a DeviceClass's name it makes the resource that every class offers."""
@@ -74,6 +75,25 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
                         found.setdefault((owner.name, owner.uid), claim)
         return found
 
+    def stands_for_request(self, spec: PodSpec) -> bool:
+        """Whether a device class stands for a resource that a pod requests."""
+        classes = self.class_of_resource
+        if not classes:
+            return False
+        requests = [one.resources.requests for one in (*spec.init_containers, *spec.containers)]
+        requests += [spec.resources.requests] if spec.resources is not None else []
+        return any(name in classes for some in (*requests, spec.overhead) for name in some)
+
+    @cached_property
+    def node_by_pool(self) -> Mapping[str, str] | None:
+        """Name of a pool to the node that alone reaches its devices; None where a pool is not of one node."""
+        found: dict[str, str] = {}
+        for one in self.slices:
+            name, spec = one.spec.node_name or "", one.spec
+            if spec.devices and (not name or found.setdefault(spec.pool.name, name) != name):
+                return None
+        return found
+
     def with_claims(self, changed: Mapping[str, ResourceClaim | None]) -> Devices:
         """The devices with some claims, by `namespace/name`, replaced or added, or gone where None."""
         claims = {**self.claims, **changed}
@@ -88,18 +108,106 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     def without_consumers(self, pods: Collection[str]) -> Devices:
         """The devices as if pods, `namespace/name`, used no claim: those that no other pod uses are not allocated, and
         kube-scheduler made none for their extended resources."""
-        claims: dict[str, ResourceClaim] = {}
-        for key, claim in self.claims.items():
-            namespace = claim.metadata.namespace
+        return self.with_claims(self.released_by(pods))
+
+    def released_by(self, pods: Collection[str]) -> dict[str, ResourceClaim | None]:
+        """The claims that `without_consumers` changes, as they are then."""
+        changed: dict[str, ResourceClaim | None] = {}
+        for claim in self._claims_of(pods):
+            before, namespace = claim.status.reserved_for, claim.metadata.namespace
+            left = tuple(one for one in before if not _is_among(one, namespace, pods))
             if claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" and _is_made_for(claim, pods):
-                continue
-            left = tuple(one for one in claim.status.reserved_for if not _is_among(one, namespace, pods))
-            if claim.status.reserved_for and not left:
-                claim = replace(claim, status=ResourceClaimStatus())
-            elif left != claim.status.reserved_for:
-                claim = replace(claim, status=replace(claim.status, reserved_for=left))
-            claims[key] = claim
-        return replace(self, claims=claims)
+                changed[claim.key] = None
+            elif before and not left:
+                changed[claim.key] = replace(claim, status=ResourceClaimStatus())
+            elif left != before:
+                changed[claim.key] = replace(claim, status=replace(claim.status, reserved_for=left))
+        return changed
+
+    def _claims_of(self, pods: Collection[str]) -> Iterable[ResourceClaim]:
+        """All claims that pods use or that were made for them, and maybe others."""
+        return self.claims.values()
+
+
+ClaimChange = tuple[ResourceClaim | None, ResourceClaim | None]
+"""A claim before and after; None where there was none, or is none any more."""
+
+
+class MovingDevices(Devices, frozen=True, kw_only=True, dict=True):
+    """The devices of a cluster that moves: claims change in place."""
+
+    claims: dict[str, ResourceClaim] = field(default_factory=dict)
+    changes: list[ClaimChange] = field(default_factory=list)
+    """Every change of a claim in order: what was worked out from claims catches up with it. It only grows."""
+    lasting: Derived = field(default_factory=dict)
+    """What catches up, by the `Memo` that it belongs to."""
+
+    @classmethod
+    def moving(cls, devices: Devices) -> MovingDevices:
+        """The same devices with claims of their own."""
+        shared = {name: getattr(devices, name) for name in Devices.__struct_fields__}
+        return cls(**(shared | {"claims": dict(devices.claims)}))
+
+    def frozen(self) -> Devices:
+        """The devices as they are now."""
+        shared = {name: getattr(self, name) for name in Devices.__struct_fields__}
+        return Devices(**(shared | {"claims": dict(self.claims)}))
+
+    def put(self, change: Mapping[str, ResourceClaim | None]) -> dict[str, ResourceClaim | None]:
+        """Change claims by `namespace/name`. Returns what undoes it."""
+        before = {key: self.claims.get(key) for key in change}
+        for key, claim in change.items():
+            self.changes.append((before[key], claim))
+            if claim is None:
+                self.claims.pop(key, None)
+            else:
+                self.claims[key] = claim
+        self.__dict__.pop("derived", None)
+        written = (claim for claim in (*before.values(), *change.values()) if claim is not None)
+        if any(claim.metadata.annotations.get(EXTENDED_RESOURCE_CLAIM) == "true" for claim in written):
+            self.__dict__.pop("extended_resource_claims", None)
+        return before
+
+    def nodes_of(self, change: Mapping[str, ResourceClaim | None]) -> set[str]:
+        """The nodes some devices of which are allocated, or no longer, with this change."""
+        nodes = self.node_by_pool or {}
+        return {
+            nodes[result.pool]
+            for key, claim in change.items()
+            for one in (self.claims.get(key), claim)
+            if one is not None and one.status.allocation is not None
+            for result in one.status.allocation.devices.results
+            if result.pool in nodes
+        }
+
+    def _claims_of(self, pods: Collection[str]) -> Iterator[ResourceClaim]:
+        known: _ClaimsByPod = _CLAIMS_BY_POD.of(self.lasting, lambda: _ClaimsByPod(self.claims.values()))
+        for _, after in self.changes[known.seen :]:
+            if after is not None:
+                known.add(after)
+        known.seen = len(self.changes)
+        keys = (key for pod in pods for key in known.keys.get(pod, ()))
+        return (self.claims[key] for key in dict.fromkeys(keys) if key in self.claims)
+
+
+class _ClaimsByPod:
+    """Pod to every claim that it has used, or that was made for it."""
+
+    def __init__(self, claims: Iterable[ResourceClaim]) -> None:
+        self.seen = 0
+        self.keys: dict[str, dict[str, None]] = {}
+        for claim in claims:
+            self.add(claim)
+
+    def add(self, claim: ResourceClaim) -> None:
+        names = [one.name for one in claim.status.reserved_for if one.resource == "pods"]
+        owner = claim.metadata.controller
+        names += [owner.name] if owner is not None and owner.kind == "Pod" else []
+        for name in names:
+            self.keys.setdefault(f"{claim.metadata.namespace}/{name}", {})[claim.key] = None
+
+
+_CLAIMS_BY_POD = Memo[_ClaimsByPod]()
 
 
 def _is_made_for(claim: ResourceClaim, pods: Collection[str]) -> bool:

@@ -9,11 +9,12 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray, rows_by_group
-from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import PodTable, Tally
@@ -219,6 +220,12 @@ class _Stored(Struct, frozen=True):
     before: StorageChange
 
 
+class _Claimed(Struct, frozen=True):
+    """Device claims as they were before they changed."""
+
+    before: Mapping[str, ResourceClaim | None]
+
+
 class _Nominated(Struct, frozen=True):
     """What a pod was nominated for before."""
 
@@ -249,9 +256,14 @@ class MovingCluster:
         self.pods.own_starts()
         storage = MovingStorage.moving(snapshot.storage)
         self.snapshot: Snapshot = replace(
-            snapshot, pods=self.pods, cluster=snapshot.cluster.moving(), storage=storage, _tables={}
+            snapshot,
+            pods=self.pods,
+            cluster=snapshot.cluster.moving(),
+            storage=storage,
+            devices=MovingDevices.moving(snapshot.devices),
+            _tables={},
         )
-        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored | _Deleted] = []
+        self._undo: list[Move | _Nodes | _Replaced | _Nominated | _Stored | _Claimed | _Deleted] = []
         self._undone = 0
         self.deleted: set[int] = set()
         """Rows of pods that are gone for good."""
@@ -335,15 +347,20 @@ class MovingCluster:
         """The fields of a snapshot beside nodes, pods, and storage that are other objects than here."""
         fixed = ("cluster", "pods", "storage", "source")
         fields = (name for name in Contents.__struct_fields__ if name not in fixed)
-        return {
+        found = {
             name: value for name in fields if (value := getattr(snapshot, name)) is not getattr(self.snapshot, name)
         }
+        if "devices" in found and snapshot.devices == self.devices.frozen():
+            del found["devices"]
+        return found
 
     def set_contents(self, fields: Mapping[str, object]) -> None:
         """Take over `other_contents`. `snapshot` is another object then."""
         if fields:
             self._undo.append(_Nodes(self.snapshot, self.pods))
             self.snapshot = replace(self.snapshot, **fields)
+            if "devices" in fields:
+                self.snapshot = replace(self.snapshot, devices=MovingDevices.moving(self.snapshot.devices))
 
     def add_node(self, node: Node) -> ClusterRow:
         """One more node, on which nothing runs. Returns its row, the last one. `snapshot` is another object then."""
@@ -389,10 +406,29 @@ class MovingCluster:
                 self._note(NOBODY, ClusterRow(node), 0)
         return storage.put(change)
 
-    def set_devices(self, devices: Devices) -> None:
-        """Device claims are others. `snapshot` is another object then."""
-        self._undo.append(_Nodes(self.snapshot, self.pods))
-        self.snapshot = replace(self.snapshot, devices=devices)
+    @property
+    def devices(self) -> MovingDevices:
+        devices = self.snapshot.devices
+        assert isinstance(devices, MovingDevices), "the snapshot of a cluster that moves has devices of its own"
+        return devices
+
+    def set_device_claims(self, change: Mapping[str, ResourceClaim | None], place: ClusterRow | None = None) -> None:
+        """Claims of devices, by `namespace/name`, come, change or go. `place`: the node on which a pod is placed or
+        evicted with them."""
+        if change:
+            self._undo.append(_Claimed(self._put_device_claims(change, place)))
+
+    def _put_device_claims(
+        self, change: Mapping[str, ResourceClaim | None], place: ClusterRow | None = None
+    ) -> dict[str, ResourceClaim | None]:
+        index = self.snapshot.cluster.index
+        nodes = {index[name] for name in self.devices.nodes_of(change) if name in index} - {place}
+        if place is None and not nodes:
+            nodes = {ClusterRow(len(index))}  # of no node: what reads all claims is to look again
+        for node in nodes:
+            if node is not None:
+                self._note(NOBODY, node, 0)
+        return self.devices.put(change)
 
     def _set_nodes(self, cluster: ClusterNodes, pods: MovingPods) -> None:
         self._undo.append(_Nodes(self.snapshot, self.pods))
@@ -429,6 +465,9 @@ class MovingCluster:
                 continue
             if isinstance(move, _Stored):
                 self._put_storage(move.before)
+                continue
+            if isinstance(move, _Claimed):
+                self._put_device_claims(move.before)
                 continue
             if isinstance(move, _Deleted):
                 self.pods.phases.put(move.pod, move.phase)
@@ -506,7 +545,8 @@ class MovingCluster:
         storage = self.snapshot.storage
         assert isinstance(storage, MovingStorage), "the snapshot of a cluster that moves has storage of its own"
         pods = PodTable(**(kept | own))
-        return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage.frozen(), _tables={})
+        storage, devices = storage.frozen(), self.devices.frozen()
+        return replace(self.snapshot, cluster=cluster, pods=pods, storage=storage, devices=devices, _tables={})
 
 
 def _more_requests(pods: PodTable, more: Sequence[Pod], options: RequestOptions) -> Column[PodRequest]:

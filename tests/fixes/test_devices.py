@@ -115,3 +115,13 @@ def test_a_template_that_is_missing_is_created_and_not_its_claim() -> None:
         ("ResourceClaim", "kube-controller-manager"),
         ("Pod", "kube-controller-manager"),
     ]
+
+
+def test_a_class_whose_selectors_match_no_device() -> None:
+    large = device_class("gpu", f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].root == 99')
+    snapshot = kschedx.Snapshot.from_objects([node("a"), large, GPUS, claiming("mine"), claim("mine", request())])
+    fixes = kschedx.explain(snapshot, "default/me").fixes
+    title = f"remove the selectors of device class gpu but driver {DRIVER}: no device matches them"
+    [fix] = [one for one in fixes if one.title == title]
+    [change] = fix.changes
+    assert change.patch[0]["path"] == "/spec/selectors"

@@ -336,3 +336,68 @@ def test_nobody_is_told_to_ask_for_less_than_is_needed() -> None:
     control_plane = node("cp", taints=[CONTROL_PLANE], allocatable={"cpu": "1800m", "memory": "4Gi", "pods": "10"})
     amounts = [title for title in told(worker, control_plane, wanting(cpu="4")) if title.startswith("lower")]
     assert amounts == ["lower requests.cpu of container main from 4000m to 2200m"]
+
+
+def spread(key: str, **selector: str) -> Manifest:
+    rule = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
+    return {"topologySpreadConstraints": [{**rule, "labelSelector": {"matchLabels": selector}}]}
+
+
+def apart(kind: str, key: str, **selector: str) -> Manifest:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": selector}}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize(
+    ("spec", "fix"),
+    [
+        (spread("zone", app="me"), f"set topologyKey: {ZONE} instead of zone in spread constraint 1"),
+        (
+            spread("failure-domain.beta.kubernetes.io/zone", app="me"),
+            f"set topologyKey: {ZONE} instead of failure-domain.beta.kubernetes.io/zone in spread constraint 1",
+        ),
+        (
+            apart("podAffinity", "hostname", app="me"),
+            f"set topologyKey: {HOST} instead of hostname in podAffinity term 1",
+        ),
+        (apart("podAffinity", HOST, app="mee"), "select app=me instead of app=mee in podAffinity term 1"),
+        (spread(ZONE, app="web"), "select app=me instead of app=web in spread constraint 1"),
+        ({"nodeSelector": {ZONE: "europe-west4a"}}, f"select {ZONE}=europe-west4-a instead of {ZONE}=europe-west4a"),
+        ({"nodeSelector": {"zone": "europe-west4-a"}}, f"select {ZONE}=europe-west4-a instead of zone=europe-west4-a"),
+    ],
+)
+def test_a_rule_that_was_written_wrong_is_corrected_first(spec: Manifest, fix: str) -> None:
+    labels = {"topology.ebs.csi.aws.com/zone": "a"}
+    nodes = [
+        node(name, labels={ZONE: f"europe-west4-{name}", HOST: name, **labels}, taints=taints)
+        for name, taints in (("a", []), ("b", ["dedicated=db:NoSchedule"]))
+    ]
+    web = [pod(f"web-{number}", on="a", labels={"app": "web"}) for number in range(2)]
+    me = pod("me", labels={"app": "me"}, spec=spec)
+    assert told(*nodes, *web, me)[0] == fix
+
+
+def test_anti_affinity_to_other_pods_alone_may_be_what_was_meant() -> None:
+    nodes = [node(name, labels={HOST: name}) for name in "ab"]
+    web = [pod(f"web-{name}", on=name, labels={"app": "web"}) for name in "ab"]
+    rule = apart("podAntiAffinity", HOST, app="web")
+    first, second, *_ = told(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule))
+    assert first.startswith("add a node")
+    assert second == "select app=me instead of app=web in podAntiAffinity term 1"
+    rules = at(rule, "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution")
+    rules.append({**rules[0], "labelSelector": {"matchLabels": {"app": "me"}}})
+    assert not [
+        one for one in told(*nodes, *web, pod("me", labels={"app": "me"}, spec=rule)) if one.startswith("select")
+    ]
+
+
+def test_a_claim_of_an_ephemeral_volume_is_tried_with_the_uid_that_the_pod_gets() -> None:
+    volumes = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "fast"}}}}]
+    made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
+    me = pod("me", volumes=volumes)
+    at(me, "metadata").pop("uid", None)
+    first, *_ = told(node("a"), {**made, "provisioner": "x", "volumeBindingMode": "WaitForFirstConsumer"}, me)
+    assert first == "create claim default/me-data of class fast (kube-controller-manager does this)"

@@ -42,6 +42,14 @@ def at_most(resource: str, amount: int) -> Callable[[Pod], s.Step | None]:
     return lambda pod: s.LowerRequests.of(pod, amounts, OPTIONS)
 
 
+def spread(index: int, **changed: object) -> Callable[[Pod], s.Step | None]:
+    def step(pod: Pod) -> s.Step:
+        before = pod.spec.topology_spread_constraints[index]
+        return s.ChangeRule(kind=s.RuleKind.SPREAD, index=index, before=before, after=replace(before, **changed))
+
+    return step
+
+
 def ports(*numbers: tuple[int, int]) -> list[Manifest]:
     return [{"name": "c", "ports": [{"containerPort": port, "hostPort": host} for port, host in numbers]}]
 
@@ -152,19 +160,19 @@ DROP_ARM = s.DropRequirements(source="nodeAffinity", term=0, requirements=(NO_AR
         ),
         pytest.param(
             {"topologySpreadConstraints": [{**HONOR, "topologyKey": "host"}, HONOR]},
-            s.HonorInSpread(constraint=1, topology_key="zone", taints=True),
+            spread(1, node_taints_policy="Honor"),
             {"topologySpreadConstraints": [{**HONOR, "topologyKey": "host"}, {**HONOR, "nodeTaintsPolicy": "Honor"}]},
             id="taints count in a spread",
         ),
         pytest.param(
             {"topologySpreadConstraints": [{**HONOR, "nodeAffinityPolicy": "Ignore"}]},
-            s.HonorInSpread(constraint=0, topology_key="zone", taints=False),
+            spread(0, node_affinity_policy="Honor"),
             {"topologySpreadConstraints": [{**HONOR, "nodeAffinityPolicy": "Honor"}]},
             id="node affinity counts in a spread",
         ),
         pytest.param(
             {"topologySpreadConstraints": [HONOR]},
-            s.SpreadAnyway(constraint=0, topology_key="zone"),
+            spread(0, when_unsatisfiable="ScheduleAnyway", min_domains=None),
             {
                 "topologySpreadConstraints": [
                     {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
@@ -174,7 +182,7 @@ DROP_ARM = s.DropRequirements(source="nodeAffinity", term=0, requirements=(NO_AR
         ),
         pytest.param(
             {"topologySpreadConstraints": [{**HONOR, "minDomains": 3}]},
-            s.LowerMinDomains(constraint=0, topology_key="zone", before=3, after=2),
+            spread(0, min_domains=2),
             {"topologySpreadConstraints": [HONOR]},
             id="fewer domains",
         ),

@@ -163,3 +163,26 @@ def test_no_pod_is_deleted_by_hand_where_preemption_is_about_to() -> None:
     titles = told(node("n", allocatable=SMALL), low, wanting("me", "1"))
     assert titles[0].startswith("wait for preemption")
     assert not [title for title in titles if title.startswith("delete")]
+
+
+def test_a_deletion_says_where_the_pod_lands_and_which_budget_it_uses() -> None:
+    rule = {"selector": {"matchLabels": {"app": "web"}}}
+    web = owned(wanting("web-1", "1", on="a"), "ReplicaSet", "web")
+    at(web, "metadata")["labels"] = {"app": "web"}
+    spec = {key: value for key, value in at(web, "spec").items() if key != "nodeName"}
+    replicas: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "u-web"},
+        "spec": {"replicas": 1, **rule, "template": {"metadata": {"labels": {"app": "web"}}, "spec": spec}},
+    }
+    budget: Manifest = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"minAvailable": 1, **rule},
+    }
+    nodes = [node("a", allocatable=SMALL), node("b", allocatable={**SMALL, "cpu": "1"})]
+    found = explained(*nodes, replicas, budget, web, wanting("me", "2")).fixes
+    [fix] = [one for one in found if one.title.startswith("delete default/web-1")]
+    assert fix.costs == ("ReplicaSet web recreates its pod on b", "PodDisruptionBudget web allows no disruption")

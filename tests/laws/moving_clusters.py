@@ -26,6 +26,7 @@ class Dealer:
         self.dice = dice
         self.objects: list[Manifest] = []
         self.names = [f"node-{number}" for number in range(dice.randint(2, 5))]
+        self._has_shares, self._has_network = self.chance(2), self.chance(8)
 
     def deal(self) -> list[Manifest]:
         dice = self.dice
@@ -78,11 +79,17 @@ class Dealer:
 
     def _devices(self, name: str) -> Manifest:
         models = [self.dice.choice(MODELS) for _ in range(self.dice.choice([0, 1, 1, 2]))]
-        return devices.resource_slice(name, *(devices.device(f"d{at}", model=one) for at, one in enumerate(models)))
+        # half of the clusters have a device that claims share, one in eight a pool that is of no node alone
+        sharing = {"AllowMultipleAllocations": True} if self._has_shares else {}
+        made = [devices.device(f"d{at}", model=one, memory="3Gi", **sharing) for at, one in enumerate(models)]
+        if self._has_network and name == self.names[0]:
+            return devices.resource_slice(name, *made, nodeName=None, allNodes=True)
+        return devices.resource_slice(name, *made)
 
     def _device_claim(self, name: str) -> Manifest:
         model = f'device.attributes["{devices.DRIVER}"].model == "{self.dice.choice(MODELS)}"'
-        return devices.claim(name, devices.request(select=[model]))
+        capacity = {"requests": {"memory": "1Gi"}} if self._has_shares and self.chance(2) else None
+        return devices.claim(name, devices.request(select=[model], capacity=capacity))
 
     def _free_volume(self, number: int) -> Manifest:
         reach = in_term(HOSTNAME, self.dice.choice(self.names)) if self.chance(2) else in_term(ZONE, "a", "b")

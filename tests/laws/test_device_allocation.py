@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.types import Node
 from kschedx.plugins.dynamic_resources.allocator import Allocator
-from kschedx.plugins.dynamic_resources.pools import DeviceFeatures, Result, allocated_state, slices
+from kschedx.plugins.dynamic_resources.pools import (
+    DeviceFeatures,
+    FailureError,
+    Result,
+    UnavailableError,
+    allocated_state,
+)
 from kschedx.releases import resolve
+from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node
 from tests.device_builders import DRIVER, allocated, claim, device, device_class, request, resource_slice
@@ -35,9 +44,8 @@ def test_a_solution_is_found_where_there_is_one(
     objects += [_claim(f"c{at}", *one) for at, one in enumerate(wanted)]
     objects += [allocated("busy", "a", *(f"d{at}" for at in taken))] if taken else []
     snapshot = Snapshot.from_objects(objects)
-    features = DeviceFeatures.of(resolve())
     devices = snapshot.devices
-    allocator = Allocator(features, allocated_state(devices, shares=True), devices.classes, slices(devices, features))
+    allocator = Allocator.of(devices, DeviceFeatures.of(resolve()))
     asked: list[ResourceClaim] = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
     result = allocator.allocate(snapshot.cluster.nodes[0], asked)
 
@@ -94,3 +102,89 @@ def _check(result: Result, found: list[Gpu], wanted: list[tuple[list[Wanted], bo
             assert all(model in (2, found[one][0]) for one in mine)
         if same_numa:
             assert len({found[int(pick.device.id[2][1:])][1] for pick in picks}) <= 1
+
+
+# --- what nodes share
+
+
+@given(seed=st.integers(0, 2**32))
+def test_what_was_found_for_other_nodes_and_claims_is_what_a_search_finds(seed: int) -> None:
+    """Whatever came and went in between: devices with shares, counters, taints, and serial numbers."""
+    dice = random.Random(seed)
+    names = [f"n{at}" for at in range(4)]
+    wanted = [_chosen_claim(dice, f"c{at}") for at in range(4)]
+    objects = [device_class(), *(node(name) for name in names), *wanted]
+    for name in names:
+        objects += _chosen_slices(dice, name)
+    snapshot = Snapshot.from_objects(objects)
+    devices = MovingDevices.moving(snapshot.devices)
+    features = DeviceFeatures.of(resolve(feature_gates={"DRAPartitionableDevices": True}))
+    allocator = Allocator.of(devices, features)
+    claims = [devices.claims[f"default/c{at}"] for at in range(len(wanted))]
+    for step in range(8):
+        name, some = dice.choice(names), dice.sample(claims, dice.randint(1, 2))
+        on = snapshot.cluster.nodes[snapshot.cluster.index[name]]
+        allocated_state(devices, shares=features.consumable_capacity)
+        fresh = Allocator.of(devices.frozen(), features)
+        assert _outcome(allocator.allocate, on, some) == _outcome(fresh.search, on, some)
+        where, which = dice.choice(names), dice.sample(["d0", "d1", "d2"], 2)
+        if dice.random() < 0.5:
+            holder = allocated("busy", where, *which, shareID=f"{step}", consumedCapacity={"memory": "1Gi"})
+        else:
+            holder = allocated("busy", where, *which)
+        taken = Snapshot.from_objects([holder]).devices.claims["default/busy"]
+        devices.put({f"default/busy-{step % 3}": taken if dice.random() < 0.8 else None})
+
+
+def _outcome(
+    search: Callable[[Node, Sequence[ResourceClaim]], Result | None], on: Node, claims: list[ResourceClaim]
+) -> object:
+    try:
+        result = search(on, claims)
+    except (FailureError, UnavailableError) as failed:
+        return str(failed)
+    return result and [
+        [(pick.request, pick.device.id, pick.share, pick.admin_access) for pick in picks] for picks in result
+    ]
+
+
+def _chosen_claim(dice: random.Random, name: str) -> Manifest:
+    expression = f'device.attributes["{DRIVER}"].model == '
+    select = [] if dice.random() < 0.5 else [f"{expression}{dice.randint(0, 1)}"]
+    more: dict[str, object] = {"count": dice.randint(1, 2)}
+    if dice.random() < 0.2:
+        more = {"allocationMode": "All"}
+    if dice.random() < 0.3:
+        more["capacity"] = {"requests": {"memory": dice.choice(["1Gi", "2Gi"])}}
+    same: list[Manifest] = [{"matchAttribute": f"{DRIVER}/numa"}] if dice.random() < 0.3 else []
+    asked = request(select=select)
+    return claim(name, {**asked, "exactly": {**_fields(asked), **more}}, constraints=same)
+
+
+def _fields(asked: Manifest) -> Manifest:
+    fields = asked["exactly"]
+    assert isinstance(fields, dict)
+    return fields
+
+
+def _chosen_slices(dice: random.Random, name: str) -> Iterator[Manifest]:
+    has_counters = dice.random() < 0.3
+    devices = []
+    for at in range(dice.randint(1, 3)):
+        more: dict[str, object] = {}
+        if has_counters:
+            more["ConsumesCounters"] = [{"counterSet": "s", "counters": {"n": {"value": str(dice.randint(1, 2))}}}]
+        elif dice.random() < 0.3:
+            more["AllowMultipleAllocations"] = True
+        if dice.random() < 0.15:
+            more["Taints"] = [{"key": "broken", "effect": "NoSchedule"}]
+        model, numa = dice.randint(0, 1), dice.randint(0, 1)
+        devices.append(
+            device(f"d{at}", memory=dice.choice(["2Gi", "3Gi"]), model=model, numa=numa, serial=f"{name}-{at}", **more)
+        )
+    whole = 2 if has_counters or dice.random() < 0.1 else 1
+    pool = {"name": name, "generation": 1, "resourceSliceCount": whole}
+    yield resource_slice(name, *devices, pool=pool)
+    if has_counters:
+        counters = [{"name": "s", "counters": {"n": {"value": "3"}}}]
+        yield resource_slice(name, name=f"counters-{name}", pool=pool, devices=None, sharedCounters=counters)

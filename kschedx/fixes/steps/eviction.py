@@ -97,9 +97,7 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
         if self.by_preemption:
             return ()
         lost = [one.pod.partition("/")[2] for one in self.victims if not one.controller]
-        controllers = dict.fromkeys(one.controller for one in self.victims if one.controller)
-        recreated = [f"{one} recreates its pod, which may stay pending" for one in controllers]
-        return (*([f"no controller recreates {joined(lost)}"] if lost else []), *recreated)
+        return (f"no controller recreates {joined(lost)}",) if lost else ()
 
     @property
     def _protected(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from enum import StrEnum
+
+from msgspec.structs import fields, replace
 
 from kschedx.apiserver.pod_classes import PREEMPT_LOWER_PRIORITY
 from kschedx.findings import RequirementMatch
@@ -12,7 +14,7 @@ from kschedx.fixes.proposal import Cost, Ground, PodStep, ResourceAmount
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.selectors import NodeSelectorRequirement
-from kschedx.kube.types import Pod, PodAffinityTerm, Taint
+from kschedx.kube.types import Pod, PodAffinityTerm, Taint, TopologySpreadConstraint
 from kschedx.kube.typos import UnlikelyQuantity
 from kschedx.kube.workloads import without_node_names
 
@@ -154,71 +156,75 @@ class UseHostPort(PodStep, frozen=True, kw_only=True):
 
 # --- rules between pods
 
+Rule = PodAffinityTerm | TopologySpreadConstraint
 
-class HonorInSpread(PodStep, frozen=True, kw_only=True):
-    """A spread constraint no longer counts nodes that the pod cannot use."""
 
-    constraint: int
-    topology_key: str
-    taints: bool
-    """Nodes with taints that the pod does not tolerate; otherwise nodes that its node affinity excludes."""
+class RuleKind(StrEnum):
+    """Which list of the pod's spec has a rule."""
+
+    SPREAD = "topologySpreadConstraints"
+    AFFINITY = "podAffinity"
+    ANTI_AFFINITY = "podAntiAffinity"
+
+
+class ChangeRule(PodStep, frozen=True, kw_only=True):
+    """A spread constraint, or a required term of podAffinity or podAntiAffinity, with other values of some fields."""
+
+    kind: RuleKind
+    index: int
+    before: Rule
+    after: Rule
+    selector: str = ""
+    """Of a term, as kubectl writes it."""
+    price: Cost = Cost.CONSTRAINT
+
+    @property
+    def cost(self) -> Cost:
+        return self.price
 
     @property
     def title(self) -> str:
-        policy = "nodeTaintsPolicy" if self.taints else "nodeAffinityPolicy"
-        return f"set {policy}: Honor in the spread constraint over {self.topology_key}"
-
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
-        policy = {"node_taints_policy" if self.taints else "node_affinity_policy": "Honor"}
-        return edit.with_constraint(pod, self.constraint, lambda one: replace(one, **policy))
-
-
-class LowerMinDomains(PodStep, frozen=True, kw_only=True):
-    """To the number of domains that exist."""
-
-    _cost = Cost.CONSTRAINT
-    constraint: int
-    topology_key: str
-    before: int
-    after: int
-
-    @property
-    def title(self) -> str:
-        return f"lower minDomains over {self.topology_key} from {self.before} to {self.after}"
-
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
-        after = self.after if self.after > 1 else None
-        return edit.with_constraint(pod, self.constraint, lambda one: replace(one, min_domains=after))
-
-
-class RaiseMaxSkew(PodStep, frozen=True, kw_only=True):
-    _cost = Cost.CONSTRAINT
-    constraint: int
-    topology_key: str
-    before: int
-    after: int
-
-    @property
-    def title(self) -> str:
-        return f"raise maxSkew over {self.topology_key} from {self.before} to {self.after}"
-
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
-        return edit.with_constraint(pod, self.constraint, lambda one: replace(one, max_skew=self.after))
-
-
-class SpreadAnyway(PodStep, frozen=True, kw_only=True):
-    _cost = Cost.CONSTRAINT
-    constraint: int
-    topology_key: str
-
-    @property
-    def title(self) -> str:
-        return f"set whenUnsatisfiable: ScheduleAnyway in the spread constraint over {self.topology_key}"
-
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
-        return edit.with_constraint(
-            pod, self.constraint, lambda one: replace(one, when_unsatisfiable="ScheduleAnyway", min_domains=None)
+        before, after = self.before, self.after
+        number = (
+            f"spread constraint {self.index + 1}"
+            if self.kind is RuleKind.SPREAD
+            else f"{self.kind} term {self.index + 1}"
         )
+        if before.topology_key != after.topology_key:
+            return f"set topologyKey: {after.topology_key} instead of {before.topology_key} in {number}"
+        if before.label_selector != after.label_selector:
+            return f"select {_labels_beside(after, before)} instead of {_labels_beside(before, after)} in {number}"
+        if isinstance(before, TopologySpreadConstraint) and isinstance(after, TopologySpreadConstraint):
+            return _spread_title(before, after)
+        namespaces = after.namespaces if isinstance(after, PodAffinityTerm) else ()
+        return f"add namespaces: [{', '.join(namespaces)}] to {number} ({self.selector})"
+
+    def edit(self, pod: Pod, ground: Ground) -> Pod:
+        names = (info.name for info in fields(self.before))
+        changed = {name: new for name in names if (new := getattr(self.after, name)) != getattr(self.before, name)}
+        if self.kind is RuleKind.SPREAD:
+            return edit.with_constraint(pod, self.index, lambda one: replace(one, **changed))
+        if isinstance(self.before, PodAffinityTerm):
+            return edit.with_affinity_term(pod, self.before, changed, anti=self.kind is RuleKind.ANTI_AFFINITY)
+        return pod
+
+
+def _spread_title(before: TopologySpreadConstraint, after: TopologySpreadConstraint) -> str:
+    key = before.topology_key
+    if before.when_unsatisfiable != after.when_unsatisfiable:
+        return f"set whenUnsatisfiable: {after.when_unsatisfiable} in the spread constraint over {key}"
+    if before.max_skew != after.max_skew:
+        return f"raise maxSkew over {key} from {before.max_skew} to {after.max_skew}"
+    if before.min_domains != after.min_domains:
+        return f"lower minDomains over {key} from {before.min_domains} to {after.min_domains or 1}"
+    policy = "nodeTaintsPolicy" if before.node_taints_policy != after.node_taints_policy else "nodeAffinityPolicy"
+    return f"set {policy}: Honor in the spread constraint over {key}"
+
+
+def _labels_beside(one: Rule, other: Rule) -> str:
+    """The labels that one rule selects, and the other does not."""
+    mine, its = (it.label_selector.match_labels if it.label_selector is not None else {} for it in (one, other))
+    return ",".join(f"{key}={value}" for key, value in mine.items() if its.get(key) != value)
 
 
 class PreferTerm(PodStep, frozen=True, kw_only=True):
@@ -238,35 +244,6 @@ class PreferTerm(PodStep, frozen=True, kw_only=True):
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
         return edit.preferring(pod, self.rule, anti=self.anti)
-
-
-class SelectPodsInstead(PodStep, frozen=True, kw_only=True):
-    """A required podAffinity term as it was probably meant: with the label that pods have, or where such pods are."""
-
-    number: int
-    """Of the terms that the pod has now, from 1."""
-    selector: str
-    rule: PodAffinityTerm
-    meant: PodAffinityTerm
-    label: str = ""
-    """`key=value` that is selected now; empty where only the namespace differs."""
-
-    @property
-    def cost(self) -> Cost:
-        return Cost.TYPO if self.label else Cost.POD
-
-    @property
-    def title(self) -> str:
-        if not self.label:
-            where = ", ".join(self.meant.namespaces)
-            return f"add namespaces: [{where}] to podAffinity term {self.number} ({self.selector})"
-        before = self.rule.label_selector.match_labels if self.rule.label_selector else None
-        after = self.meant.label_selector.match_labels if self.meant.label_selector else None
-        labels = ",".join(f"{key}={value}" for key, value in (after or {}).items() if (before or {}).get(key) != value)
-        return f"select {labels} instead of {self.label} in podAffinity term {self.number}"
-
-    def edit(self, pod: Pod, ground: Ground) -> Pod:
-        return edit.with_pod_affinity(pod, self.rule, self.meant)
 
 
 class RaisePriority(PodStep, frozen=True, kw_only=True):

@@ -44,6 +44,10 @@ class CreateClaim(ClaimStep, frozen=True, kw_only=True):
         of_class = f" of class {claim.storage_class}" if claim.storage_class else " without a class"
         return f"create claim {claim.key}{of_class}{by}"
 
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        if self.is_ephemeral:
+            yield self.claim, CONTROLLER_MANAGER
+
 
 class ShrinkClaim(ClaimStep, frozen=True, kw_only=True):
     """A claim is deleted and recreated with a smaller request: the spec of an unbound claim cannot be changed."""
@@ -87,6 +91,8 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
     def makers(self) -> Iterator[tuple[ClusterObject, str]]:
         if self.volume is not None:
             yield self.volume, self.provisioner
+        if (owner := self.claim.metadata.controller) is not None and owner.kind == "Pod":
+            yield self.claim, CONTROLLER_MANAGER
 
 
 class GiveUpVolume(ClaimStep, frozen=True, kw_only=True):
@@ -294,3 +300,24 @@ class CreateDeviceClass(Step, frozen=True, kw_only=True):
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return proposal.having(DeviceClass(metadata=ObjectMeta(name=self.name)))
+
+
+class WidenDeviceClass(Step, frozen=True, kw_only=True):
+    """A DeviceClass whose selectors match no device, with no selector but its driver."""
+
+    _cost = Cost.STOPGAP
+    group = Group.CLUSTER
+    device_class: DeviceClass
+    driver: str
+
+    @property
+    def title(self) -> str:
+        kept = f" but driver {self.driver}" if self.driver else ""
+        return f"remove the selectors of device class {self.device_class.name}{kept}: no device matches them"
+
+    @property
+    def costs(self) -> tuple[str, ...]:
+        return ("every claim of the class may get other devices",)
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(self.device_class)

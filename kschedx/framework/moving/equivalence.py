@@ -33,9 +33,9 @@ class EquivalenceKey(NamedTuple):
     """Equal for the pods of a class."""
 
     likeness: tuple[int, ...]
-    """What pods are equal in whatever is behind their volumes."""
+    """What pods are equal in whatever is behind their claims."""
     apart: tuple[Hashable, ...]
-    """What each of `EquivalenceClasses.plugins` distinguishes pods by; empty where nothing is behind the volumes."""
+    """What each of `EquivalenceClasses.plugins` distinguishes pods by; empty for pods without claims."""
 
 
 def shares_columns(spec: PodSpec) -> bool:
@@ -48,38 +48,44 @@ class EquivalenceClasses:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._pods = pods = snapshot.pods
-        self._rest = (pods.namespaces, pods.owners, pods.statuses, pods.annotations)
-        self._templates: dict[int, tuple[int, bool] | None] = {}
+        self._rest = (pods.namespaces, pods.owners, pods.annotations)
+        self._templates: dict[int, tuple[int, bool]] = {}
         self._template_codes: dict[bytes, int] = {}
+        self._statuses: dict[int, int] = {}
+        self._status_codes: dict[bytes, int] = {}
         self._labels: dict[int, int] = {}
         self._label_codes: dict[bytes, int] = {}
         self._left_out = frozenset(NUMBERING) - frozenset(_named(snapshot))
         self._plugins: dict[str, tuple[Framework, list[Plugin]]] = {}
 
-    def key(self, row: int, framework: Framework) -> EquivalenceKey | None:
-        """Equal for the pods of a class as things stand; None for a pod that is like no other."""
+    def key(self, row: int, framework: Framework) -> EquivalenceKey:
+        """Equal for the pods of a class as things stand."""
         pods = self._pods
         template = self._template(int(pods.specs.codes[row]))
-        if template is None:
-            return None
         rest = (int(column.codes[row]) for column in self._rest)
-        likeness = (template[0], self._labelled(int(pods.labels.codes[row])), *rest)
+        status = self._stated(int(pods.statuses.codes[row]))
+        likeness = (template[0], self._labelled(int(pods.labels.codes[row])), status, *rest)
         if not template[1]:
             return EquivalenceKey(likeness, ())
         pod = pods[row]
         return EquivalenceKey(likeness, tuple(plugin.tells_apart(pod) for plugin in self.plugins(framework)))
 
-    def _template(self, code: int) -> tuple[int, bool] | None:
-        """A number for all specs that are this one but for the names of claims, and whether it mounts storage."""
+    def _template(self, code: int) -> tuple[int, bool]:
+        """A number for all specs that are this one but for the names of claims, and whether it has any."""
         if code not in self._templates:
             spec = self._pods.specs.values[code]
-            if spec.resource_claims:
-                self._templates[code] = None
-            else:
-                written = _ENCODER.encode(_without_names(spec))
-                number = self._template_codes.setdefault(written, len(self._template_codes))
-                self._templates[code] = number, spec.mounts_storage
+            written = _ENCODER.encode(_without_names(spec))
+            number = self._template_codes.setdefault(written, len(self._template_codes))
+            self._templates[code] = number, spec.mounts_storage or bool(spec.resource_claims)
         return self._templates[code]
+
+    def _stated(self, code: int) -> int:
+        """A number for all statuses that are this one but for the names of claims."""
+        if code not in self._statuses:
+            status = self._pods.statuses.values[code]
+            written = _ENCODER.encode(replace(status, resource_claim_statuses=()))
+            self._statuses[code] = self._status_codes.setdefault(written, len(self._status_codes))
+        return self._statuses[code]
 
     def _labelled(self, code: int) -> int:
         """A number for all labels that equal these, except those that no plugin reads."""
@@ -106,7 +112,10 @@ def _without_names(spec: PodSpec) -> PodSpec:
         else replace(volume, persistent_volume_claim=replace(volume.persistent_volume_claim, claim_name=""))
         for volume in spec.volumes
     )
-    return replace(spec, volumes=volumes)
+    claims = tuple(
+        one if one.resource_claim_name is None else replace(one, resource_claim_name="") for one in spec.resource_claims
+    )
+    return replace(spec, volumes=volumes, resource_claims=claims)
 
 
 def _named(snapshot: Snapshot) -> Iterator[str]:

@@ -46,7 +46,7 @@ class Run:
         self._placements: dict[bytes, int] = {}
         """Nodes that pods are tried on, as a number."""
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
-        """Of classes that differ only in what is behind the volumes, the one that was asked about last."""
+        """Of classes that differ only in what is behind their claims, the one that was asked about last."""
 
     @property
     def scheduler(self) -> Scheduler:
@@ -54,10 +54,10 @@ class Run:
         if not self._follows:
             return self._base.on(self.cluster.frozen())
         if self._moving.snapshot is not self.cluster.snapshot:
-            before = self._moving.nodes
+            before = self._moving
             self._moving = self._base.on(self.cluster.snapshot)
-            # a pod that claims devices is in no class, one that requests resources that are devices is
-            if self._moving.nodes is not before or self.snapshot.devices.class_of_resource:
+            same_devices = self.snapshot.devices is before.snapshot.devices
+            if self._moving.nodes is not before.nodes or not same_devices:
                 self._latest.clear()
                 self._classes.clear()
                 self._keys = EquivalenceClasses(self.cluster.snapshot)  # there may be more pods
@@ -91,21 +91,28 @@ class Run:
     def bind(self, row: int, node: ClusterRow) -> None:
         """Place a pod that fits, with its claims bound and allocated."""
         scheduler, pod = self.scheduler, self.cluster.pods[row]
-        claims = pod.spec.mounts_storage or pod.spec.resource_claims or self.snapshot.devices.class_of_resource
+        claims_devices = pod.spec.resource_claims or self.snapshot.devices.stands_for_request(pod.spec)
+        claims = pod.spec.mounts_storage or claims_devices
         framework = scheduler.framework(self._profile_of(pod)) if claims else None
         if framework is not None:
             for bound in list(after_binding(framework, pod, node)):
                 self.cluster.set_storage(bound.storage)
-                if bound.devices:
-                    self.cluster.set_devices(self.snapshot.devices.with_claims(bound.devices))
+                self.cluster.set_device_claims(bound.devices, node)
         self.cluster.place(row, node)
 
     def evict(self, row: int, *, waits: bool) -> None:
         """Take a pod away, and what devices it alone has. `waits`: its controller makes another one like it."""
-        devices = self.snapshot.devices
+        self._release_devices(row)
         self.cluster.remove(row, waits=waits)
-        if devices.claims:
-            self.cluster.set_devices(devices.without_consumers({self.cluster.pods.key(row)}))
+
+    def delete(self, row: int) -> None:
+        """Take a pod away for good, whether it runs or waits, with the devices that it alone has."""
+        self._release_devices(row)
+        self.cluster.delete(row)
+
+    def _release_devices(self, row: int) -> None:
+        if self.snapshot.devices.claims:
+            self.cluster.set_device_claims(self.snapshot.devices.released_by({self.cluster.pods.key(row)}))
 
     def release(self, claims: Mapping[str, ResourceClaim | None]) -> bool:
         """Take device claims back from a pod that fits nowhere (`PostFilterResult.released`). False where that changes
@@ -113,7 +120,7 @@ class Run:
         devices = self.snapshot.devices
         changed = {key: claim for key, claim in claims.items() if claim != devices.claims.get(key)}
         if changed:
-            self.cluster.set_devices(devices.with_claims(changed))
+            self.cluster.set_device_claims(changed)
         return bool(changed)
 
     def asks_to_permit(self, row: int, plugin: str) -> bool:
@@ -158,7 +165,7 @@ class Run:
         return own
 
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
-        """The class, from one that differs in what is behind the volumes."""
+        """The class, from one that differs in what is behind its claims."""
         like = self._latest.get(key.likeness)
         known = None if like is None else self._classes.get(like)
         if like is None or known is None:

@@ -6,10 +6,12 @@ Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from enum import Enum, unique
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import UndecidableError
 from kschedx.findings import DeviceSelectorFailed
@@ -38,14 +40,19 @@ from kschedx.plugins.dynamic_resources.pools import (
     DeviceID,
     DevicePool,
     FailureError,
+    NodeDevices,
     Pick,
     PooledDevice,
     Result,
     Slices,
     UnavailableError,
+    allocated_state,
     check_node_selector,
     device_reaches,
+    slices,
 )
+from kschedx.snapshot.columns import Memo
+from kschedx.snapshot.devices import Devices
 
 CounterID = tuple[str, str]
 """Counter set and counter."""
@@ -58,24 +65,26 @@ class Available:
     that was asked for first count for both; so it is here.
     """
 
-    def __init__(self, is_allocated: Callable[[DeviceID], bool]) -> None:
-        self._is_allocated = is_allocated
-        self._left: dict[str, dict[CounterID, int]] = {}
+    def __init__(self, allocated: AllocatedState) -> None:
+        self._allocated = allocated
+        self._left: dict[str, tuple[int, dict[CounterID, int]]] = {}
 
     def of(self, pool: DevicePool) -> dict[CounterID, int]:
         """May be negative, where more is allocated than there is."""
-        left = self._left.get(pool.name)
-        if left is None:
-            left = self._left[pool.name] = {
+        moves = self._allocated.moves[pool.name]
+        known, left = self._left.get(pool.name, (-1, {}))
+        if known != moves:
+            left = {
                 (counters.name, name): nano_units(counter.value)
                 for counters in pool.counter_sets.values()
                 for name, counter in counters.counters.items()
             }
             for id_, device in pool.every_device():
-                if device.consumes_counters and self._is_allocated(id_):
+                if device.consumes_counters and self._allocated.has(id_):
                     for counter, amount in drawn(device):
                         if counter in left:
                             left[counter] -= amount
+            self._left[pool.name] = moves, left
         return left
 
 
@@ -273,26 +282,195 @@ _MOST_STEPS_OF_CYCLE = 1_000_000
 """kube-scheduler gives up on a node after ten seconds; whether a longer search takes that long is unknown."""
 
 
+Solution = tuple[tuple[tuple[str, int, bool, Mapping[str, int] | None], ...], ...]
+"""Picks by claim, each a request, the device's position on the node, admin access, and a share."""
+_MOST_SOLUTIONS = 200_000
+_ENCODE = msgspec.json.Encoder().encode
+
+
+class ClaimKind(Struct, frozen=True):
+    """Claims that a node answers alike."""
+
+    number: int
+    expressions: tuple[str, ...]
+    """Of all selectors."""
+    attributes: tuple[str, ...]
+    """That constraints are about."""
+    lens: int
+    """A number for expressions and attributes: through it, devices look alike or not."""
+
+
+class Solutions:
+    """What searches found, by all that a search depends on: the claims, what they can see of a node's devices, and
+    what of these is allocated. Names make no difference, so that nodes of one sort share a search."""
+
+    def __init__(self, classes: Mapping[str, DeviceClass], features: DeviceFeatures) -> None:
+        self._classes, self._features = classes, features
+        self._numbers: dict[Hashable, int] = {}
+        self._kinds: dict[bytes, ClaimKind] = {}
+        self._matches: dict[tuple[str, int], bool | None] = {}
+        self._traits: dict[tuple[int, int], int] = {}
+        self._layouts: dict[tuple[int, int], tuple[NodeDevices, int]] = {}
+        self._states: dict[int, tuple[NodeDevices, AllocatedState, int, int]] = {}
+        self._found: dict[tuple[int, int, int], Solution | None] = {}
+
+    def kind(self, claims: Sequence[ResourceClaim]) -> ClaimKind:
+        """Of claims that need devices."""
+        written = _ENCODE([claim.spec for claim in claims])
+        known = self._kinds.get(written)
+        if known is None:
+            wanted = [
+                one for claim in claims for request in claim.spec.devices.requests for one in alternatives(request)
+            ]
+            classes = [found for one in wanted if (found := self._classes.get(one.class_name)) is not None]
+            selectors = [one for some in wanted for one in some.selectors]
+            selectors += [one for some in classes for one in some.spec.selectors]
+            constraints = [one for claim in claims for one in claim.spec.devices.constraints]
+            names = (name for one in constraints for name in (one.match_attribute, one.distinct_attribute) if name)
+            expressions = tuple(dict.fromkeys(one.cel.expression for one in selectors if one.cel is not None))
+            seen = expressions, tuple(dict.fromkeys(names))
+            known = self._kinds[written] = ClaimKind(len(self._kinds), *seen, self._number(seen))
+        return known
+
+    def matches(self, expression: str, one: PooledDevice) -> bool | None:
+        """None where the expression fails, or kschedx does not know."""
+        key = expression, id(one.device)
+        if key not in self._matches:
+            try:
+                program = language().compiled(expression, self._features.cel)
+                self._matches[key] = program.matches(one.device, one.id[0])
+            except (CompileError, EvaluationError, UndecidableError):
+                self._matches[key] = None
+        return self._matches[key]
+
+    def key(self, here: NodeDevices, allocated: AllocatedState, kind: ClaimKind) -> tuple[int, int, int] | None:
+        """Equal where a search finds the same; None where the search depends on more."""
+        if not here.is_alone:
+            return None
+        layout = self._layouts.get((kind.lens, id(here)))
+        if layout is None:
+            layout = self._layouts[kind.lens, id(here)] = here, self._layout(here, kind)
+        return kind.number, layout[1], self._state(here, allocated)
+
+    def get(self, key: tuple[int, int, int]) -> tuple[Solution | None] | None:
+        """What was found, if a search was made; None in place of a solution where there is none."""
+        return (self._found[key],) if key in self._found else None
+
+    def put(self, key: tuple[int, int, int], here: NodeDevices, result: Result | None) -> None:
+        if len(self._found) >= _MOST_SOLUTIONS:
+            self._found.clear()
+        if result is None:
+            self._found[key] = None
+            return
+        position = {one.id: place for place, one in enumerate(here.devices)}
+        self._found[key] = tuple(
+            tuple((pick.request, position[pick.device.id], pick.admin_access, pick.share) for pick in picks)
+            for picks in result
+        )
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _layout(self, here: NodeDevices, kind: ClaimKind) -> int:
+        names = here.pool_names
+        return self._number(
+            tuple(
+                (
+                    names.index(pool.name),
+                    pool.is_incomplete,
+                    bool(pool.invalid),
+                    _ENCODE(pool.counter_sets) if pool.counter_sets else b"",
+                    tuple([self._trait(one, kind) for one in pool.devices]),
+                )
+                for pool in here.pools
+            )
+        )
+
+    def _trait(self, one: PooledDevice, kind: ClaimKind) -> int:
+        """What claims of the kind can see of a device."""
+        key = kind.lens, id(one.device)
+        known = self._traits.get(key)
+        if known is None:
+            spec = one.slice.spec
+            terms = len(spec.node_selector.node_selector_terms) if spec.node_selector is not None else 0
+            matches = tuple(self.matches(expression, one) for expression in kind.expressions)
+            values = tuple(_ENCODE(attribute_of(one, name)) for name in kind.attributes)
+            rest = self._number(_ENCODE(replace(one.device, name="", attributes={})))
+            known = self._number((one.id[0], spec.node_name is None, terms, rest, matches, values))
+            self._traits[key] = known
+        return known
+
+    def _state(self, here: NodeDevices, allocated: AllocatedState) -> int:
+        version = allocated.version(here)
+        known = self._states.get(id(here))
+        if known is not None and known[1] is allocated and known[2] == version:
+            return known[3]
+        number = self._number(tuple([allocated.of(one.id) for one in here.devices]))
+        self._states[id(here)] = here, allocated, version, number
+        return number
+
+
+SOLUTIONS = Memo[Solutions]()
+
+
+def solutions(devices: Devices, features: DeviceFeatures) -> Solutions:
+    """Those of searches among these slices, whatever is allocated."""
+    classes = devices.classes
+    return SOLUTIONS.of(devices.derived_from_slices, lambda: Solutions(classes, features), features, id(classes))
+
+
 class Allocator:
     """What one cycle allocates from; nodes are asked one by one."""
 
     def __init__(
-        self, features: DeviceFeatures, allocated: AllocatedState, classes: Mapping[str, DeviceClass], slices: Slices
+        self,
+        features: DeviceFeatures,
+        allocated: AllocatedState,
+        classes: Mapping[str, DeviceClass],
+        slices: Slices,
+        solutions: Solutions,
     ) -> None:
         self.features = features
         self.allocated = allocated
         self.classes = classes
         self.slices = slices
-        self.available = Available(allocated.has)
+        self.solutions = solutions
+        self.available = Available(allocated)
         self.steps = 0
         """Of all searches."""
 
+    @classmethod
+    def of(cls, devices: Devices, features: DeviceFeatures) -> Allocator:
+        allocated = allocated_state(devices, shares=features.consumable_capacity)
+        return cls(features, allocated, devices.classes, slices(devices, features), solutions(devices, features))
+
+    def version(self, node: Node) -> int:
+        """A number that grows when what is allocated of the node's pools changes."""
+        return self.allocated.version(self.slices.on_node(node))
+
     def allocate(self, node: Node, claims: Sequence[ResourceClaim]) -> Result | None:
         """None where the node cannot give all of it. Raises `FailureError` and `UnavailableError`."""
+        here = self.slices.on_node(node)
+        key = self.solutions.key(here, self.allocated, self.solutions.kind(claims))
+        known = None if key is None else self.solutions.get(key)
+        if known is not None:
+            return None if known[0] is None else tuple(tuple(_picks(here, picks)) for picks in known[0])
+        result = self.search(node, claims)
+        if key is not None:
+            self.solutions.put(key, here, result)
+        return result
+
+    def search(self, node: Node, claims: Sequence[ResourceClaim]) -> Result | None:
+        """The same, whatever was found before."""
         try:
             return AllocationSearch(self, node, claims).run()
         except RecursionError:
             raise UndecidableError("the pod's claims request more devices than kschedx evaluates") from None
+
+
+def _picks(here: NodeDevices, picks: Sequence[tuple[str, int, bool, Mapping[str, int] | None]]) -> Iterator[Pick]:
+    for request, place, admin_access, share in picks:
+        yield Pick(request=request, device=here.devices[place], admin_access=admin_access, share=share)
 
 
 @unique
@@ -311,8 +489,8 @@ class AllocationSearch:
         self._features = allocator.features
         self._node = node
         self._claims = claims
-        self.pools = allocator.slices.pools(node)
-        self.devices = [one for pool in self.pools if pool.is_usable for one in pool.devices]
+        here = allocator.slices.on_node(node)
+        self.pools, self.devices = here.pools, here.devices
         self.requests: list[list[list[Checked]]] = []
         """Claim, request, alternatives."""
         self._constraints: list[list[DeviceConstraint]] = []
@@ -513,6 +691,11 @@ class AllocationSearch:
     def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
         for position, each in enumerate(selectors):
             expression = each.cel.expression if each.cel is not None else ""
+            known = self._allocator.solutions.matches(expression, one)
+            if known:
+                continue
+            if known is False:
+                return False
             try:
                 matches = language().compiled(expression, self._features.cel).matches(one.device, one.id[0])
             except (CompileError, EvaluationError) as error:

@@ -88,7 +88,6 @@ from kschedx.plugins.dynamic_resources.pools import (
     UnavailableError,
     allocated_state,
     published,
-    slices,
 )
 from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.columns import IntArray, Memo, TableRow, TableRows
@@ -428,7 +427,7 @@ class _Account:
         """The class's selectors where no device is of the class, otherwise the request's that some device fails."""
         if not self._of_class:
             expressions = [one for one in self._checked.device_class.spec.selectors if one.cel is not None]
-            candidates = self._search.devices
+            candidates: Sequence[PooledDevice] = self._search.devices
         else:
             expressions = [one for one in self._checked.wanted.selectors if one.cel is not None]
             candidates = self._of_class
@@ -456,9 +455,15 @@ def _text(attribute: DeviceAttribute) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _written(nano: int) -> str:
+    """As a plain number where it is whole."""
+    whole, rest = divmod(nano, _NANO)
+    return f"{nano}n" if rest else str(whole)
+
+
 def _quantity(nano: int) -> str:
     """As a quantity; counters are bytes as often as counts."""
-    whole, rest = divmod(nano, 10**9)
+    whole, rest = divmod(nano, _NANO)
     return str(parse_quantity(f"{nano}n")) if rest else format_quantity(whole, Unit.BYTE)
 
 
@@ -505,10 +510,9 @@ class DeviceDecision:
                 self._check_classes(claim)
         self._allocator: Allocator | None = None
         if any(claim.status.allocation is None for claim in self.claims):
-            devices = snapshot.devices
-            allocated = allocated_state(devices, shares=self._features.consumable_capacity)
-            self._allocator = Allocator(self._features, allocated, devices.classes, slices(devices, self._features))
-        self._answers: dict[str, ClaimAnswer] = {}
+            self._allocator = Allocator.of(snapshot.devices, self._features)
+        self._answers: dict[str, tuple[int, ClaimAnswer]] = {}
+        """By name of a node, with the version of what was allocated of its pools."""
 
     @property
     def _of_groups(self) -> bool:
@@ -540,6 +544,9 @@ class DeviceDecision:
     # --- nodes
 
     def filter(self, nodes: NodeTable) -> Verdicts:
+        if self._allocator is not None:
+            self._allocator.steps = 0
+            allocated_state(self._handle.snapshot.devices, shares=self._features.consumable_capacity)
         statuses = [self._on_node(nodes, row).status for row in nodes.each()]
         return replace(Verdicts.of_rows(statuses), explain=lambda row: self._explained(nodes.node(row), statuses[row]))
 
@@ -554,8 +561,9 @@ class DeviceDecision:
     def _on_node(self, nodes: NodeTable, row: TableRow) -> ClaimAnswer:
         """Pods on the node make no difference, unless devices take what pods request, so one answer holds."""
         name = nodes.name(row)
-        answer = self._answers.get(name)
-        if answer is None or self._counts_node_allocatable:
+        version = 0 if self._allocator is None else self._allocator.version(nodes.node(row))
+        known, answer = self._answers.get(name, (-1, None))
+        if answer is None or known != version or self._counts_node_allocatable:
             try:
                 answer = self._asked(nodes, row)
             except FailureError as failure:
@@ -564,7 +572,7 @@ class DeviceDecision:
                 answer = _rejected(str(unavailable))
             except UndecidableError as unknown:
                 raise UndecidableError(f"Pod {self._pod.key} requests devices: {unknown}") from None
-            self._answers[name] = answer
+            self._answers[name] = version, answer
         return answer
 
     @cached_property
@@ -664,13 +672,13 @@ class DeviceDecision:
         if isinstance(outcome, Status) or plugin not in outcome.plugins:
             return set()
         mine = nodes.names_where(outcome.plugin == outcome.plugins.index(plugin))
-        answers = map(self._answers.get, mine)
-        return {index for answer in answers if answer is not None for index in answer.unavailable}
+        answers = (self._answers[name][1] for name in mine if name in self._answers)
+        return {index for answer in answers for index in answer.unavailable}
 
     def score(self, nodes: NodeTable) -> IntArray:
         """(node,) more where alternatives further in front are met."""
         scores = np.zeros(len(nodes), dtype=np.int64)
-        if self._allocator is None:
+        if self._allocator is None or not self._has_alternatives:
             return scores
         for row in nodes.each():
             answer = self._on_node(nodes, row)
@@ -678,10 +686,16 @@ class DeviceDecision:
                 scores[row] = score_of(self.claims, answer.result)
         return scores
 
+    @property
+    def _has_alternatives(self) -> bool:
+        if self._extended is not None:
+            return True  # a claim may be missing in the result, which is an error
+        return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
+
     def plan(self, node: str) -> tuple[Finding, ...]:
         """What the claims would get on a node that was asked."""
-        answer = self._answers.get(node)
-        if answer is None or not answer.result:
+        _, answer = self._answers.get(node, (0, ClaimAnswer()))
+        if not answer.result:
             return ()
         new = (claim for claim in self.claims if claim.status.allocation is None)
         return tuple(
@@ -696,8 +710,8 @@ class DeviceDecision:
     def allocated(self, node: Node) -> dict[str, ResourceClaim]:
         """The pod's claims after it was bound to a node that was asked: allocated, and reserved for it; by
         `namespace/name`."""
-        answer = self._answers.get(node.name)
-        picks = iter(answer.result if answer is not None and answer.result is not None else ())
+        _, answer = self._answers.get(node.name, (0, ClaimAnswer()))
+        picks = iter(answer.result or ())
         consumer = ResourceClaimConsumerReference(
             resource="pods", name=self._pod.metadata.name, uid=self._pod.metadata.uid
         )
@@ -710,14 +724,15 @@ class DeviceDecision:
                 found = next(picks, None)
                 if found is None:
                     continue  # of extended resources that the node offers itself
-                status = replace(status, allocation=_allocation(node, found))
+                status = replace(status, allocation=_allocation(node, one, found))
             one = replace(one, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
             changed[one.key] = one
         return changed
 
 
-def _allocation(node: Node, picks: Sequence[Pick]) -> AllocationResult:
-    """Devices of the node's own slices are within its reach alone."""
+def _allocation(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -> AllocationResult:
+    """Devices of the node's own slices are within its reach alone. A share's id is random where kube-scheduler writes
+    it."""
     results = tuple(
         DeviceRequestAllocationResult(
             request=pick.request,
@@ -725,9 +740,10 @@ def _allocation(node: Node, picks: Sequence[Pick]) -> AllocationResult:
             pool=pick.device.id[1],
             device=pick.device.id[2],
             admin_access=pick.admin_access,
-            consumed_capacity=None if pick.share is None else {name: str(n) for name, n in pick.share.items()},
+            share_id=None if pick.share is None else f"{claim.key}/{number}",
+            consumed_capacity=None if pick.share is None else {name: _written(n) for name, n in pick.share.items()},
         )
-        for pick in picks
+        for number, pick in enumerate(picks)
     )
     is_local = any(pick.device.slice.spec.node_name for pick in picks)
     here = NodeSelectorRequirement(key=NODE_NAME_FIELD, operator="In", values=(node.name,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -123,8 +123,40 @@ class DynamicResources(
         return SUCCESS
 
     def touches(self, pod: Pod) -> Touch:
-        concerned = self._enabled and (pod.spec.resource_claims or self._extended_resources(pod))
-        return Touch.CLUSTER if concerned else Touch.NOTHING
+        if not self._is_concerned(pod):
+            return Touch.NOTHING
+        return Touch.CLUSTER if self._kind(pod) is None else Touch.NODE
+
+    def tells_apart(self, pod: Pod) -> Hashable:
+        """What the claims request. Pods are distinguished by their names where more than that counts."""
+        if not self._is_concerned(pod):
+            return None
+        kind = self._kind(pod)
+        return pod.key if kind is None else kind
+
+    def _is_concerned(self, pod: Pod) -> bool:
+        return self._enabled and bool(pod.spec.resource_claims or self._extended_resources(pod))
+
+    def _kind(self, pod: Pod) -> int | None:
+        """A number for claims that need the same of a node, all of whose devices are its own; None where a claim has
+        devices or cannot be used, or where devices are of no node alone."""
+        release, snapshot = self.handle.release, self.handle.snapshot
+        if pod.spec.scheduling_group is not None or release.enabled("DRANodeAllocatableResources"):
+            return None
+        if not release.behaviour.devices_are_allocated_from_slices or snapshot.devices.node_by_pool is None:
+            return None
+        if self._extended_resources(pod):
+            return None
+        try:
+            claims = [one.claim for one in pod_claims(pod, snapshot, of_groups=False)]
+        except RefusalError:
+            return None
+        if not claims or any(claim.status.allocation is not None for claim in claims):
+            return None
+        from kschedx.plugins.dynamic_resources.allocator import solutions
+        from kschedx.plugins.dynamic_resources.pools import DeviceFeatures
+
+        return solutions(snapshot.devices, DeviceFeatures.of(release)).kind(claims).number
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         if not self._enabled:

@@ -6,8 +6,9 @@ DeviceTaintRules resourceslice/tracker/tracker.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +33,7 @@ from kschedx.kube.selectors import CompiledNodeSelector, NodeSelector, compile_n
 from kschedx.kube.types import Node
 from kschedx.releases import Release
 from kschedx.snapshot.columns import Memo
-from kschedx.snapshot.devices import Devices
+from kschedx.snapshot.devices import ClaimChange, Devices, MovingDevices
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device."""
@@ -82,6 +83,21 @@ class DevicePool(Struct, kw_only=True):
                 yield device_id(published, device), device
 
 
+class NodeDevices:
+    """What a node reaches."""
+
+    def __init__(self, pools: Sequence[DevicePool]) -> None:
+        self.pools = pools
+        """GatherPools: by driver and name, those with binding conditions last. Whole pools of which the node reaches
+        counters and no devices are left out."""
+        self.devices = tuple(one for pool in pools if pool.is_usable for one in pool.devices)
+        self.pool_names = tuple(dict.fromkeys(pool.name for pool in pools))
+        self.is_alone = not any(pool.elsewhere for pool in pools) and not any(
+            one.slice.spec.per_device_node_selection for one in self.devices
+        )
+        """Neither the node's name nor devices that it does not reach decide what can be allocated."""
+
+
 def device_id(published: ResourceSlice, device: Device) -> DeviceID:
     return published.spec.driver, published.spec.pool.name, device.name
 
@@ -120,50 +136,55 @@ class Slices:
         self._partitionable = partitionable
         self._of_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
+        self._counters: dict[PoolID, list[ResourceSlice]] = {}
+        """Slices of counters, which every node reaches."""
         self._of_pool: dict[PoolID, list[ResourceSlice]] = {}
-        self._seen: dict[str, tuple[Node, list[DevicePool]]] = {}
+        self._seen: dict[str, tuple[Node, NodeDevices]] = {}
         """By name of a node, what was found for it as it then was."""
         self._made: dict[tuple[int, ...], DevicePool] = {}
         """By identity of the slices that a node reaches: nodes that reach the same ones share a pool."""
         for published in slices:
             spec = published.spec
-            self._of_pool.setdefault((spec.driver, spec.pool.name), []).append(published)
-            if spec.node_name and not spec.shared_counters:
+            id_ = (spec.driver, spec.pool.name)
+            self._of_pool.setdefault(id_, []).append(published)
+            if spec.shared_counters:
+                if partitionable:
+                    self._counters.setdefault(id_, []).append(published)
+            elif spec.node_name:
                 self._of_node.setdefault(spec.node_name, []).append(published)
             else:
                 self._shared.append(published)
 
-    def pools(self, node: Node) -> list[DevicePool]:
-        """GatherPools: by driver and name, those with binding conditions last."""
+    def on_node(self, node: Node) -> NodeDevices:
         known = self._seen.get(node.name)
         if known is not None and known[0] is node:
             return known[1]
-        found = [pool for id_, slices in self._reached(node).items() if (pool := self._pool(id_, slices)) is not None]
-        pools = sorted(found, key=lambda pool: (pool.has_binding_conditions, pool.id))
-        self._seen[node.name] = node, pools
-        return pools
+        reached = self._reached(node)
+        found = [pool for id_, slices in reached.items() if (pool := self._pool(id_, slices)) is not None]
+        found += [pool for pool in self._not_whole if pool.id not in reached]
+        here = NodeDevices(sorted(found, key=lambda pool: (pool.has_binding_conditions, pool.id)))
+        self._seen[node.name] = node, here
+        return here
+
+    @cached_property
+    def _not_whole(self) -> list[DevicePool]:
+        """Pools that a node cannot use which reaches nothing of them but counters."""
+        newest = {id_: _newest(slices) for id_, slices in self._counters.items()}
+        pools = (self._pool(id_, slices) for id_, slices in newest.items())
+        return [pool for pool in pools if pool is not None and not pool.is_usable]
 
     def _reached(self, node: Node) -> dict[PoolID, list[ResourceSlice]]:
-        """The slices of the newest generation that the node sees, by pool."""
+        """The slices of the newest generation that the node sees, by pool; no pool of counters alone."""
         found: dict[PoolID, list[ResourceSlice]] = {}
         for published in self._of_node.get(node.name, []) + self._shared:
-            if not self._is_reached(published, node):
-                continue
-            pool = published.spec.pool
-            known = found.setdefault((published.spec.driver, pool.name), [published])
-            generation = known[0].spec.pool.generation
-            if pool.generation > generation:
-                known[:] = [published]
-            elif pool.generation == generation and known[0] is not published:
-                known.append(published)
-        return found
+            if self._is_reached(published, node):
+                found.setdefault((published.spec.driver, published.spec.pool.name), []).append(published)
+        return {id_: _newest([*slices, *self._counters.get(id_, ())]) for id_, slices in found.items()}
 
     def _is_reached(self, published: ResourceSlice, node: Node) -> bool:
         spec = published.spec
-        if not self._partitionable and (spec.per_device_node_selection is not None or spec.shared_counters):
+        if not self._partitionable and spec.per_device_node_selection is not None:
             return False
-        if spec.shared_counters:
-            return True
         if spec.node_name or spec.all_nodes or spec.node_selector is not None:
             return reaches(node, spec.node_name, spec.node_selector, all_nodes=spec.all_nodes)
         return bool(spec.per_device_node_selection) and any(device_reaches(node, one) for one in spec.devices)
@@ -216,6 +237,11 @@ class Slices:
             for device in published.spec.devices
         )
         return pool
+
+
+def _newest(slices: Sequence[ResourceSlice]) -> list[ResourceSlice]:
+    generation = max(published.spec.pool.generation for published in slices)
+    return [published for published in slices if published.spec.pool.generation == generation]
 
 
 def reaches(node: Node, name: str | None, selector: NodeSelector | None, *, all_nodes: bool) -> bool:
@@ -455,42 +481,85 @@ def _violates(amount: int, policy: CapacityRequestPolicy) -> bool:
 # What claims have already (pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go).
 
 
-class AllocatedState(Struct, frozen=True, kw_only=True):
-    devices: frozenset[DeviceID]
-    """Those that no other claim can have."""
-    shared: frozenset[DeviceID]
-    """Those of which claims have shares."""
-    capacity: Mapping[DeviceID, Amounts]
-    """What these shares take."""
+class AllocatedState:
+    """Of devices with admin access nothing is taken."""
+
+    def __init__(self, claims: Iterable[ResourceClaim], *, shares: bool, seen: int = 0) -> None:
+        """`shares`: devices can be shared. `seen`: how many changes these claims have had."""
+        self._shares = shares
+        self.devices: Counter[DeviceID] = Counter()
+        """Those that no other claim can have."""
+        self.shared: Counter[DeviceID] = Counter()
+        """Those of which claims have shares."""
+        self.capacity: dict[DeviceID, dict[str, int]] = {}
+        """What these shares take."""
+        self.moves: Counter[str] = Counter()
+        """By name of a pool, a number that grows when what is allocated of it changes."""
+        self._consumers: Counter[DeviceID] = Counter()
+        self._seen = seen
+        for claim in claims:
+            self._count(claim, 1)
+
+    def follow(self, changes: Sequence[ClaimChange]) -> AllocatedState:
+        """Catch up with all that has changed since the beginning."""
+        for before, after in changes[self._seen :]:
+            if before is not None:
+                self._count(before, -1)
+            if after is not None:
+                self._count(after, 1)
+        self._seen = len(changes)
+        return self
 
     def has(self, id_: DeviceID) -> bool:
         return id_ in self.devices or id_ in self.shared or id_ in self.capacity
+
+    def version(self, here: NodeDevices) -> int:
+        """A number that grows when what is allocated of a node's pools changes."""
+        moves = self.moves
+        return sum([moves[name] for name in here.pool_names])
+
+    def of(self, id_: DeviceID) -> Hashable:
+        """All that this says of a device; None for one that is free."""
+        if not self.has(id_):
+            return None
+        return id_ in self.devices, id_ in self.capacity, tuple(sorted(self.capacity.get(id_, {}).items()))
+
+    def _count(self, claim: ResourceClaim, sign: int) -> None:
+        allocation = claim.status.allocation
+        for result in allocation.devices.results if allocation is not None else ():
+            id_ = (result.driver, result.pool, result.device)
+            if result.admin_access:
+                continue
+            self.moves[result.pool] += 1
+            if not self._shares or result.share_id is None:
+                _add(self.devices, id_, sign)
+                continue
+            _add(self.shared, id_, sign)
+            if result.consumed_capacity is not None:
+                _add(self._consumers, id_, sign)
+                amounts = self.capacity.setdefault(id_, {})
+                for name, written in result.consumed_capacity.items():
+                    amounts[name] = amounts.get(name, 0) + sign * nano_units(written)
+                if id_ not in self._consumers:
+                    del self.capacity[id_]
+
+
+def _add(counter: Counter[DeviceID], id_: DeviceID, sign: int) -> None:
+    counter[id_] += sign
+    if not counter[id_]:
+        del counter[id_]
 
 
 ALLOCATED = Memo[AllocatedState]()
 
 
 def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
-    """What all claims have; devices with admin access are not taken. `shares`: devices can be shared."""
-    return ALLOCATED.of(devices.derived, lambda: _allocated(devices, shares=shares), shares)
+    """What all claims have. `shares`: devices can be shared. Of a cluster that moves it is one object, which is up to
+    date when it is returned."""
+    changes = devices.changes if isinstance(devices, MovingDevices) else ()
 
+    def counted() -> AllocatedState:
+        return AllocatedState(devices.claims.values(), shares=shares, seen=len(changes))
 
-def _allocated(devices: Devices, *, shares: bool) -> AllocatedState:
-    taken: set[DeviceID] = set()
-    shared: set[DeviceID] = set()
-    capacity: dict[DeviceID, dict[str, int]] = {}
-    for claim in devices.claims.values():
-        allocation = claim.status.allocation
-        for result in allocation.devices.results if allocation is not None else ():
-            id_ = (result.driver, result.pool, result.device)
-            if result.admin_access:
-                continue
-            if not shares or result.share_id is None:
-                taken.add(id_)
-                continue
-            shared.add(id_)
-            if result.consumed_capacity is not None:
-                amounts = capacity.setdefault(id_, {})
-                for name, written in result.consumed_capacity.items():
-                    amounts[name] = amounts.get(name, 0) + nano_units(written)
-    return AllocatedState(devices=frozenset(taken), shared=frozenset(shared), capacity=capacity)
+    kept = devices.lasting if isinstance(devices, MovingDevices) else devices.derived
+    return ALLOCATED.of(kept, counted, shares).follow(changes)

@@ -90,7 +90,7 @@ def _key(finding: Finding) -> tuple[str, object]:
         case TopologySpreadSkew(constraint=constraint):
             return finding.reason, constraint
         case PodAffinityUnsatisfied():
-            return finding.reason, (str(finding.selector), finding.topology_key)
+            return finding.reason, (str(finding.selector), finding.topology_key, finding.domain is None)
         case _:
             return finding.reason, finding.same_as
 
@@ -123,6 +123,8 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
         case TopologyLabelMissing():
             return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key}"
+        case PodAffinityUnsatisfied(domain=None):
+            return f"{nodes} {'has' if one else 'have'} no label {finding.topology_key} (podAffinity)"
         case PodAffinityUnsatisfied():
             where = "on" if finding.topology_key == HOSTNAME else f"in the {finding.topology_key} of"
             return f"no pod {finding.selector or ''} runs {where} {nodes} (podAffinity)".replace("  ", " ")

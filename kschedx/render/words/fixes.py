@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from kschedx.findings import RequirementMatch
@@ -39,8 +39,8 @@ def fix_title(fix: Fix) -> str:
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
     if deciding:
         return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
-    if fix.shortfall is not None:
-        return f"{text} (then {_shortfall_text(fix.shortfall)})"
+    if fix.trial.shortfall is not None:
+        return f"{text} (then {_shortfall_text(fix.trial.shortfall)})"
     if not fix.remaining:
         return text
     left = ", ".join(f"{name} on {count(number, 'node')}" for name, number in fix.remaining.items())
@@ -53,6 +53,29 @@ def _shortfall_text(found: Shortfall) -> str:
     if found.lost:
         return f"{listed([*found.lost], SHOWN_LOST)} {'loses its node' if len(found.lost) == 1 else 'lose their nodes'}"
     return f"{count(found.pending, 'pod')} of the workload {'stays' if found.pending == 1 else 'stay'} pending"
+
+
+def fix_costs(fix: Fix) -> tuple[str, ...]:
+    """What a fix costs others, in a phrase each."""
+    return tuple(dict.fromkeys((*(cost for step in fix.steps for cost in step.costs), *_costs_of_pods(fix))))
+
+
+def _costs_of_pods(fix: Fix) -> Iterator[str]:
+    deleting = (step for step in fix.steps if isinstance(step, s.DeletePods) and not step.by_preemption)
+    landings = {one.controller: one for one in fix.trial.landings}
+    for controller in dict.fromkeys(one.controller for step in deleting for one in step.victims if one.controller):
+        landing = landings.get(controller)
+        if landing is None:
+            yield f"{controller} recreates its pod, which may stay pending"
+            continue
+        number = len(landing.nodes) + landing.pending
+        what = "its pod" if number == 1 else f"{number} pods"
+        where = f" on {listed([*dict.fromkeys(landing.nodes)], SHOWN_LOST)}" if landing.nodes else ""
+        stays = "which stays pending" if number == 1 else f"{landing.pending} of which stay pending"
+        yield f"{controller} recreates {what}{where}{f', {stays}' if landing.pending else ''}"
+    for one in fix.trial.budgets:
+        allows = count(one.allowed, "disruption") if one.allowed else "no disruption"
+        yield f"PodDisruptionBudget {one.budget.partition('/')[2]} allows {allows}"
 
 
 def delivery_text(found: Delivery, owner: Owner, pod: Pod) -> str:

@@ -44,11 +44,12 @@ def root_cause_text(cause: Cause) -> str:
             present = [f"{amount:,} {name} on {count(nodes, 'node')}" for name, amount, nodes in cause.others]
             return f"the nodes have {listed(present, 4)} instead of {cause.resource}"
         case SelectorMissesPod():
-            return (
-                f"the labelSelector of the spread constraint over {cause.topology_key} does not match the pod itself: "
-                "it counts other pods"
-            )
+            if cause.anti:
+                rule = f"podAntiAffinity term {cause.index + 1} ({cause.selector})"
+                return f"the labelSelector of {rule} does not match the pod itself: it avoids other pods"
+            rule = f"the spread constraint over {cause.topology_key}"
+            return f"the labelSelector of {rule} does not match the pod itself: it counts other pods"
         case Reported(by=by, message=message):
-            return f"{by} reports: {message}" if by.startswith(("cluster", "Karp")) else f"{by}: {message}"
+            return f"{by} reports: {message}"
         case _:
             assert_never(cause)
