@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum
+from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum, RequestAtMost, TolerateTaints
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
@@ -40,7 +40,9 @@ def autoscaler_fixes(scaling: PodScaling, remedies: Iterable[AutoscalerRemedy]) 
     elif scaling.pod.is_on_upcoming:
         yield _fix(f"wait for the node of node group {upcoming_group(scaling)} that is starting")
     for remedy in remedies:
-        yield _fix(group_remedy_title(remedy.step))
+        of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
+        then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
+        yield _fix(f"{group_remedy_title(remedy.step)}{then}")
     for group in scaling.groups:
         if group.fits and group.skipped == (BACKED_OFF,):
             reason = group.detail.partition(":")[0]
@@ -61,7 +63,9 @@ def karpenter_fixes(found: PodProvisioning, remedies: Iterable[KarpenterRemedy])
     if found.pool:
         yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
     for remedy in remedies:
-        yield _fix(pool_remedy_title(remedy.step))
+        of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
+        then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
+        yield _fix(f"{pool_remedy_title(remedy.step)}{then}")
 
 
 def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:

@@ -69,6 +69,12 @@ class _Wanted(Struct, frozen=True, kw_only=True):
         return frozenset(port for port in ports if any(port.conflicts(other) for other in same.get(port.port, ())))
 
 
+def share_host_port(one: PodSpec, other: PodSpec) -> bool:
+    """Two pods that cannot run on one node."""
+    wanted = _Wanted(ports=tuple(map(_HostPort.of, host_ports(one))), sidecars=True)
+    return bool(wanted.ports) and bool(wanted.contested(other))
+
+
 class _State(Struct, frozen=True, kw_only=True):
     wanted: _Wanted
     contested: BoolArray

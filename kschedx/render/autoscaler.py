@@ -68,10 +68,10 @@ def _recorded(said: ScaleUpEvent | None, event: str) -> str:
 
 
 def _fixes(explanation: Explanation) -> Iterator[Fix]:
-    told = {fix.title for fix in explanation.fixes}
+    told = tuple(fix.title for fix in explanation.fixes)
     for remedy in explanation.scaling_remedies:
         title, _, seen = remedy_text(remedy).partition(SEPARATOR)
-        if title not in told:
+        if not any(one.startswith(title) for one in told):
             yield Fix(title=title, seen=seen)
 
 

@@ -36,7 +36,7 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
     if karpenter is None or found is None:
         return None
     said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
-    told = {fix.title for fix in explanation.fixes}
+    told = tuple(fix.title for fix in explanation.fixes)
     return Decider(
         name="karpenter",
         sentence=karpenter_sentence(karpenter, found),
@@ -49,7 +49,7 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
                 seen=f"adds a node of {remedy.pool}, {listed(remedy.types, MOST_NAMES) or 'if a type fits'}",
             )
             for remedy in explanation.provisioning_remedies
-            if pool_remedy_title(remedy.step) not in told
+            if not any(one.startswith(pool_remedy_title(remedy.step)) for one in told)
         ),
         basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )

@@ -21,6 +21,7 @@ from kschedx.render.states import (
     Lifecycle,
     NamespaceTerminating,
     NoScheduler,
+    NotBound,
     Paused,
     Refused,
     ScaledToZero,
@@ -45,11 +46,13 @@ _TONES = {
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    then, lead = "", "; according to the dump " if isinstance(lifecycle, Contradicted) else "; without that "
+    lead = "; according to the dump " if isinstance(lifecycle, Contradicted | NotBound) else "; without that "
+    then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
     is_held = isinstance(lifecycle, WaitingForKubelet | ScaledToZero)
-    told = (note.text for note in explanation.notes if note.id not in UNTOLD)
+    untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
+    told = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(
         command="kschedx why",
@@ -67,7 +70,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
 def _event(lifecycle: Lifecycle) -> str:
     """What the cluster itself reports, whole, so that a search finds it."""
     match lifecycle:
-        case WaitingForKubelet(event=event) | Contradicted(message=event):
+        case WaitingForKubelet(event=event) | Contradicted(message=event) | NotBound(message=event):
             return event
         case _:
             return ""
@@ -129,6 +132,9 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
             if hint:
                 yield f'did you mean "{hint}"?'
+        case NotBound(report=report, provisioner=provisioner):
+            if report:
+                yield f"{provisioner or 'the storage driver'} reports: {report}"
         case Contradicted():
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
