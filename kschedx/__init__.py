@@ -309,6 +309,7 @@ def diff_profiles(
         after=second,
         changes=changes(first, second),
         summary=compare_pods(pair, rows, left_out),
+        snapshot=cluster,
     )
 
 

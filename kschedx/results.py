@@ -13,6 +13,10 @@ class Shown:
 
     __slots__ = ()
 
+    def records(self) -> list[dict[str, object]]:
+        """Flat rows with equal keys, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        raise NotImplementedError
+
     def __str__(self) -> str:
         """The screen, as the command line prints it."""
         text: str = import_module("kschedx.render.results").screen(self)

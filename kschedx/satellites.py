@@ -19,9 +19,16 @@ ANONYMOUS_EXPRESSIONS = "anonymous device expressions"
 EARLIER_SCHEDULER = "schedulers before the framework"
 """A `Scheduler` that is made with `of`, for releases without the scheduling framework."""
 
+EXTENDERS = "HTTP extenders"
+"""The `framework.extenders.Extenders` of a configuration, who asks them, and the manifests of the cluster."""
+EXTENDED_CYCLE = "the part of HTTP extenders in a cycle"
+"""A `framework.schedule.ExtendedCycle` of a framework, its extenders, and a pod."""
+
 PROVIDERS: Mapping[str, str] = {
     DEVICE_EXPRESSIONS: "kschedx.cel.devices:LANGUAGE",
     ANONYMOUS_EXPRESSIONS: "kschedx.cel.anonymous:expression",
+    EXTENDERS: "kschedx.extenders.run:Extenders",
+    EXTENDED_CYCLE: "kschedx.extenders.run:Extended",
     EARLIER_SCHEDULER: "kschedx.legacy.scheduler:PredicateScheduler",
 }
 """What is provided to `module:name`."""

@@ -11,9 +11,9 @@ from kschedx.releases import Release
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.extenders import Ask
     from kschedx.framework.config.advice import Advice
     from kschedx.framework.config.origins import Expanded
+    from kschedx.framework.extenders import Ask
 
 Configuration = Mapping[str, object]
 """A KubeSchedulerConfiguration, or for the releases before the framework a Policy, as parsed from YAML or JSON."""

@@ -278,6 +278,10 @@ def test_results_are_short_to_look_at_and_print_their_screen() -> None:
     for result in shown:
         assert str(result).partition("\n")[0][:2] in ("✓ ", "✗ ")
         assert result._repr_html_().startswith("<svg")
+        records = result.records()
+        assert len({tuple(one) for one in records}) <= 1
+        assert all(isinstance(value, str | int | None) for one in records for value in one.values())
+    assert explanation.records()[0]["node"] == "node-1"
     assert explanation.cycle.pod.key in str(explanation).partition("\n")[0]
 
 

@@ -15,6 +15,15 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod, merge_spread_label_keys, with_canonical_amounts
 from kschedx.apiserver.limit_range import apply_limit_range, limit_range_refusal
+from kschedx.apiserver.optional_admission import (
+    EXTENDED_RESOURCE_TOLERATION,
+    OPTIONAL_PLUGINS,
+    POD_NODE_SELECTOR,
+    POD_TOLERATION_RESTRICTION,
+    apply_default_tolerations,
+    apply_node_selector,
+    tolerate_extended_resources,
+)
 from kschedx.apiserver.pod_classes import (
     apply_runtime_class,
     check_overhead,
@@ -27,15 +36,6 @@ from kschedx.apiserver.security_context import KubeletSpec, judged
 from kschedx.apiserver.validation import validate_pod
 from kschedx.errors import InputError, NotAdmittedError, nearest
 from kschedx.kube.field_errors import DEFAULT_OPTIONS, ValidationOptions, aggregate
-from kschedx.kube.optional_admission import (
-    EXTENDED_RESOURCE_TOLERATION,
-    OPTIONAL_PLUGINS,
-    POD_NODE_SELECTOR,
-    POD_TOLERATION_RESTRICTION,
-    apply_default_tolerations,
-    apply_node_selector,
-    tolerate_extended_resources,
-)
 from kschedx.kube.tolerations import NO_EXECUTE, toleration_text
 from kschedx.kube.types import (
     EmptyDirVolumeSource,

@@ -40,7 +40,7 @@ from kschedx.cli import (
     why,
 )
 from kschedx.cli.help import Command, Group
-from kschedx.cli.output import ExitCode
+from kschedx.cli.output import ExitCode, cited
 from kschedx.cli.streams import OutputError
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 
@@ -116,7 +116,7 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
-        with progress.shown():
+        with progress.shown(), cited(sys.argv[1:] if arguments is None else arguments):
             code = _outcome(arguments)
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code

@@ -230,7 +230,7 @@ def diff_profiles(
     summary = _compare(pair, rows, left_out, question.jobs(jobs))
     if part is None or part.index == 1:
         summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part reports it for all
-    report = _report(before, after, found, summary)
+    report = _report(before, after, found, summary, pair.snapshot)
     write(report if part is None else report.marked(part), output)
     if summary.differences:
         return ExitCode.UNSCHEDULABLE
@@ -251,7 +251,7 @@ def _one(
         print_stories(*stories, names=(pair.before.name, pair.after.name))
     else:
         summary = Summary(compared=1, differences=(difference,) if difference else ())
-        write(_report(pair.before, pair.after, found, summary), output)
+        write(_report(pair.before, pair.after, found, summary, pair.snapshot), output)
     return ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE
 
 
@@ -312,8 +312,7 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     from msgspec.structs import replace
 
     from kschedx.cli.parallel import results
-    from kschedx.explain.difference import PlacedAnew
-    from kschedx.simulate.repack import filling, repack
+    from kschedx.simulate.repack import filling, placed_anew, repack
 
     pods = pair.snapshot.pods
     running = [row for row in rows if pods.node[row] >= 0]
@@ -326,10 +325,12 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
         lambda side: repack(pair.snapshot, sides[side], running), range(2), jobs, weights=[len(running)] * 2
     )
     now = filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
-    return replace(summary, placed_anew=PlacedAnew(pods=len(running), now=now, before=before, after=after))
+    return replace(summary, placed_anew=placed_anew(now, before, after))
 
 
-def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None) -> Report:
+def _report(
+    before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None, snapshot: Snapshot | None = None
+) -> Report:
     def screen(wide: bool) -> None:
         from kschedx.render.comparison import print_comparison
 
@@ -343,7 +344,7 @@ def _report(before: Setup, after: Setup, found: tuple[Change, ...], summary: Sum
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import comparison_page
 
-        return comparison_page(before, after, found, summary)
+        return comparison_page(before, after, found, summary, snapshot)
 
     def checks() -> list[Check]:
         from kschedx.cli.checks import of_summary

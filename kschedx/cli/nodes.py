@@ -145,12 +145,10 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
         print_nodes(rows, wide=wide)
 
     def page(_: bool) -> Page:
-        from kschedx.render.nodes import nodes_lines, nodes_view
-        from kschedx.render.page.model import SCREEN_WIDTH, page_of
+        from kschedx.render.nodes import nodes_page
         from kschedx.render.page.reports import footer
 
-        lines = nodes_lines(rows, SCREEN_WIDTH)
-        return page_of(nodes_view(rows), (), (line.plain for line in lines), footer(snapshot))
+        return nodes_page(rows, footer(snapshot))
 
     return Report(
         screen=screen,

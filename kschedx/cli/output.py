@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -210,11 +211,28 @@ def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:
     return form
 
 
+_ASKED: ContextVar[Sequence[str]] = ContextVar("asked", default=())
+
+
+@contextmanager
+def cited(arguments: Sequence[str]) -> Iterator[None]:
+    """Within it a page's footer has this command line."""
+    token = _ASKED.set(arguments)
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
 def _page(page: Page, output: Format) -> str:
     from kschedx.render.page.html import html
     from kschedx.render.page.markdown import markdown
     from kschedx.render.page.svg import svg
+    from kschedx.render.wording import visible
 
+    asked = _ASKED.get()
+    if asked:
+        page = replace(page, footer=(("command", visible(shlex.join(("kschedx", *asked)))), *page.footer))
     match output:
         case Format.HTML:
             return html(page)

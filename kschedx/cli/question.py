@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kschedx.explain.notes import AfterChanges
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
-    from kschedx.extenders import Ask
+    from kschedx.framework.extenders import Ask
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.karpenter.cluster import KarpenterOptions
     from kschedx.simulate.changes import Change

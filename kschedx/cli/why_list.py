@@ -108,6 +108,7 @@ class Asked:
         competing: bool = False,
         notes: Sequence[str] = (),
         nothing: str = "",
+        snapshot: Snapshot | None = None,
         mended: Callable[[Sequence[str]], SharedFix | None] | None = None,
     ) -> None:
         """`jobs` is how many processes may share the work; by default all that there are. `notes` are about all of
@@ -115,6 +116,7 @@ class Asked:
         other."""
         self._notes = notes
         self._nothing = nothing
+        self._snapshot = snapshot
         self._mended = mended
         self._jobs = jobs
         self._items = items
@@ -340,7 +342,14 @@ class Asked:
         def page(_: bool) -> Page:
             from kschedx.render.page.reports import pending_page
 
-            return pending_page(self.answers, self.fix_of, self._notes)
+            return pending_page(
+                self.answers,
+                self.fix_of,
+                self._notes,
+                self._snapshot,
+                competing=self._competing,
+                nothing=self._nothing,
+            )
 
         return Report(
             screen=screen, document=self.document, entries=self.entries, names=names, checks=checks, page=page
@@ -392,7 +401,7 @@ def why_several(
     inquiry = inquiry_of(question, wanted, clusters, setup)
     if wanted.alone:
         items = [item for one in found for item in _alone(question, wanted, inquiry, one)]
-        asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found))
+        asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found), snapshot=clusters.read)
     else:
         asked = _together(question, wanted, inquiry, found, queue)
     write(asked.report(), wanted.output)
@@ -484,6 +493,7 @@ def _together(
     return Asked(
         [item for number in range(len(found)) for item in items[number]],
         notes=evicted_note(together.evicted),
+        snapshot=clusters.read,
         mended=together.mended,
     )
 
@@ -663,7 +673,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         notes = (*notes, *_growth(autoscaler, karpenter))
         items += _without_created_pods(question, wanted, reached, setup)
     mended = None if in_turn is None else in_turn.mended
-    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), mended=mended)
+    asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot, mended=mended)
     if wanted.interactive and items:
         _browse(asked, typed_change(question, setup))
         return asked.exit_code
@@ -760,7 +770,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
     def look(row: int) -> Verdict:
         try:
             return answer.verdict(row)
-        except (UndecidableError, ConfigError) as error:
+        except UndecidableError as error:
             pods = snapshot.pods
             return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx.apiserver.resource_quota import maker_not_created
 from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
 from kschedx.controllers.daemon_sets import home_node, nodes_of_daemon_set, pods_for
 from kschedx.controllers.replicas import AdmittedPods, RefusedReplicas, admit_pods
@@ -33,7 +34,7 @@ from kschedx.controllers.workloads import Manifest, Owners, Workload, fields_at
 from kschedx.errors import InputError, NotAdmittedError
 from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
-from kschedx.kube.resource_quota import ResourceQuota, maker_not_created
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import has_same_template, made_of, says
 from kschedx.snapshot.pods import PodTable
@@ -358,7 +359,7 @@ class Manager:
             if row in managed.outdated:
                 groups.setdefault(self._owner(row), []).append(row)
         old = [self._size(f"old/{name}", its) for name, its in groups.items()]
-        exists = bool(new_rows) or not spec.is_paused or not managed.outdated
+        exists = bool(new_rows) or not spec.is_paused or self._replica_set(manifest) is not None
         new = self._size("new", new_rows, refused=managed.refused) if exists else None
         sizes: deployment.Sizes = {}
         if managed.scaled_from is not None:

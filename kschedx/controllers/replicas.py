@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.resource_quota import claim_not_created, not_created
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.admission import Ledger
-from kschedx.kube.resource_quota import claim_not_created, not_created
 from kschedx.kube.storage import PersistentVolumeClaim, own_claims
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot

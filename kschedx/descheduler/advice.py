@@ -56,34 +56,41 @@ SURVEYED: tuple[tuple[str, Mapping[str, object]], ...] = (
 """Every plugin with the args that the descheduler's own documentation shows, or without."""
 
 
-class Trial(Struct, frozen=True, kw_only=True):
-    """What one policy does, its loops carried out."""
+class Trial(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What one policy does, its rounds carried out; also as it stands in the document."""
 
     plugin: str
-    args: Mapping[str, object]
-    policy: Written
-    evictions: int
+    args: Mapping[str, object] = {}
+    max_evictions: int | None = None
+    """The limit maxNoOfPodsToEvictTotal of each round, where one was tried."""
+    evictions: int = 0
     """Of all rounds."""
-    refused: int
-    is_placed: bool = True
-    """Where the pods land was tried; if not, what is below is unknown, and only the first round ran."""
+    refused: int = 0
+    """By a limit or a PodDisruptionBudget."""
+    placed: bool = True
+    """Where the pods land was tried; if false, only the first round ran and what is below is unknown."""
     bounces: int = 0
-    """Evictions of a pod that an earlier round had evicted, those of the round that is only looked at included."""
+    """Evictions of a pod that an earlier round had evicted."""
     returned: int = 0
     """Evicted pods that went back to the same node."""
     pending: int = 0
     """Evicted pods that stay pending."""
-    is_settled: bool = False
-    is_undecided: bool = False
+    settled: bool = False
+    """The last round evicts nothing."""
+    undecided: bool = False
     measure: int = 0
     """What the goal is measured by, afterwards."""
     error: str = ""
     """Of the plugin."""
 
     @property
+    def policy(self) -> Written:
+        return policy_of(self.plugin, self.args, self.max_evictions)
+
+    @property
     def is_harmless(self) -> bool:
         """Every evicted pod has a node, and no later round evicts it again."""
-        return self.is_placed and not (self.pending or self.bounces or self.is_undecided or self.error)
+        return self.placed and not (self.pending or self.bounces or self.undecided or self.error)
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -149,17 +156,15 @@ class _Trials:
         """A plugin by itself; where it evicts very many pods, only how many."""
         if len(self._snapshot.pods) <= MOST_PLACED:
             return self.of(plugin, args)
-        written = policy_of(plugin, args)
-        loop = self._run(written, None).loop
+        loop = self._run(policy_of(plugin, args), None).loop
         if len(loop.evicted) <= MOST_PLACED:
             return self.of(plugin, args)
         return Trial(
             plugin=plugin,
             args=args,
-            policy=written,
             evictions=len(loop.evicted),
             refused=len(loop.refused),
-            is_placed=False,
+            placed=False,
             error="; ".join(one.error for one in loop.errors),
         )
 
@@ -178,21 +183,20 @@ class _Trials:
 
     def of(self, plugin: str, args: Mapping[str, object], limit: int | None = None) -> Trial:
         """A policy with this plugin, its rounds carried out."""
-        written = policy_of(plugin, args, limit)
-        found = self._run(written, self._setup)
+        found = self._run(policy_of(plugin, args, limit), self._setup)
         landed = [one for landings in found.landings for one in landings]
         fates = Counter(one.fate for one in landed)
         return Trial(
             plugin=plugin,
             args=args,
-            policy=written,
+            max_evictions=limit,
             evictions=len(landed),
             bounces=len(found.repeats),
             returned=fates[Fate.RETURNED],
             pending=fates[Fate.PENDING] + fates[Fate.UNDECIDED],
             refused=sum(len(loop.refused) for loop in found.loops[: len(found.landings)]),
-            is_settled=found.is_settled,
-            is_undecided=found.is_undecided,
+            settled=found.is_settled,
+            undecided=found.is_undecided,
             measure=self._measure(found),
             error="; ".join(one.error for one in found.loop.errors),
         )
@@ -296,30 +300,6 @@ def _best(goal: Goal, tried: Sequence[Trial], before: int, target: int | None) -
 # --- the document
 
 
-class TrialRow(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    plugin: str
-    args: dict[str, object] = {}
-    max_evictions: int | None = None
-    """The limit maxNoOfPodsToEvictTotal of each round, where one was tried."""
-    evictions: int = 0
-    """Of all rounds."""
-    refused: int = 0
-    """By a limit or a PodDisruptionBudget."""
-    placed: bool = True
-    """Where the pods land was tried; if false, only the first round ran and what is below is unknown."""
-    bounces: int = 0
-    """Evictions of a pod that an earlier round had evicted."""
-    returned: int = 0
-    """Evicted pods that went back to the same node."""
-    pending: int = 0
-    """Evicted pods that stay pending."""
-    settled: bool = False
-    """The last round evicts nothing."""
-    undecided: bool = False
-    measure: int = 0
-    error: str = ""
-
-
 class DeschedulerAdviceDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Which plugins of the descheduler would evict anything, and a policy that reaches a goal."""
 
@@ -338,8 +318,8 @@ class DeschedulerAdviceDocument(Struct, frozen=True, kw_only=True, rename="camel
     """Of the policy."""
     policy: dict[str, object] = {}
     """The DeschedulerPolicy; absent where none improves anything."""
-    plugins: tuple[TrialRow, ...] = ()
-    tried: tuple[TrialRow, ...] = ()
+    plugins: tuple[Trial, ...] = ()
+    tried: tuple[Trial, ...] = ()
 
 
 ADVICE = "DeschedulerAdvice"
@@ -357,32 +337,8 @@ def _document(found: Advice) -> dict[str, object]:
         reached=found.is_reached,
         evictions=0 if chosen is None else chosen.evictions,
         policy={} if chosen is None else dict(chosen.policy),
-        plugins=tuple(map(_row, found.plugins)),
-        tried=tuple(map(_row, found.tried)),
+        plugins=found.plugins,
+        tried=found.tried,
     )
     plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
     return plain
-
-
-def limit_of(one: Trial) -> int | None:
-    """The evictions that its policy allows in a round."""
-    limit = one.policy.get("maxNoOfPodsToEvictTotal")
-    return limit if isinstance(limit, int) else None
-
-
-def _row(one: Trial) -> TrialRow:
-    return TrialRow(
-        plugin=one.plugin,
-        args=dict(one.args),
-        max_evictions=limit_of(one),
-        evictions=one.evictions,
-        placed=one.is_placed,
-        bounces=one.bounces,
-        returned=one.returned,
-        pending=one.pending,
-        refused=one.refused,
-        settled=one.is_settled,
-        undecided=one.is_undecided,
-        measure=one.measure,
-        error=one.error,
-    )

@@ -101,6 +101,19 @@ class Diagnosis(Shown, Struct, frozen=True, kw_only=True, rename="camel"):
         """Findings for which an answer may be wrong or impossible."""
         return tuple(found for found in self.findings if found.counts)
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per finding."""
+        return [
+            {
+                "id": str(type(one).__struct_config__.tag),
+                "certainty": one.certainty.value,
+                "reaction": one.reaction.value,
+                "plugins": ", ".join(dict.fromkeys(name for part in one.weakens for name in part.plugins)),
+                "effect": "; ".join(part.effect for part in one.weakens),
+            }
+            for one in self.findings
+        ]
+
     def to_dict(self) -> dict[str, object]:
         """The document."""
         told: dict[str, object] = msgspec.to_builtins(self)

@@ -25,21 +25,12 @@ from kschedx.apiserver.admission import (
 )
 from kschedx.apiserver.defaulting import DEFAULT_NAMESPACE, default_pod
 from kschedx.apiserver.limit_range import limit_range_refusal_of_claim
+from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import resolve_priority
 from kschedx.apiserver.pod_security import Level, Policy, Standards, policy_of
-from kschedx.apiserver.security_context import KubeletFields, KubeletSpec
-from kschedx.errors import NotAdmittedError, nearest
-from kschedx.explain import notes
-from kschedx.explain.missing_kinds import require_for_admission
-from kschedx.explain.notes import AdmissionNote, PodSecurityUnread
-from kschedx.kube.decoding import decode, encoded, is_stored
-from kschedx.kube.field_errors import ValidationOptions
-from kschedx.kube.kinds import KINDS
-from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
-from kschedx.kube.resource_quota import (
+from kschedx.apiserver.resource_quota import (
     ChargedObject,
     New,
-    ResourceQuota,
     charged,
     claim_not_created,
     discharged,
@@ -49,6 +40,15 @@ from kschedx.kube.resource_quota import (
     quota_refusal,
     with_status,
 )
+from kschedx.apiserver.security_context import KubeletFields, KubeletSpec
+from kschedx.errors import NotAdmittedError, nearest
+from kschedx.explain import notes
+from kschedx.explain.missing_kinds import require_for_admission
+from kschedx.explain.notes import AdmissionNote, PodSecurityUnread
+from kschedx.kube.decoding import decode, encoded, is_stored
+from kschedx.kube.field_errors import ValidationOptions
+from kschedx.kube.kinds import KINDS
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Namespace, ObjectMeta, OwnerReference, Pod
 from kschedx.kube.workloads import ALWAYS_STORED

@@ -48,9 +48,9 @@ from kschedx.explain.notes import (
     VolumeBoundElsewhere,
     WholeNodesAnswered,
 )
-from kschedx.extenders.calls import Trace
 from kschedx.findings import HostPortConflict, InsufficientResource, NodeAffinityMismatch, TooManyPods
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
+from kschedx.framework.extenders import Trace
 from kschedx.kube.other_schedulers import NodeResourceTopology
 from kschedx.kube.selectors import NodeSelector, compile_selector
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name, is_bound_to

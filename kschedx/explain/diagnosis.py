@@ -132,6 +132,20 @@ def hardware_hint(finding: Finding, cluster: ClusterNodes) -> HardwareHint | Non
     return HardwareHint(resource=finding.resource, nodes=tuple(found.items())) if found else None
 
 
+def hardware_label(driver: str, node: Node) -> str:
+    """The label, `key=value`, by which a node has the hardware of a DRA driver; empty where it has none."""
+    prefixes = next(
+        (its for vendor, its in VENDOR_LABELS.items() if f".{driver}".endswith(f".{vendor}")), (f"{driver}/",)
+    )
+    found = (
+        f"{key}={value}"
+        for prefix in (*prefixes, *(ANY_GPU if "gpu" in driver else ()))
+        for key, value in sorted(node.metadata.labels.items())
+        if key.startswith(prefix) and value != "false"
+    )
+    return next(found, "")
+
+
 def _offers_of(node: Node, domain: str) -> bool:
     amounts = node.status.allocatable
     return any(name.startswith(f"{domain}/") and str(amount) != "0" for name, amount in amounts.items())

@@ -367,6 +367,8 @@ class PlacedAnew(Struct, frozen=True, kw_only=True):
     """As the first profile places them."""
     after: Filling
     """As the second one does."""
+    moves: Mapping[tuple[str, str], int] = {}
+    """Pods by the node that the first profile and that the second one gives them; empty for none."""
 
     @property
     def emptied(self) -> tuple[str, ...]:

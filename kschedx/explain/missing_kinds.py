@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES
 from kschedx.errors import InputError, UndecidableError
 from kschedx.explain.events import recorded, rejects_nodes
@@ -22,7 +23,6 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import PersistentVolumeClaim, claim_name
@@ -395,6 +395,12 @@ def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
     return bool(_known_part(snapshot, pod).unread)
 
 
+def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a decision that the pod fits may depend on what a dump lacks: `decide` knows."""
+    has_claims = pod.spec.mounts_storage or bool(pod.spec.resource_claims)
+    return (has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)) or depends_on_unread(snapshot, pod)
+
+
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     """A command for a file that completes the dump; where the dump holds a part, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
@@ -437,19 +443,34 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
 
 
 class _LeftOut:
-    """What was found out about the last cluster: thousands of pods may lack their claims."""
+    """What was found out about the last dump: thousands of pods may lack their claims, and a cluster that moves stays
+    the same dump."""
 
     def __init__(self) -> None:
         self._about: tuple[object, ...] = ()
         self._found: dict[tuple[str, str], bool] = {}
+        self._terms: tuple[PodAffinityTerm, ...] | None = None
 
     def of(self, snapshot: Snapshot) -> dict[tuple[str, str], bool]:
-        about = (snapshot.pods, snapshot.storage, snapshot.devices, snapshot.priority_classes)
+        about = (snapshot.pods.specs.values, snapshot.source, snapshot.priority_classes)
         if len(self._about) != len(about) or any(
             one is not other for one, other in zip(self._about, about, strict=True)
         ):
-            self._about, self._found = about, {}
+            self._about, self._found, self._terms = about, {}, None
         return self._found
+
+    def terms_of(self, snapshot: Snapshot) -> tuple[PodAffinityTerm, ...]:
+        """Required anti-affinity of its pods that selects namespaces by their labels."""
+        self.of(snapshot)
+        if self._terms is None:
+            self._terms = tuple(
+                term
+                for spec in snapshot.pods.specs.values
+                if spec.affinity is not None and spec.affinity.pod_anti_affinity is not None
+                for term in spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+                if selects(term)
+            )
+        return self._terms
 
 
 _left_out = _LeftOut()
@@ -676,7 +697,7 @@ def _without_group(snapshot: Snapshot, pod: Pod) -> _Part:
         ("PodGroup", group_name(spec, of_workloads=False)),
         ("Workload", group_name(spec, of_workloads=True)),
     ):
-        if name and find_group(snapshot, namespace, name) is None and _is_unread(snapshot, kind, namespace):
+        if name and find_group(snapshot.pod_groups, namespace, name) is None and _is_unread(snapshot, kind, namespace):
             unread[kind] = (name,)
     if not unread:
         return _Part(pod=pod, unread={})
@@ -687,12 +708,7 @@ def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
     """Without the required terms that select namespaces by labels, where the labels are unknown."""
     if not _is_unread(snapshot, "Namespace"):
         return _Part(pod=pod, unread={})
-    others = any(
-        selects(term) and is_about(term, pod.metadata.labels)
-        for spec in snapshot.pods.specs.values
-        if spec.affinity is not None and spec.affinity.pod_anti_affinity is not None
-        for term in spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-    )
+    others = any(is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))
     affinity = pod.spec.affinity
     known = affinity
     if affinity is not None:

@@ -26,9 +26,10 @@ from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import own_claims
+from kschedx.kube.storage import claim_name
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Pod, PodAffinity
 from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
 MOST_NODES = 50
@@ -92,35 +93,58 @@ class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
     """Of a term, as kubectl writes it."""
 
 
+class ProvisioningFailed(RootCause, frozen=True, kw_only=True):
+    """Why an unbound claim has no volume, as its provisioner or kube-controller-manager says."""
+
+    id: ClassVar[str] = "provisioning-failed"
+    claim: str
+    message: str
+
+
 class Reported(RootCause, frozen=True, kw_only=True):
-    """What another component wrote into the cluster about the pod, or about a claim of it."""
+    """What an autoscaler wrote into the cluster about the pod."""
 
     id: ClassVar[str] = "reported"
     by: str
-    """`cluster-autoscaler`, `Karpenter`, or `the driver of claim shop/data`."""
+    """`cluster-autoscaler` or `Karpenter`."""
     message: str
 
 
 Cause: TypeAlias = (
-    ResizePending | DaemonSetsFillPodSlots | NoDevicesPublished | PartitionedResource | SelectorMissesPod | Reported
+    ResizePending
+    | DaemonSetsFillPodSlots
+    | NoDevicesPublished
+    | PartitionedResource
+    | SelectorMissesPod
+    | ProvisioningFailed
+    | Reported
 )
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
-    """Those of a pod that fits no node, each once."""
+    """Those of a pod that fits no node, each once; that provisioning fails keeps a pod pending that fits one."""
+    failed = tuple(_unprovisioned(diagnosis.cycle))
     if diagnosis.feasible:
-        return ()
+        return failed
     found = [cause for group in diagnosis.groups for one in group.exemplar.findings for cause in _of(diagnosis, one)]
-    return tuple(dict.fromkeys((*found, *reported(diagnosis.cycle))))
+    return tuple(dict.fromkeys((*failed, *found, *_reported(diagnosis.cycle))))
 
 
-def reported(cycle: Cycle) -> Iterator[Reported]:
-    """The autoscaler's event where the cluster does not have its node groups, from which more would be told."""
+def _unprovisioned(cycle: Cycle) -> Iterator[ProvisioningFailed]:
+    pod, snapshot = cycle.pod, cycle.snapshot
+    for volume in pod.spec.volumes if snapshot.failed_creates else ():
+        name = claim_name(pod.metadata.name, volume)
+        claim = snapshot.storage.claim(pod.metadata.namespace, name) if name else None
+        if claim is None or claim.spec.volume_name:
+            continue
+        event = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
+        if event is not None and event.uid in ("", claim.metadata.uid):
+            yield ProvisioningFailed(claim=claim.key, message=event.message)
+
+
+def _reported(cycle: Cycle) -> Iterator[Reported]:
+    """An autoscaler's event where the cluster does not have its groups, from which more would be told."""
     snapshot, key = cycle.snapshot, cycle.pod.key
-    for claim in own_claims(cycle.pod):
-        found, warning = snapshot.storage.claims.get(claim), snapshot.claim_warnings.get(claim)
-        if warning is not None and found is not None and not found.spec.volume_name:
-            yield Reported(by=f"the driver of claim {claim}", message=warning.message)
     scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
     if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
         yield Reported(by="cluster-autoscaler", message=scaling.message)
@@ -133,13 +157,13 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
     match finding:
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
-            yield from _partitioned(cycle, finding)
+            yield from partitioned(cycle.snapshot, finding)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case InsufficientDevices(shortages=shortages):
             for one in shortages:
                 if one.stage == "none":
-                    yield from _unpublished(cycle, one.device_class)
+                    yield from unpublished(cycle.snapshot, one.device_class)
         case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
             yield SelectorMissesPod(index=constraint, anti=False, topology_key=key)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
@@ -172,24 +196,26 @@ def _rejected(diagnosis: Diagnosis, kind: type[Finding]) -> Iterator[ClusterRow]
 
 
 def _resizes(diagnosis: Diagnosis, finding: InsufficientResource) -> Iterator[ResizePending]:
-    snapshot = diagnosis.cycle.snapshot
+    names = diagnosis.cycle.all_nodes.cluster.names
+    at = {names[row] for row in _rejected(diagnosis, InsufficientResource)}
+    yield from (one for one in pending_resizes(diagnosis.cycle.snapshot, finding.resource) if one.node in at)
+
+
+def pending_resizes(snapshot: Snapshot, resource: str) -> Iterator[ResizePending]:
     pods = snapshot.pods
     pending = pods.statuses.where(lambda status: any(one.type == RESIZE_PENDING for one in status.conditions))
     if not pending.any():
         return
-    at = set(_rejected(diagnosis, InsufficientResource))
     for row in np.flatnonzero(pending).tolist():
-        if int(pods.node[row]) not in at:
-            continue
         pod = pods[row]
-        requested, allocated = _requested(pod, finding.resource), _allocated(pod, finding.resource)
+        requested, allocated = _requested(pod, resource), allocated_amount(pod, resource)
         condition = next(one for one in pod.status.conditions if one.type == RESIZE_PENDING)
         if condition.status == "True" and requested > allocated:
             yield ResizePending(
                 pod=pod.key,
                 node=pods.node_names[row],
                 reason=condition.reason,
-                resource=finding.resource,
+                resource=resource,
                 requested=requested,
                 allocated=allocated,
                 message=condition.message,
@@ -205,12 +231,12 @@ def _requested(pod: Pod, resource: str) -> int:
     return 0 if quantity is None else quantity.milli_value() if resource == "cpu" else quantity.value()
 
 
-def _allocated(pod: Pod, resource: str) -> int:
-    """What the kubelet has given to the containers."""
+def allocated_amount(pod: Pod, resource: str, container: str = "") -> int:
+    """What the kubelet has given to a container, or to all."""
     total = 0
     for one in pod.status.container_statuses:
         given = one.allocated_resources or (one.resources.requests if one.resources is not None else {})
-        total += _amount(resource, given.get(resource))
+        total += _amount(resource, given.get(resource)) if container in ("", one.name) else 0
     return total
 
 
@@ -240,8 +266,8 @@ def driver_of(selectors: Iterable[DeviceSelector]) -> str:
     return next((match[1] for match in found if match is not None), "")
 
 
-def _unpublished(cycle: Cycle, device_class: str) -> Iterator[NoDevicesPublished]:
-    devices = cycle.snapshot.devices
+def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPublished]:
+    devices = snapshot.devices
     drivers = tuple(sorted({one.spec.driver for one in devices.slices}))
     found = devices.classes.get(device_class)
     driver = driver_of(found.spec.selectors if found is not None else ())
@@ -250,13 +276,13 @@ def _unpublished(cycle: Cycle, device_class: str) -> Iterator[NoDevicesPublished
     yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)
 
 
-def _partitioned(cycle: Cycle, finding: InsufficientResource) -> Iterator[PartitionedResource]:
+def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:
     domain, slash, _ = finding.resource.partition("/")
     if not slash or not finding.offered_nowhere:
         return
     amounts: Counter[str] = Counter()
     nodes: Counter[str] = Counter()
-    for node in cycle.snapshot.cluster.nodes:
+    for node in snapshot.cluster.nodes:
         for name, written in node.status.allocatable.items():
             if name.startswith(f"{domain}/") and (amount := _amount(name, written)) > 0:
                 amounts[name] += amount

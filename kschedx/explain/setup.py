@@ -20,7 +20,7 @@ from kschedx.schedulers import scheduler_of
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.extenders import Ask
+    from kschedx.framework.extenders import Ask
 
 
 class _Told(Struct, frozen=True, kw_only=True):

@@ -13,10 +13,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver import optional_admission
 from kschedx.findings.nodes import CONDITION_OF_TAINT
 from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube import autoscalers as cluster_api
-from kschedx.kube import descheduling, devices, optional_admission, other_schedulers, storage, types
+from kschedx.kube import descheduling, devices, other_schedulers, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.autoscalers import (
     DELETION_COST,

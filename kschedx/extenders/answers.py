@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError
-from kschedx.extenders.calls import ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, path_of
+from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply, path_of
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.types import Node
 

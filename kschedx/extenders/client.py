@@ -23,9 +23,9 @@ import urllib3
 from urllib3 import exceptions
 
 from kschedx.errors import InputError, Place, UndecidableError
-from kschedx.extenders.calls import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
 from kschedx.extenders.replay import KIND, Replay, recording_of
 from kschedx.framework.config.document import ExtenderTLSConfig
+from kschedx.framework.extenders import Ask, ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
 from kschedx.kube.duration import NANOSECONDS
 from kschedx.kube.escaping import Url
 from kschedx.kube.field_errors import quoted

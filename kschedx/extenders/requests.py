@@ -12,7 +12,7 @@ import msgspec
 from msgspec import NODEFAULT, Struct
 
 from kschedx.errors import UndecidableError
-from kschedx.extenders.calls import Victims
+from kschedx.framework.extenders import Victims
 from kschedx.kube.types import Node, Pod
 from kschedx.snapshot.snapshot import Manifests
 

@@ -23,23 +23,26 @@ from kschedx.extenders.answers import (
     preemption_answer,
     priorities,
 )
-from kschedx.extenders.calls import (
+from kschedx.extenders.requests import Objects, filter_request, preempt_request
+from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
+from kschedx.framework.columns import ScoreFailedError, run_scores
+from kschedx.framework.config.document import Extender
+from kschedx.framework.cycle import Cycle, Outcome, Scores
+from kschedx.framework.extenders import (
     Ask,
     ExtenderRequest,
     ExtenderVerb,
     FilterCall,
     PreemptCall,
+    Preempted,
     Reply,
     ScoreCall,
     Trace,
     Victims,
+    call_order,
+    is_interested,
     path_of,
 )
-from kschedx.extenders.requests import Objects, filter_request, preempt_request
-from kschedx.findings import DroppedByExtender, Finding, RefusedByExtender
-from kschedx.framework.columns import ScoreFailedError, run_scores
-from kschedx.framework.config.document import Extender
-from kschedx.framework.cycle import Cycle, Outcome, Scores, call_order, is_interested
 from kschedx.framework.interface import CycleState
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision
@@ -82,14 +85,6 @@ class FilteredByExtenders(Struct, frozen=True, kw_only=True):
     """By name, whatever the name is: it may be no node."""
     error: str = ""
     """What ended the cycle."""
-
-
-class Preempted(Struct, frozen=True, kw_only=True):
-    """What extenders made of the candidates for preemption."""
-
-    calls: tuple[PreemptCall, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
-    error: str = ""
 
 
 class Extenders:

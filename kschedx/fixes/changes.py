@@ -31,6 +31,8 @@ class Change(Struct, frozen=True, kw_only=True):
     patch: tuple[Json, ...] = ()
     delete: bool = False
     create: Json | None = None
+    subresource: str = ""
+    """`resize`: what a running pod's requests are changed by."""
     by: str = ""
     """The controller that makes it once the others are made; empty if the user has to."""
 
@@ -45,6 +47,7 @@ class Change(Struct, frozen=True, kw_only=True):
             told["create"] = self.create
         else:
             told["patch"] = list(self.patch)
+        told |= {"subresource": self.subresource} if self.subresource else {}
         return told | ({"by": self.by} if self.by else {})
 
 

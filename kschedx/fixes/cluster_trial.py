@@ -98,6 +98,7 @@ class ClusterTrial:
         before, known = self._without_made if is_patched else (self._snapshot, {})
         ground = Ground(before, self._setup.scheduler.nodes.options)
         proposal = apply_steps(steps, Proposal(pod=self._pod), ground)
+        before = Proposal(pod=self._pod, resized=proposal.resized).cluster(before)
         around = Proposal(pod=self._pod, objects=proposal.objects, taken_back=proposal.taken_back)
         cluster = around.cluster(before)
         is_shared = cluster is self._snapshot and not known
@@ -111,7 +112,7 @@ class ClusterTrial:
         if of_others != self._pod and not is_patched:
             self._put(of_others, simulator)
         for change in sent:
-            if f"{change.target.namespace}/{change.target.name}" not in proposal.moved:
+            if f"{change.target.namespace}/{change.target.name}" not in {*proposal.moved, *proposal.resized}:
                 self._send(change, proposal.pod, simulator, by_hand)
         if not is_patched and simulator.row(self._pod.key) is None:
             self._put(proposal.pod, simulator)

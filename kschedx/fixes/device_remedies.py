@@ -11,7 +11,8 @@ from itertools import accumulate, islice
 
 from msgspec.structs import replace
 
-from kschedx.explain.root_causes import driver_of
+from kschedx.explain.diagnosis import hardware_label
+from kschedx.explain.root_causes import driver_of, unpublished
 from kschedx.findings import (
     DeviceClaimBeingDeleted,
     DeviceClaimNotCreated,
@@ -24,6 +25,7 @@ from kschedx.findings import (
 )
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import can_evict, deletion, stay_gone
+from kschedx.fixes.new_node import described_devices, slices_with
 from kschedx.fixes.resource_remedies import MOST_VICTIMS
 from kschedx.fixes.trial import Candidate
 from kschedx.kube.devices import (
@@ -61,6 +63,7 @@ def device_remedies(finding: DeviceProblem, place: Candidate) -> Iterator[s.Step
     devices = place.snapshot.devices
     match finding:
         case InsufficientDevices():
+            yield from _published(finding, place)
             yield from _fewer(finding, place)
             yield from _wider(finding, place)
             yield from _wider_classes(finding, place)
@@ -237,6 +240,16 @@ def _wider_classes(finding: InsufficientDevices, place: Candidate) -> Iterator[s
         after = replace(before, spec=replace(before.spec, selectors=of_driver if driver else ()))
         if after != before:
             yield s.WidenDeviceClass(device_class=after, driver=driver)
+
+
+def _published(finding: InsufficientDevices, place: Candidate) -> Iterator[s.OfferDevices]:
+    """On a node whose labels name the hardware of a driver that publishes nothing."""
+    classes = dict.fromkeys(one.device_class for one in finding.shortages if one.stage == "none")
+    drivers = [one.driver for name in classes for one in unpublished(place.snapshot, name)]
+    label = next(filter(None, (hardware_label(driver, place.node) for driver in drivers if driver)), "")
+    if label:
+        slices = tuple(slices_with(described_devices(place.situation), place.node.name))
+        yield s.OfferDevices(node=place.node.name, label=label, slices=slices)
 
 
 def _without_capacity(request: DeviceRequest, name: str) -> DeviceRequest:

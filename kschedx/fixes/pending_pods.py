@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
 
@@ -23,7 +23,6 @@ from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.daemon_sets import less
-from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -31,6 +30,8 @@ MOST_SHARED_FIXES = 4
 """Fixes of one pod that are tried for the others."""
 MOST_LOOKS = 200
 """Equivalence classes of pods that are tried; at least one fix is tried, however many there are."""
+FIRST_PODS = 1_000
+"""Pods that are created at first to try a fix; as many again as there are, as long as they fit."""
 MOST_ADDED_NODES = 100
 """New nodes that are tried where one is not enough."""
 
@@ -144,21 +145,23 @@ class SharedFixes:
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)
         its_own = [step for step in fix.steps if isinstance(step, PodStep)]
         table = self._then.pods
-        others = [table[table.rows[key]] for key in pods[1:]]
-        changed = [first.pod, *(apply_steps(its_own, Proposal(pod=one), ground).pod for one in others)]
-        world = first.cluster(self._then)
-        run = self._begun(world, changed)
-        left = list(range(len(world.pods), len(world.pods) + len(changed)))
-        left = list(left_over(run, left))
+        rows = [table.rows[key] for key in pods]
+
+        def changed(numbers: Sequence[int]) -> list[Pod]:
+            """What these of the pods become; none of them evicts others."""
+            made = [
+                apply_steps(its_own, Proposal(pod=table[rows[one]]), ground).pod if one else first.pod
+                for one in numbers
+            ]
+            return [replace(one, spec=replace(one.spec, preemption_policy="Never")) for one in made]
+
+        run = Simulator(first.cluster(self._then), self._simulation.setup, SimulationOptions()).run
+        queue = _LazyQueue(run, changed, [kind_of(table, row) for row in rows])
+        left = queue.left_over(range(len(pods)))
         nodes = 1
         if first.added is not None and len(its_own) + 1 == len(fix.steps):
-            nodes, left = _on_more_nodes(run, first, left)
+            nodes, left = _on_more_nodes(run, queue, first, left)
         return SharedFix(fix=fix, pods=len(pods) - len(left), of=len(pods), nodes=nodes)
-
-    def _begun(self, world: Snapshot, pods: Sequence[Pod]) -> Run:
-        """A run with these pods in the last rows, in place of what they were; none of them evicts others."""
-        tried = [replace(one, spec=replace(one.spec, preemption_policy="Never")) for one in pods]
-        return Simulator(with_pods(world, tried), self._simulation.setup, SimulationOptions()).run
 
     @cached_property
     def _then(self) -> Snapshot:
@@ -183,7 +186,37 @@ def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
             yield row
 
 
-def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, list[int]]:
+class _LazyQueue:
+    """Pods by number, each created when its turn comes: those after the last of a class that fits cost nothing."""
+
+    def __init__(
+        self, run: Run, create: Callable[[Sequence[int]], list[Pod]], kinds: Sequence[tuple[int, ...]]
+    ) -> None:
+        self._run = run
+        self._create = create
+        self._kinds = kinds
+        self._rows: dict[int, int] = {}
+
+    def left_over(self, numbers: Sequence[int]) -> list[int]:
+        """The numbers of the pods that are unschedulable, one after the other."""
+        full: set[tuple[int, ...]] = set()
+        left: list[int] = []
+        done, size = 0, FIRST_PODS
+        while done < len(numbers):
+            part = numbers[done : done + size]
+            done, size = done + size, size * 2
+            tried = [one for one in part if self._kinds[one] not in full]
+            new = [one for one in tried if one not in self._rows]
+            if new:
+                self._rows.update(zip(new, self._run.cluster.add_pods(self._create(new)), strict=True))
+            remaining = frozenset(left_over(self._run, [self._rows[one] for one in tried]))
+            placed = frozenset(one for one in tried if self._rows[one] not in remaining)
+            full.update(self._kinds[one] for one in tried if one not in placed)
+            left += [one for one in part if one not in placed]
+        return left
+
+
+def _on_more_nodes(run: Run, queue: _LazyQueue, proposal: Proposal, left: list[int]) -> tuple[int, list[int]]:
     """How many nodes like the one that was added it takes, and who finds none even then. As many come as would do if
     each took as many pods as the first."""
     template = proposal.added
@@ -196,7 +229,7 @@ def _on_more_nodes(run: Run, proposal: Proposal, left: list[int]) -> tuple[int, 
     nodes, each = 1, len(run.cluster.pods.on_node(taken[template.name]))
     while left and each:
         more = [run.cluster.add_node(another_like(offered, name)) for name in islice(names, -(-len(left) // each))]
-        left = list(left_over(run, left))
+        left = queue.left_over(left)
         used = sum(len(run.cluster.pods.on_node(node)) > 0 for node in more)
         if not used:
             break

@@ -198,6 +198,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """Pods, `namespace/name`, that would be deleted."""
     moved: Mapping[str, str] = {}
     """Pods that would be evicted, to the nodes of their replacements."""
+    resized: Mapping[str, Pod] = {}
+    """Running pods with other requests."""
     added: Node | None = None
     """A node that would come."""
     taken: tuple[ResourceAmount, ...] = ()
@@ -225,6 +227,10 @@ class Proposal(Struct, frozen=True, kw_only=True):
         """The cluster as it would be."""
         if self.taken_back:
             snapshot = snapshot.with_devices(snapshot.devices.with_claims(self.taken_back))
+        if self.resized:
+            snapshot = with_pods(
+                snapshot.without_pods(map(snapshot.pods.rows.__getitem__, self.resized)), [*self.resized.values()]
+            )
         if gone := self.deleted | self.moved.keys():
             replacements = [_moved(snapshot.pods[snapshot.pods.rows[key]], node) for key, node in self.moved.items()]
             snapshot = snapshot.without_pods(snapshot.pods.rows[key] for key in gone)
@@ -295,6 +301,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
         for key in sorted(self.deleted, key=snapshot.pods.rows.__getitem__):
             namespace, _, name = key.partition("/")
             yield Change(target=_target("Pod", namespace, name), delete=True, by=by[key])
+        for key, resized in self.resized.items():
+            operations = tuple(pod_patch(snapshot.pods[snapshot.pods.rows[key]], resized))
+            yield Change(target=_target("Pod", *key.split("/")), patch=operations, subresource="resize")
         if self.deleted or self.taken_back:
             yield from self._given_up(snapshot)
         for row, node in self.nodes.items():

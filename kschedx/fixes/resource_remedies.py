@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from kschedx.explain.diagnosis import hardware_hint
-from kschedx.findings import Finding, InsufficientResource, TooManyPods
+from kschedx.explain.root_causes import allocated_amount, partitioned, pending_resizes
+from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
+from kschedx.fixes.pod_edits import ContainerRequest, amount_of
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.quantity import Unit
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
 from kschedx.snapshot.columns import ClusterRow
 
-SAME_HARDWARE = (
-    re.compile(r"nvidia\.com/(gpu(\..+)?|mig-.+)"),
-    re.compile(r"gpu\.intel\.com/(i915|xe)"),
-    re.compile(r"aws\.amazon\.com/neuron(core|device)?"),
-)
-"""Names under which device plugins offer one hardware, as their configuration says: whole, shared, or partitioned."""
 HUGE_PAGES = "hugepages-"
 MEMORY = "memory"
 MOST_NODES = 4
 """Nodes with the hardware that are checked."""
 
 
-def rows_with_hardware(situation: Situation) -> Iterator[ClusterRow]:
-    """Nodes whose labels name hardware that no node offers, and that the pod requests."""
-    cluster = situation.snapshot.cluster
-    findings: Iterable[Finding] = (one for group in situation.groups for one in group.exemplar.findings)
+def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
+    """Nodes whose labels name hardware that no node offers and that the pod requests, and those of pods whose resize is
+    pending: they differ from others that lack as much."""
+    cluster, pods = situation.snapshot.cluster, situation.snapshot.pods
+    findings = [one for group in situation.groups for one in group.exemplar.findings]
     hints = [hint for one in findings if (hint := hardware_hint(one, cluster)) is not None]
     names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
     yield from [cluster.index[name] for name in names][:MOST_NODES]
+    short = {one.resource for one in findings if isinstance(one, InsufficientResource)}
+    resized = {one.pod for resource in sorted(short) for one in pending_resizes(situation.snapshot, resource)}
+    rows = {int(pods.node[pods.rows[key]]) for key in resized}
+    yield from map(ClusterRow, sorted(rows)[:MOST_NODES])
 
 
 def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.OfferResource]:
@@ -83,6 +83,7 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         yield s.RequestAsMeant(amounts=unlikely)
     yield from _misspelled(short, place)
     if not crowded:
+        yield from _withdrawn_resizes(short, place)
         yield from offering(short, place)
     if not crowded and all(f.free * LEAST_REQUEST_SHARE >= f.requested for f in short):
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
@@ -121,14 +122,28 @@ def _misspelled(short: Sequence[InsufficientResource], place: Candidate) -> Iter
     if len(short) != 1 or "/" not in short[0].resource:
         return
     cluster, name = place.nodes.cluster, short[0].resource
-    offered = [one for column, one in enumerate(cluster.resources.names) if cluster.allocatable[:, column].any()]
-    if name in offered:
-        return
-    family = next((pattern for pattern in SAME_HARDWARE if pattern.fullmatch(name)), None)
-    others = [one for one in offered if family is not None and family.fullmatch(one)]
-    for meant in dict.fromkeys((meant_by(name, offered), *others)):
-        if meant:
-            yield s.RequestInstead(resource=name, meant=meant)
+    offered = [one for column, one in enumerate(cluster.resources.names) if cluster.offers[:, column].any()]
+    if name not in offered and (meant := meant_by(name, offered)):
+        yield s.RequestInstead(resource=name, meant=meant)
+    for cause in partitioned(place.snapshot, short[0]):
+        parts = (one for one, _, _ in cause.others if one.startswith((f"{name}.", f"{name}-")) or "/mig-" in one)
+        yield from (s.RequestInstead(resource=name, meant=one, is_part=True) for one in parts)
+
+
+def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) -> Iterator[s.WithdrawResize]:
+    """A pod's requests as its node has allocated them, where they cannot be met."""
+    snapshot = place.snapshot
+    pending = {one.pod for it in short for one in pending_resizes(snapshot, it.resource) if one.node == place.node.name}
+    for key in sorted(pending):
+        pod = snapshot.pods[snapshot.pods.rows[key]]
+        requests = tuple(
+            ContainerRequest(container=one.name, resource=resource, before=asked, after=given)
+            for one in pod.spec.containers
+            for resource, written in one.resources.requests.items()
+            if (given := allocated_amount(pod, resource, one.name)) < (asked := amount_of(resource, written)) and given
+        )
+        if requests:
+            yield s.WithdrawResize(pod=key, node=place.node.name, requests=requests)
 
 
 def _round_down(resource: str, amount: int) -> int:

@@ -18,7 +18,7 @@ from kschedx.fixes.node_remedies import without_contradiction
 from kschedx.fixes.proposal import Ground, Proposal, apply_step, apply_steps
 from kschedx.fixes.ranking import ClusterTest, Fix, TrialOutcome, partial_fixes, verified_fixes
 from kschedx.fixes.remedies import last_remedies, remedies
-from kschedx.fixes.resource_remedies import rows_with_hardware
+from kschedx.fixes.resource_remedies import rows_of_interest
 from kschedx.fixes.trial import Candidate, Situation, after_attempt, try_proposal
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
@@ -300,17 +300,17 @@ def _places(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ..
         for group in situation.groups[:MOST_PLACES]:
             row = group.exemplar.row
             yield Candidate(situation=situation, nodes=situation.nodes, row=row), group.exemplar.findings
-        yield from _with_hardware(situation)
+        yield from _of_interest(situation)
     elif len(situation.scheduler.nodes):
         # rejected before any node was filtered: a finding about the pod has the same fix on every node
         place = Candidate(situation=situation, nodes=situation.scheduler.nodes, row=TableRow(0))
         yield place, tuple(dict.fromkeys(situation.status.findings))
 
 
-def _with_hardware(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
-    """Nodes that differ from others of their group in the hardware that their labels name."""
+def _of_interest(situation: Situation) -> Iterator[tuple[Candidate, tuple[Finding, ...]]]:
+    """Nodes that differ from others of their group."""
     nodes = situation.nodes
-    for of_cluster in rows_with_hardware(situation):
+    for of_cluster in rows_of_interest(situation):
         row = nodes.row_of(of_cluster)
         if row is not None:
             yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -209,6 +210,9 @@ def claim_remedies(finding: ClaimProblem, place: Candidate) -> Iterator[s.Step]:
             yield s.RecreateClaim(claim=_anew(claim, place))
         case ClaimNotOwned():
             yield s.RecreateClaim(claim=_anew(claim, place, owned=True))
+        case ClaimBeingDeleted() if users := tuple(_users(claim, snapshot)):
+            if all(can_evict(row, place.situation) for row in users):
+                yield s.RecreateClaim(claim=_anew(claim, place), users=tuple(map(snapshot.pods.key, users)))
         case _:
             yield s.RecreateClaim(claim=_anew(claim, place))
 
@@ -233,19 +237,17 @@ def _anew(claim: PersistentVolumeClaim, place: Candidate, *, owned: bool = False
 def give_up_volume(finding: VolumeNodeAffinityMismatch | VolumeZoneMismatch, place: Candidate) -> Iterator[s.Step]:
     """Where no other pod uses it."""
     claim = place.snapshot.storage.claims.get(finding.claim)
-    if claim is not None and not _is_used(claim, place.snapshot):
+    if claim is not None and not any(True for _ in _users(claim, place.snapshot)):
         yield s.GiveUpVolume(claim=_anew(claim, place), volume=finding.persistent_volume)
 
 
-def _is_used(claim: PersistentVolumeClaim, snapshot: Snapshot) -> bool:
-    """Whether a pod that runs has it."""
-    pods = snapshot.pods
-    return any(
-        claim_name(pods.names[row], volume) == claim.name
-        for row in range(len(pods))
-        if pods.node_names[row] and pods.namespaces[row] == claim.metadata.namespace
-        for volume in pods.specs[row].volumes
-    )
+def _users(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[int]:
+    """Rows of the pods that run and have it."""
+    pods, namespace = snapshot.pods, claim.metadata.namespace
+    for row in range(len(pods)):
+        volumes = pods.specs[row].volumes if pods.node_names[row] and pods.namespaces[row] == namespace else ()
+        if any(claim_name(pods.names[row], volume) == claim.name for volume in volumes):
+            yield row
 
 
 # --- a claim that is not there
@@ -363,6 +365,9 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
         yield _of_class(claim, classes[close], is_typo=True)
     elif chosen is not None:
         yield _of_class(claim, chosen)
+    else:
+        usable = (one for one in classes.values() if one.can_provision)
+        yield from (_of_class(claim, one) for one in islice(usable, 1))
     if claim.storage_class and not is_bindable:
         yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
 

@@ -17,10 +17,11 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Node, OwnerReference, Pod
 from kschedx.kube.workloads import runs_on
-from kschedx.plugins.node_ports import share_host_port
+from kschedx.plugins.node_ports import HostPort
 from kschedx.snapshot.columns import ClusterRow, TableRow
 from kschedx.snapshot.daemon_sets import DaemonPod, overhead
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import host_ports
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -61,24 +62,23 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
             s.ResourceAmount(resource=name, amount=amount) for name, amount in sorted(amounts.items()) if amount
         )
 
+    def leaves_ports(self, node: Node) -> bool:
+        """Whether no DaemonSet's pod has one of the pod's host ports on a new node."""
+        wanted = [*map(HostPort.of, host_ports(self.pod.spec))]
+        comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
+        return not any(
+            any(HostPort.of(port).conflicts(one) for port in host_ports(daemon.spec) for one in wanted)
+            for daemon in (self.daemons if wanted else ())
+            if runs_on(daemon.spec, node, comparison=comparison)
+        )
+
     @cached_property
     def feasible(self) -> tuple[str, ...]:
         """The nodes on which the pod passes every filter; kube-scheduler looks at no other where the nominated one is
         among them. No trial asks an extender: what one refused stays refused."""
-        added = self.proposal.added
-        taken = {added.name} if added is not None and self._is_port_of_daemons else set[str]()
-        found = tuple(name for name in self._passed if name not in self.refused | taken)
+        found = tuple(name for name in self._passed if name not in self.refused)
         nominated = self.pod.status.nominated_node_name
         return (nominated,) if nominated in found else found
-
-    @cached_property
-    def _is_port_of_daemons(self) -> bool:
-        """A DaemonSet's pod is on the new node first, and has a host port of the pod."""
-        added, comparison = self.proposal.added, self.scheduler.release.enabled("TaintTolerationComparisonOperators")
-        return added is not None and any(
-            share_host_port(self.pod.spec, one.spec) and runs_on(one.spec, added, comparison=comparison)
-            for one in self.daemons
-        )
 
     @cached_property
     def _passed(self) -> tuple[str, ...]:

@@ -1,18 +1,14 @@
-"""Which extenders of a configuration have to do with a pod, and in which order they are called.
-
-Upstream: IsInterested and hasManagedResources in pkg/scheduler/extender.go.
-"""
+"""A finished scheduling cycle with the result of every step, and what was not evaluated in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from kschedx.framework.config import Profile, SchedulerConfig
-from kschedx.framework.config.document import Extender
+from kschedx.framework.extenders import Trace, call_order, is_interested
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.status import SUCCESS, FilterOutcome, Status
 from kschedx.kube.types import Pod
@@ -20,27 +16,6 @@ from kschedx.releases import Release
 from kschedx.snapshot.columns import ClusterRow, IntArray, TableRows, each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from kschedx.extenders import Trace
-
-
-def is_interested(extender: Extender, pod: Pod) -> bool:
-    """It manages everything, or a resource that a container names; how much of it does not matter."""
-    managed = {resource.name for resource in extender.managed_resources}
-    return not managed or any(
-        not managed.isdisjoint(amounts)
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-        for amounts in (container.resources.requests, container.resources.limits)
-    )
-
-
-def call_order(extenders: tuple[Extender, ...]) -> tuple[int, ...]:
-    """Indexes in the configuration: those that may fail (`ignorable`) come last."""
-    return tuple(sorted(range(len(extenders)), key=lambda index: extenders[index].ignorable))
-
-
-# Who takes part in a decision and was not asked, and what the answer is worth without them.
 
 MAY_REJECT = frozenset({"multiPoint", "preEnqueue", "preFilter", "filter", "reserve", "permit"})
 """Where a plugin can keep a pod from a node that all others let it have."""

@@ -20,7 +20,7 @@ from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
 
 if TYPE_CHECKING:
-    from kschedx.extenders import Extenders, Preempted
+    from kschedx.framework.extenders import Extenders, Preempted
 
 T = TypeVar("T")
 

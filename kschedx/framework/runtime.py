@@ -5,13 +5,14 @@ Sources of the rules: pkg/scheduler/framework/runtime/framework.go and pkg/sched
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
 from msgspec.structs import replace
 
+from kschedx import satellites
 from kschedx.findings import PluginMessage
 from kschedx.framework import status as statuses
 from kschedx.framework.config import Profile, SchedulerConfig
@@ -40,7 +41,7 @@ from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.extenders import Ask, Extenders
+    from kschedx.framework.extenders import Ask, Extenders
 
 P = TypeVar("P", bound=Plugin)
 
@@ -308,9 +309,8 @@ def score_error(plugin: str, scores: IntArray) -> Status | None:
 def _extenders(config: SchedulerConfig, ask: Ask | None, snapshot: Snapshot) -> Extenders | None:
     if not config.extenders:
         return None
-    from kschedx.extenders import Extenders  # most configurations have none
-
-    return Extenders(config.extenders, ask, snapshot.manifests)
+    make = cast("Callable[..., Extenders]", satellites.provided(satellites.EXTENDERS))
+    return make(config.extenders, ask, snapshot.manifests)
 
 
 def verdicts_of(plugin: FilterPlugin, state: CycleState, pod: Pod, nodes: NodeTable) -> Verdicts:

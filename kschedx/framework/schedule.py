@@ -12,15 +12,17 @@ text FitError in pkg/scheduler/framework/types.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol, cast
 
 import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kschedx import satellites
 from kschedx.errors import UndecidableError
 from kschedx.framework.columns import Filtering, ScoreFailedError, Scoring
 from kschedx.framework.cycle import (
@@ -64,9 +66,6 @@ from kschedx.snapshot.columns import (
 from kschedx.snapshot.moving import Steps
 from kschedx.snapshot.nodes import NodeTable, PodRows
 
-if TYPE_CHECKING:
-    from kschedx.extenders.run import Extended
-
 NO_NODES = "no nodes available to schedule pods"
 
 _Counted = tuple[tuple[int, ...], tuple[int, ...]]
@@ -102,6 +101,38 @@ class Decision(Struct, frozen=True, kw_only=True):
         return self.best if self.nominated is None else cluster_rows([self.nominated])
 
 
+class ExtendedCycle(Protocol):
+    """The extenders' part of one cycle, filled step by step as the cycle goes on."""
+
+    error: str
+
+    @property
+    def left(self) -> Sequence[object] | None:
+        """What the extenders left of the nodes that passed the plugins; None where none was called."""
+        ...
+
+    def pass_nominated(self, node: ClusterRow) -> bool:
+        """Whether the extenders leave the nominated node, which is tried alone, before all others."""
+        ...
+
+    def filter(self, feasible: NodeTable) -> None:
+        """Ask about the nodes that passed the plugins."""
+        ...
+
+    def score(self, state: CycleState) -> tuple[Decision, Scores | None]:
+        """The cycle's end where nodes are left: scores on what the extenders answered, and theirs on top."""
+        ...
+
+    def diagnosed(self, nodes: NodeTable, outcome: FilterOutcome) -> tuple[FilterOutcome, Counter[str], int]:
+        """The outcome as PostFilter sees it, how many nodes each reason was given for, and how many names have a status
+        at all. `outcome` is the plugins' on `nodes`."""
+        ...
+
+    def judged(self, cycle: Cycle) -> Cycle:
+        """The finished cycle with the extenders' part."""
+        ...
+
+
 class _NotSharedError(Exception):
     """The pods of a class do not share what comes next."""
 
@@ -131,7 +162,7 @@ class EquivalenceClass:
         """The nominated node of the pod that `_decision` is about."""
         self._scored: ClusterRows | Scores | None = None
         """The nodes whose scores `_decision` rests on, or what came of extenders; None where nothing was scored."""
-        self._extended: Extended | None = None
+        self._extended: ExtendedCycle | None = None
         self._beyond: tuple[NodeTable, FilterOutcome] | None = None
         """The nodes that PreFilter leaves in and the nominated one, where that is another."""
 
@@ -272,9 +303,8 @@ class EquivalenceClass:
                 return Decision(outcome=Outcome.ERROR, message=found.status.message)
             return self._post_filter(pod, framework.nodes, found.status, f" {found.status.message}.")
         if framework.extenders is not None:
-            from kschedx.extenders.run import Extended  # most configurations have none
-
-            self._extended = Extended(framework, framework.extenders, pod)
+            begin = cast("Callable[..., ExtendedCycle]", satellites.provided(satellites.EXTENDED_CYCLE))
+            self._extended = begin(framework, framework.extenders, pod)
         feasible = filtering.feasible
         nominated = self._nominated(pod)
         if nominated is not None and self._extended is not None and not self._extended.pass_nominated(nominated):
@@ -526,9 +556,3 @@ def run_dry_steps(
         post_bind.post_bind(state, pod, node)
         steps.append(("postBind", Status(plugin=post_bind.name)))
     return tuple(steps)
-
-
-# One pod through the whole framework.
-#
-# Sources of the rules: pkg/scheduler/schedule_one.go, and for the event's text FitError in
-# pkg/scheduler/framework/types.go.

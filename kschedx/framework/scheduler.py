@@ -26,7 +26,7 @@ from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from kschedx.extenders import Ask
+    from kschedx.framework.extenders import Ask
 
 
 class Filtered(Struct, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ def _gang_of(cycle: Cycle) -> _GangKey | None:
     """None for a pod without a group, or whose group is not in the snapshot, or nothing to this version."""
     pod, namespace, release = cycle.pod, cycle.pod.metadata.namespace, cycle.release
     if (name := group_name(pod.spec, of_workloads=release.behaviour.gangs_are_of_workloads)) is not None:
-        group = find_group(cycle.snapshot, namespace, name)
+        group = find_group(cycle.snapshot.pod_groups, namespace, name)
         if group is None:
             return None
         gang = group.spec.scheduling_policy.gang

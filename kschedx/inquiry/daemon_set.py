@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.resource_quota import not_created
 from kschedx.controllers.manager import Rollout
 from kschedx.explain.admission import Ledger
 from kschedx.explain.diagnosis import Diagnosis
@@ -22,7 +23,6 @@ from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.pod import explain
-from kschedx.kube.resource_quota import not_created
 from kschedx.kube.workloads import pinned
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import each_row

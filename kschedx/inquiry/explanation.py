@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from kschedx.explain import notes
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -15,7 +15,7 @@ from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
+from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, row_named, row_of, state_document
 from kschedx.render.words.notes import note_facts, note_text
 from kschedx.results import Shown
 
@@ -171,21 +171,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return "OtherScheduler"
         if outcome is Outcome.UNSCHEDULABLE and self.gang is not None and self.gang.is_short:
             return "WaitingForGang"
-        match outcome:
-            case Outcome.SCHEDULED:
-                return "Schedulable"
-            case Outcome.UNSCHEDULABLE:
-                if self.is_nominated:
-                    return "Nominated"
-                return "ScaleUp" if self.is_scaled_up else "Unschedulable"
-            case Outcome.GATED:
-                return "Gated"
-            case Outcome.UNDECIDED:
-                return "Undecided"
-            case Outcome.ERROR:
-                return "Error"
-            case _:
-                assert_never(outcome)
+        if outcome is Outcome.UNSCHEDULABLE and self.is_nominated:
+            return "Nominated"
+        return "ScaleUp" if outcome is Outcome.UNSCHEDULABLE and self.is_scaled_up else decision_name(outcome)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -242,14 +230,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
 
     @property
+    def alone(self) -> Outcome:
+        """The outcome of the pod without its replicas, but with the group that it has to start with."""
+        if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.gang.lacks_room:
+            return Outcome.UNSCHEDULABLE
+        return self.becomes
+
+    @property
     def overall(self) -> Outcome:
         """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group."""
         if self.lifecycle is not None:
             return _OVERALL[row_of(self.lifecycle).exit_code]
-        if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.replicas is None:
-            return Outcome.UNSCHEDULABLE if self.gang.lacks_room else self.outcome
         if self.replicas is None:
-            return self.becomes
+            return self.alone
         if self.replicas.fits:
             return Outcome.UNDECIDED if self.replicas.undecided else Outcome.SCHEDULED
         return Outcome.UNSCHEDULABLE if self.becomes is Outcome.SCHEDULED else self.becomes
@@ -412,6 +405,27 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         cycle = scheduler.schedule(proposal.pod, self.cycle.profile)
         return Explanation(cycle, scheduler, self.first_notes, autoscaler=self.autoscaler, karpenter=self.karpenter)
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per node that reached Filter, with its total where it fits."""
+        cycle = self.cycle
+        if cycle.filter is None or cycle.nodes is None:
+            return []
+        scores = cycle.scores
+        totals = {} if scores is None else dict(zip(scores.nodes.names, scores.totals.tolist(), strict=True))
+        made: list[dict[str, object]] = []
+        for row, name in zip(cycle.nodes.each(), cycle.nodes.names, strict=True):
+            status = cycle.filter.status(row)
+            made.append(
+                {
+                    "node": name,
+                    "code": status.code.text,
+                    "plugin": status.plugin,
+                    "reasons": "; ".join(status.reasons),
+                    "total": totals.get(name),
+                }
+            )
+        return made
+
     def to_dict(self) -> dict[str, object]:
         """The Explanation document: plain dicts, lists, strings and integers. A contract: keys are added, never
         changed."""
@@ -435,11 +449,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                 "takes": bound.is_taken,
                 "refusals": list(bound.refusals),
             }
-        state: dict[str, object] = {"name": self.state.name}
-        if self.lifecycle is not None:
-            state |= {"headline": headline(self.lifecycle)}
-            state |= {key: value for key, value in to_builtins(self.lifecycle).items() if value}
-        made["state"] = state
+        made["state"] = self.state_document
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
         if self.covering is not None:
@@ -455,6 +465,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
             made["holding"] = holding_document(self.holding)
         return made
+
+    @property
+    def state_document(self) -> dict[str, object]:
+        return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
 
     def _with_covered(self, fix: Fix) -> dict[str, object]:
         covered = self.covered(fix)

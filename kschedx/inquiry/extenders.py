@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.extenders.calls import FilterCall, PreemptCall, ScoreCall, Trace, Victims
+from kschedx.framework.extenders import FilterCall, PreemptCall, ScoreCall, Trace, Victims
 from kschedx.framework.status import Code, Status
 
 Json = dict[str, object]

@@ -293,11 +293,15 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
     theirs = recorded(snapshot, pod)
     message = theirs.message if theirs is not None and _AFTER_THE_CHOICE.match(theirs.message) else ""
     for key in own_claims(pod):
-        claim, report = snapshot.storage.claims.get(key), snapshot.claim_warnings.get(key)
-        if claim is None or claim.spec.volume_name or not (message or report):
+        namespace, _, name = key.partition("/")
+        claim = snapshot.storage.claims.get(key)
+        report = snapshot.failed_creates.get(("PersistentVolumeClaim", namespace, name))
+        if claim is None or claim.spec.volume_name:
             continue
         storage_class = snapshot.storage.classes.get(claim.storage_class)
-        provisioner = "" if storage_class is None else storage_class.provisioner
+        provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+        if not message and not (report and provisioner):
+            continue
         told = "" if report is None else report.message
         return NotBound(subject=pod.key, message=message, claim=key, provisioner=provisioner, report=told)
     return NotBound(subject=pod.key, message=message) if message else None
@@ -329,6 +333,17 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
             return Suspended(subject=subject, kind="CronJob") if is_suspended else None
         case _:
             return _of_custom_resource(snapshot, workload, manifest)
+
+
+def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
+    """Whether the controller of a workload leaves its pods as they are, whatever its manifest says."""
+    match workload_lifecycle(snapshot, manifest):
+        case NamespaceTerminating() | BeingDeleted() | Finished() | Failed():
+            return True
+        case Suspended(kind=kind):
+            return kind != "Job"  # whose controller deletes the pods that are there
+        case _:
+            return False
 
 
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:

@@ -26,7 +26,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.lifecycle import is_node_lost
 from kschedx.kube.quantity import Quantity, parse_quantity
-from kschedx.kube.resource_quota import ResourceQuota
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.render.states import (

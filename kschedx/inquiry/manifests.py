@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from kschedx.apiserver.resource_quota import ChargedObject, New
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, UndecidableError
@@ -21,7 +22,6 @@ from kschedx.explain.subject import Subject, admitted, stored
 from kschedx.kube.custom_resources import PodCount, custom_kind
 from kschedx.kube.decoding import no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of, refuse_unknown
-from kschedx.kube.resource_quota import ChargedObject, New
 from kschedx.kube.workloads import (
     MAKING_PODS,
     SHORT_NAMES,

@@ -31,6 +31,7 @@ from kschedx.framework.cycle import Outcome
 from kschedx.progress import Phase, counted
 from kschedx.render.words.comparison import left_out_text, setting_text
 from kschedx.results import Shown
+from kschedx.snapshot.snapshot import Snapshot
 
 Json = dict[str, object]
 
@@ -43,6 +44,7 @@ class Comparison(Shown, Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
     """Of the configuration."""
     summary: Summary
+    snapshot: Snapshot
 
     def __repr__(self) -> str:
         return f"<Comparison: {len(self.summary.differences):,} of {self.summary.compared:,} pods differ>"
@@ -51,6 +53,21 @@ class Comparison(Shown, Struct, frozen=True, kw_only=True):
     def differences(self) -> tuple[Difference, ...]:
         """A record per pod that differs."""
         return self.summary.differences
+
+    def records(self) -> list[dict[str, object]]:
+        """A row per pod that differs."""
+        return [
+            {
+                "pod": one.pod,
+                "effect": one.effect.value,
+                "before": one.before.outcome.value,
+                "after": one.after.outcome.value,
+                "old_node": one.old_node,
+                "new_node": one.new_node,
+                "plugins": ", ".join(one.causes),
+            }
+            for one in self.differences
+        ]
 
     def to_dict(self) -> Json:
         return difference_document(self.before, self.after, self.changes, self.summary)

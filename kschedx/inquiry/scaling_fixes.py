@@ -15,7 +15,7 @@ from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
 from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimit
-from kschedx.snapshot.events import TRIGGERED, ScaleUpEvent
+from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import PodScaling
@@ -70,7 +70,7 @@ def karpenter_fixes(found: PodProvisioning, remedies: Iterable[KarpenterRemedy])
 
 def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
     """By the autoscaler's own event, where the cluster's objects do not show its groups."""
-    if event.reason == TRIGGERED:
+    if event.reason == "TriggeredScaleUp":
         yield _fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
     elif AT_MAXIMUM in event.message:
         yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")

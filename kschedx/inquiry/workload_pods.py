@@ -35,7 +35,7 @@ from kschedx.inquiry.explanation import Covered, Explanation, Replicas
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.pod import explain
 from kschedx.kube.custom_resources import PodCount
-from kschedx.kube.resource_quota import ResourceQuota
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import kind_and_group

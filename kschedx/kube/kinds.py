@@ -13,7 +13,7 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import descheduling, devices, kueue, other_schedulers, resource_quota, storage, types
+from kschedx.kube import descheduling, devices, kueue, other_schedulers, resources, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as controllers
 from kschedx.kube import types as policy
@@ -202,7 +202,7 @@ _ROWS = (
     ),
     ResourceKind(
         name="ResourceQuota", plural="resourcequotas", short_names=("quota",),
-        record=resource_quota.ResourceQuota, leaves="whether a ResourceQuota refuses a new pod",
+        record=resources.ResourceQuota, leaves="whether a ResourceQuota refuses a new pod",
     ),
     ResourceKind(
         name="RuntimeClass", plural="runtimeclasses", group="node.k8s.io", versions=_SINCE_BETA,

@@ -13,7 +13,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resource
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
-from kschedx.kube.types import Container, ContainerStatus, PodSpec, PodStatus, ResourceRequirements
+from kschedx.kube.types import Container, ContainerStatus, ObjectMeta, PodSpec, PodStatus, ResourceRequirements
 
 
 def assumed_by_kind(
@@ -420,3 +420,39 @@ def _amount(resource: str, nano: int) -> int:
     unit = 10**6 if resource == CPU else _NANO
     amount = -(-nano // unit) if nano >= 0 else nano // unit
     return amount if MIN_INT64 <= amount <= MAX_INT64 else wrap_int64(amount)
+
+
+# --- quotas of a namespace
+
+
+class ScopedResourceSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel"):
+    scope_name: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(Struct, frozen=True, kw_only=True, rename="camel"):
+    match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
+
+
+class ResourceQuotaSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    hard: ResourceList = {}
+    scopes: tuple[str, ...] = ()
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(Struct, frozen=True, kw_only=True):
+    hard: ResourceList = {}
+    used: ResourceList = {}
+
+
+class ResourceQuota(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+    @property
+    def scopes(self) -> Iterator[ScopedResourceSelectorRequirement]:
+        for name in self.spec.scopes:
+            yield ScopedResourceSelectorRequirement(scope_name=name, operator="Exists")
+        yield from self.spec.scope_selector.match_expressions if self.spec.scope_selector is not None else ()

@@ -183,7 +183,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             return dry_run(self.handle, state, pod, nodes, budgets)
 
         def exempt(pods: PodTable, rows: IntArray) -> BoolArray:
-            groups = [whole_group_of(snapshot, pods, int(row)) for row in rows]
+            groups = [whole_group_of(snapshot.pod_groups, pods, int(row)) for row in rows]
             classes = snapshot.priority_classes
             priorities = [None if one is None else group_priority(one, classes) for one in groups]
             return np.array([own is not None and own >= pod.priority for own in priorities], dtype=np.bool_)
@@ -197,7 +197,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
         snapshot, pods = self.handle.snapshot, self.handle.nodes.pods
         found = dict.fromkeys(victims)
         for row in victims:
-            group = whole_group_of(snapshot, pods, row)
+            group = whole_group_of(snapshot.pod_groups, pods, row)
             if group is not None:
                 members = members_of(pods, group.metadata.namespace, group.metadata.name) & (pods.node >= 0)
                 found |= dict.fromkeys(np.flatnonzero(members).tolist())
@@ -233,7 +233,7 @@ class DefaultPreemption(PreEnqueuePlugin, Preemptor):
             return ""
         release = self.handle.release
         if release.enabled("TopologyAwareWorkloadScheduling"):
-            group = group_of_pod(self.handle.snapshot, pod)
+            group = group_of_pod(self.handle.snapshot.pod_groups, pod)
             if group is None:
                 return NO_POD_GROUP
             if group.spec.scheduling_constraints is not None:

@@ -83,7 +83,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return group_name(pod.spec, of_workloads=self.handle.release.behaviour.gangs_are_of_workloads)
 
     def _group(self, pod: Pod, name: str) -> PodGroup | None:
-        return find_group(self.handle.snapshot, pod.metadata.namespace, name)
+        return find_group(self.handle.snapshot.pod_groups, pod.metadata.namespace, name)
 
     def _has_workload(self, pod: Pod, name: str) -> bool:
         key = pod.metadata.namespace, name

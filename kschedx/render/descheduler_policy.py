@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from kschedx.descheduler.advice import Advice, Goal, Trial, limit_of
+from kschedx.descheduler.advice import Advice, Goal, Trial
 from kschedx.render import terminal
 from kschedx.render.descheduling import head_lines
 from kschedx.render.manifests import to_yaml
@@ -74,7 +74,7 @@ def _number(value: int | str) -> str:
 
 
 def _limit(one: Trial) -> str:
-    limit = limit_of(one)
+    limit = one.max_evictions
     return "" if limit is None else _number(limit)
 
 
@@ -123,7 +123,7 @@ def _facts(found: Advice) -> Iterator[Fact]:
     if found.target is not None:
         yield Fact(label="target", items=(_state(found.goal, found.target),))
     if found.chosen is not None:
-        limit = limit_of(found.chosen)
+        limit = found.chosen.max_evictions
         limits = () if limit is None else (f"at most {count(limit, 'eviction')} a round",)
         yield Fact(label="policy", items=(_title(found.chosen), *limits, "-o yaml prints it"))
         return
@@ -163,7 +163,7 @@ def _args_text(args: Mapping[str, object]) -> str:
 
 def _numbers(one: Trial) -> tuple[int | str, ...]:
     """As `_HEADS` has them."""
-    return (one.evictions, one.bounces, one.returned, one.pending) if one.is_placed else (one.evictions, "?", "?", "?")
+    return (one.evictions, one.bounces, one.returned, one.pending) if one.placed else (one.evictions, "?", "?", "?")
 
 
 def _item(one: Trial) -> Item:

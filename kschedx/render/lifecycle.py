@@ -44,13 +44,18 @@ _TONES = {
 }
 
 
+def state_tone(lifecycle: Lifecycle) -> Tone:
+    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
+        return Tone.HELD
+    return _TONES[row_of(lifecycle).exit_code]
+
+
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
     lead = "; according to the dump " if isinstance(lifecycle, Contradicted | NotBound) else "; without that "
     then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
-    is_held = isinstance(lifecycle, WaitingForKubelet | ScaledToZero)
     untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
     told = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
@@ -58,7 +63,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
         command="kschedx why",
         subject=lifecycle.subject,
         headline=f"{headline(lifecycle)}{then}",
-        tone=Tone.HELD if is_held else _TONES[row_of(lifecycle).exit_code],
+        tone=state_tone(lifecycle),
         roots=tuple(causes(lifecycle)),
         facts=tuple(holding_facts(explanation.holding, explanation.cycle)) if is_queued else (),
         fixes=fix_views(explanation) if with_fixes else (),

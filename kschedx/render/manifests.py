@@ -232,12 +232,13 @@ def _command(change: Change) -> str:
     if change.create is not None:
         return f"kubectl apply --server-side {_here(sendable_manifest(change.create))}"
     patch = list(change.patch)
-    if target.kind in _MADE_AGAIN:
+    if target.kind in _MADE_AGAIN and not change.subresource:
         local = "kubectl patch --local -f - --type=json --patch={} -o json"
         template = f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"
         return f"{_MADE_AGAIN[target.kind]}{shell_command(template, *data, patch)}"
     comment = "# for future Jobs: an existing Job keeps its template\n" if target.kind == "CronJob" else ""
-    return f"{comment}{shell_command(f'kubectl patch {name} --type=json --patch={{}}', *data, patch)}"
+    part = f" --subresource {change.subresource}" if change.subresource else ""
+    return f"{comment}{shell_command(f'kubectl patch {name}{part} --type=json --patch={{}}', *data, patch)}"
 
 
 def _made_elsewhere(manifest: Manifest) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import assert_never
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from kschedx.inquiry.nodes import NodeRow, Use, total
 from kschedx.kube.names import PODS
 from kschedx.kube.quantity import Unit
 from kschedx.render import terminal
+from kschedx.render.page.model import SCREEN_WIDTH, Histogram, Page, Plot, page_of
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, labelled, line, names_note, short_node_names
 from kschedx.render.view import Item, Tone, View
 from kschedx.render.wording import Fact, count, listed
@@ -160,6 +162,35 @@ def nodes_view(rows: Sequence[NodeRow], notes: Sequence[str] = ()) -> View:
         list_columns=tuple((one.label, one.is_number) for one in kept),
         notes=tuple(notes),
     )
+
+
+def nodes_page(rows: Sequence[NodeRow], footer: Sequence[tuple[str, str]]) -> Page:
+    lines = nodes_lines(rows, SCREEN_WIDTH)
+    shown = _fragmentation(rows)
+    sections = (shown,) if shown.plots and len(rows) > 1 else ()
+    return page_of(nodes_view(rows), sections, (line.plain for line in lines), footer)
+
+
+def _fragmentation(rows: Sequence[NodeRow]) -> Histogram:
+    """How many nodes still fit a pod of which size. What is free in total says less: it is spread over nodes."""
+    plots = []
+    for resource in [name for name in total(rows) if name in ("cpu", "memory") or "/" in name]:
+        sizes = [row.largest(resource) for row in rows if resource in row.resources]
+        if not any(sizes):
+            continue
+        first = _CORE // 2 if Unit.of(resource) is Unit.MILLI else _GIB if Unit.of(resource) is Unit.BYTE else 1
+        limits = [0, first]
+        while limits[-1] < max(sizes):
+            limits.append(2 * limits[-1])
+        counts = [sum(low < size <= high for size in sizes) for low, high in pairwise(limits)]
+        plots.append(
+            Plot(
+                label=_label(resource, list(total(rows))),
+                buckets=("none", *(f"up to {amount(resource, high)}" for high in limits[1:])),
+                counts=((sum(size == 0 for size in sizes), *counts),),
+            )
+        )
+    return Histogram(title="Fragmentation: the largest pod that fits", series=("nodes",), plots=tuple(plots))
 
 
 def _total_facts(rows: Sequence[NodeRow], uses: Mapping[str, Use]) -> list[Fact]:

@@ -14,22 +14,16 @@ from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render import terminal
+from kschedx.render.states import decision_name, row_named
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
 from kschedx.render.view import Tone
-from kschedx.render.wording import count, listed
+from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words import describe
 
 MOST_LINES = 30
 SHOWN = 3
 SHOWN_OTHERS = 2
-_STATES = {
-    "BeingDeleted": "being deleted",
-    "NamespaceTerminating": "in a namespace that is being deleted",
-    "WaitingForKubelet": "scheduled and not running",
-    "Refused": "not created",
-    "Suspended": "suspended",
-}
-"""What a state makes of pods, where no decision about one of them does."""
+EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
 
 
 def print_pending(
@@ -95,10 +89,14 @@ def pending_lines(
         lines += [BLANK, line((f"{count(left, 'more group')} of pods: -o wide shows all", DIM))]
     for note in notes:
         lines += [BLANK, *paragraph(note, width, style=DIM)]
-    if competing and sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1:
-        text = "each pod is evaluated alone, as if the others were not pending"
-        lines += [BLANK, *paragraph(text, width, style=DIM)]
+    if competing and are_several(answers):
+        lines += [BLANK, *paragraph(EACH_ALONE, width, style=DIM)]
     return lines
+
+
+def are_several(answers: Sequence[PodAnswer]) -> bool:
+    """Whether more than one fits, so that they could take room from each other."""
+    return sum(answer.outcome is Outcome.SCHEDULED for answer in answers) > 1
 
 
 def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
@@ -110,29 +108,15 @@ def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
 
 def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     """`12 pods: 3 can be scheduled, 9 cannot`."""
-    parts: list[tuple[int, str]] = []
+    parts: Counter[str] = Counter()
     for (outcome, state), number in counts(answers).items():
-        match outcome:
-            case _ if state in _STATES:
-                parts.append((number, _STATES[state]))
-            case Outcome.SCHEDULED:
-                parts.append((number, "can be scheduled"))
-            case Outcome.UNSCHEDULABLE:
-                parts.append((number, "unschedulable"))
-            case Outcome.GATED:
-                parts.append((number, "gated"))
-            case Outcome.ERROR:
-                parts.append((number, "fail with an internal error of kube-scheduler"))
-            case None | Outcome.UNDECIDED:
-                parts.append((number, "undecided"))
-            case _:
-                assert_never(outcome)
+        parts[row_named(state or decision_name(outcome)).counted] += number
     pods = count(len(answers), "pod")
     if len(parts) == 1:
-        told = parts[0][1]
+        [told] = parts
         verb = "" if told.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
         return f"{pods} {verb}{told}"
-    return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
+    return f"{pods}: {', '.join(f'{number:,} {told}' for told, number in parts.items())}"
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:
@@ -170,31 +154,56 @@ def _blocks(
 def _block(
     group: CauseGroup, fix_of: Callable[[CauseGroup], str], width: int, *, wide: bool, event: bool
 ) -> list[Text]:
-    first = group.first
-    held = first.outcome is Outcome.SCHEDULED and bool(first.state)
-    good = first.outcome is Outcome.SCHEDULED and not held
-    mark, style = ("✓ ", GOOD) if good else ("? ", OPEN) if first.outcome in (None, Outcome.UNDECIDED) else ("✗ ", BAD)
-    if held:
-        mark, style = "‖ ", OPEN
-    lines = paragraph(cause_title(group), width, first=mark, style=style)
-    if first.wants:
-        lines += paragraph(first.wants, width, first="  selects ")
+    first, tone = group.first, cause_tone(group)
+    lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
+    facts = list(cause_facts(group))
+    lines += [row for fact in facts if fact.label == SELECTS for row in _labelled(fact.label, fact.items[0], width)]
     lines += _members(group, width, wide=wide)
     if event and first.headlines and first.message:
-        lines += paragraph(first.message, width, first=_label(first), style=DIM)
-    if first.taken is not None:
-        lines += paragraph(_taken(first.taken), width, first="  alone  ")
-    fix = "" if good else fix_of(group)
+        lines += _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
+    lines += [row for fact in facts if fact.label == ALONE for row in _labelled(fact.label, fact.items[0], width)]
+    fix = "" if tone is Tone.GOOD else fix_of(group)
     if fix:
-        lines += paragraph(fix, width, first="  fix    ")
-    if first.command and not good:
-        lines.append(line(("  more   ", DIM), (first.command, DIM)))  # in one line, to be copied
+        lines += _labelled("fix", fix, width)
+    if first.command and tone is not Tone.GOOD:
+        lines.append(line(("  more     ", DIM), (first.command, DIM)))  # in one line, to be copied
     return lines
 
 
-def _label(answer: PodAnswer) -> str:
-    """Of its message: kube-scheduler's event, or what is behind a state."""
-    return "  because  " if answer.state not in ("", "WaitingForGang") else "  event  "
+SELECTS, BECAUSE, ALONE = "selects", "because", "alone"
+_STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
+
+
+def _labelled(label: str, content: str, width: int, *, style: str = "") -> list[Text]:
+    return paragraph(content, width, first=f"  {label:9}", style=style)
+
+
+def cause_tone(group: CauseGroup) -> Tone:
+    match group.first.outcome:
+        case Outcome.SCHEDULED:
+            return Tone.HELD if group.first.state else Tone.GOOD
+        case None | Outcome.UNDECIDED:
+            return Tone.OPEN
+        case _:
+            return Tone.BAD
+
+
+def cause_facts(group: CauseGroup) -> Iterator[Fact]:
+    """What is said of a group beside its title, its event, and its fix."""
+    first = group.first
+    if first.wants:
+        yield Fact(label=SELECTS, items=(first.wants,))
+    if first.message and not is_event(first):
+        yield Fact(label=BECAUSE, items=(first.message,))
+    if first.taken is not None:
+        yield Fact(label=ALONE, items=(_taken(first.taken),))
+    if first.command and cause_tone(group) is not Tone.GOOD:
+        yield Fact(label="more", items=(first.command,))
+
+
+def is_event(answer: PodAnswer) -> bool:
+    """Whether its message is kube-scheduler's event; else it is what is behind a state."""
+    return answer.state in ("", "WaitingForGang")
 
 
 def _members(group: CauseGroup, width: int, *, wide: bool) -> list[Text]:

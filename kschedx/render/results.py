@@ -45,9 +45,9 @@ def page(result: Shown) -> Page:
         case Fit():
             return fit_page(result)
         case Survival():
-            return survival_page(result, footer())
+            return survival_page(result, footer(result.simulation.before))
         case Comparison():
-            return comparison_page(result.before, result.after, result.changes, result.summary)
+            return comparison_page(result.before, result.after, result.changes, result.summary, result.snapshot)
         case Diagnosis():
             return doctor_page(result)
         case _:

@@ -42,7 +42,7 @@ from kschedx.render.terminal import (
     shortens,
     text,
 )
-from kschedx.render.view import Decider, View
+from kschedx.render.view import Decider, Tone, View
 from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import label_hint_text
@@ -127,7 +127,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         command="kschedx why",
         subject=cycle.pod.key,
         headline=_headline(explanation, diagnosis, ranked),
-        tone=outcome_tone(cycle, explanation.holding),
+        tone=outcome_tone(explanation.alone),
         details=(
             *outcome_details(cycle, ranked),
             *(note.text for note in explanation.notes if note.id == "runs-already"),
@@ -206,15 +206,16 @@ def _deciders(explanation: Explanation) -> Iterator[Decider]:
 def _head(explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False) -> list[Text]:
     """Headline, causes, fixes, event."""
     facts = holding_facts(explanation.holding, explanation.cycle, wide=True) if wide else view.facts
+    label = "event" if view.tone is Tone.GOOD else "because"
     return _sections(
-        _replicas(explanation, width),
+        replicas_block(explanation, width),
         [
             *headline_lines(view, width),
             *labelled_all("because", view.because, width),
             *(
                 row
                 for number, root in enumerate(view.roots)
-                for row in labelled("" if view.because or number else "because", root, width, further=2)
+                for row in labelled("" if view.because or number else label, root, width, further=2)
             ),
             *(row for fact in facts for row in fact_lines(fact, width)),
             *fix_lines(view.fixes, view.no_fix, width, limit),
@@ -257,10 +258,6 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
     return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
-
-
-def _replicas(explanation: Explanation, width: int) -> list[Text]:
-    return [] if explanation.replicas is None else replicas_block(explanation.replicas, width)
 
 
 def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[Text]:

@@ -290,7 +290,10 @@ _TARGET = json_object(
 _BY: Mapping[str, Json] = {"by": {"type": "string"}}
 _CHANGE: Json = {
     "oneOf": [
-        json_object({"target": _TARGET, "patch": {"type": "array", "items": {"type": "object"}}}, optional=_BY),
+        json_object(
+            {"target": _TARGET, "patch": {"type": "array", "items": {"type": "object"}}},
+            optional={**_BY, "subresource": {"const": "resize"}},
+        ),
         json_object({"target": _TARGET, "delete": {"const": True}}, optional=_BY),
         json_object({"target": _TARGET, "create": {"type": "object"}}, optional=_BY),
     ]
@@ -324,6 +327,12 @@ _FIX: Mapping[str, Json] = {
 }
 _COVERED: Json = json_object({"title": {"type": "string"}, "pods": {"type": "integer"}, "of": {"type": "integer"}})
 _OF_FIX: Mapping[str, Json] = {"costs": STRINGS, "apply": {"type": "array", "items": _CHANGE}, "replicas": _COVERED}
+
+STATE: Json = json_object(
+    {"name": {"enum": [row.name for row in STATES]}},
+    optional={"subject": {"type": "string"}, "headline": {"type": "string"}},
+    closed=False,
+)
 
 EXPLANATION: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -441,11 +450,7 @@ EXPLANATION: Json = {
                 }
             ),
             "overall": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
-            "state": json_object(
-                {"name": {"enum": [row.name for row in STATES]}},
-                optional={"subject": {"type": "string"}, "headline": {"type": "string"}},
-                closed=False,
-            ),
+            "state": STATE,
         },
         closed=False,
     ),

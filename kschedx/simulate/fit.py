@@ -92,6 +92,10 @@ class Fit(Shown, Struct, frozen=True, kw_only=True):
         """No more were tried, so that there may be room for more."""
         return self.stopped is None and not self.refusal
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per node that takes more."""
+        return [{"node": name, "fits": number} for name, number in self.nodes.items()]
+
     def to_dict(self) -> Json:
         return {
             "apiVersion": "kschedx/v1",

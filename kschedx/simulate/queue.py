@@ -9,9 +9,10 @@ other, and give up at last; Coscheduling sends them away as soon as one is unsch
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TypeAlias, assert_never
 
@@ -21,13 +22,14 @@ from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict, is_controlled
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.missing_kinds import require_for_decision
-from kschedx.framework.cycle import Outcome, Stake
+from kschedx.explain.missing_kinds import may_be_open
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, Trial, choose_placement, preempt_for_group
 from kschedx.framework.scheduler import queue_order
 from kschedx.framework.status import Candidate
+from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodGroup
@@ -73,7 +75,7 @@ class QueuedGang(Struct, frozen=True):
 
     def group(self, run: Run) -> PodGroup | None:
         """None for one of Coscheduling."""
-        return None if self.is_of_label else find_group(run.snapshot, self.namespace, self.name)
+        return None if self.is_of_label else find_group(run.snapshot.pod_groups, self.namespace, self.name)
 
     def message(self, run: Run) -> str:
         """The message of a member that found a node, where too few others do."""
@@ -86,7 +88,7 @@ def gang_of(run: Run, row: int) -> QueuedGang | None:
     if run.snapshot.pod_groups:
         release = run.scheduler.release
         name = group_name(pods.specs[row], of_workloads=release.behaviour.gangs_are_of_workloads)
-        group = None if name is None else find_group(run.snapshot, namespace, name)
+        group = None if name is None else find_group(run.snapshot.pod_groups, namespace, name)
         if name is not None and group is not None:
             gang = group.spec.scheduling_policy.gang
             if gang is not None and run.asks_to_permit(row, GANG_SCHEDULING):
@@ -271,6 +273,9 @@ class Queue:
         """Pods that wait for a scheduler which the configuration does not have."""
         self._trial: Trial | None = None
         """Where the group goes whose turn it is."""
+        nothing = Decision(outcome=Outcome.UNDECIDED, message="")
+        self._latest = nothing, nothing
+        """The last decision that was shortened, before and after."""
         self._given_up: set[QueuedGang] = set()
         """Those that made pods go and stayed without nodes all the same; they would do it again for ever."""
         self.queued: dict[int, None] = {}
@@ -398,7 +403,7 @@ class Queue:
             behind: list[QueuePlace] = []
             moved = False
             while waiting:
-                place = waiting.pop(0)
+                place = heappop(waiting)  # a sorted list is a heap
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting), "pods")
                 gang = gang_of(self._run, place[1])
                 if gang is None:
@@ -406,14 +411,14 @@ class Queue:
                     left = [] if placed else [place]
                 else:
                     its, others = [place], list[QueuePlace]()
-                    for other in waiting:
+                    for other in sorted(waiting):
                         (its if gang_of(self._run, other[1]) == gang else others).append(other)
                     waiting = others
                     left, again = self._decide_together(gang, its)
                     placed = len(left) < len(its)
                 moved |= placed or again is not None
                 for other in map(self._place, again or ()):
-                    insort(waiting, other)
+                    heappush(waiting, other)
                     self.queued[other[1]] = None
                 behind += left
             if not moved:
@@ -539,9 +544,6 @@ class Queue:
             except UndecidableError as error:
                 self.steps.append(self._undecided(row, str(error)))
                 return False, again
-            if decision.outcome is Outcome.UNDECIDED:
-                self.steps.append(self._undecided(row, self._who_could_reject(row)))
-                return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
@@ -567,18 +569,17 @@ class Queue:
     def _key(self, row: int) -> str:
         return self._run.cluster.pods.key(row)
 
-    def _who_could_reject(self, row: int) -> str:
-        unheard = self._run.cycle(row).unheard
-        names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
-        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not called"
-
     def _decision(self, row: int) -> Decision:
-        placement = None if self._trial is None else self._trial.placement.nodes
-        if not self._may_be_undecidable:
-            return self._run.decide(row, placement)
-        cycle = self._run.cycle(row)
-        require_for_decision(cycle)
-        return Decision.of(cycle) if placement is None else self._run.decide(row, placement)
+        """Raises `UndecidableError` where something that is not known could reject the pod."""
+        run, placement = self._run, None if self._trial is None else self._trial.placement.nodes
+        pod = run.cluster.pods[row]
+        if self._may_be_undecidable or may_be_open(run.snapshot, pod):
+            cycle = decided(run.scheduler, pod, run.profile_of(row))
+            return Decision.of(cycle) if placement is None else run.decide(row, placement)
+        decision = run.decide(row, placement)
+        if decision.outcome is Outcome.UNDECIDED:
+            decided(run.scheduler, pod, run.profile_of(row))
+        return decision
 
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
         """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims
@@ -622,9 +623,12 @@ class Queue:
         return again
 
     def _short(self, decision: Decision) -> Decision:
-        """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes."""
-        best = decision.best.astype(np.min_scalar_type(len(self._run.cluster.node_names)))
-        return replace(decision, best=best, post_filter=None)
+        """A decision to be kept by the thousand: without the dry run, the rows of a tie in few bytes, and once for
+        identical pods after each other."""
+        if decision is not self._latest[0]:
+            best = decision.best.astype(np.min_scalar_type(len(self._run.cluster.node_names)))
+            self._latest = decision, replace(decision, best=best, post_filter=None)
+        return self._latest[1]
 
 
 def _candidate(found: PostFilterResult, node: ClusterRow) -> Candidate:

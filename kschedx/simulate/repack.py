@@ -4,13 +4,15 @@ happens to each pod alone does not add up to it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict
-from kschedx.explain.difference import Filling
+from kschedx.explain.difference import Filling, PlacedAnew
 from kschedx.explain.setup import Setup
 from kschedx.simulate.simulation import PODS
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -20,7 +22,13 @@ from kschedx.snapshot.snapshot import Snapshot
 RESOURCES = ("cpu", "memory", PODS)
 
 
-def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Filling:
+class Repacked(Struct, frozen=True, kw_only=True):
+    filling: Filling
+    nodes: tuple[str, ...]
+    """Of each pod; empty where it found none."""
+
+
+def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
     """The nodes after these running pods were rescheduled. All others stay where they are."""
     if len(setup.profiles) == 1:
         # as where pods are compared, a single profile stands for whatever the other side calls it
@@ -31,7 +39,21 @@ def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Filling:
     pods = simulator.run.cluster.pods
     simulator.queue.run(simulator.queue.order(rows))
     pending = tuple(pods.key(row) for row in rows if pods.node[row] < 0)
-    return filling(simulator.run.scheduler.nodes, pending)
+    names = snapshot.cluster.names
+    return Repacked(
+        filling=filling(simulator.run.scheduler.nodes, pending),
+        nodes=tuple(names[row] if row >= 0 else "" for row in pods.node[rows].tolist()),
+    )
+
+
+def placed_anew(now: Filling, before: Repacked, after: Repacked) -> PlacedAnew:
+    return PlacedAnew(
+        pods=len(before.nodes),
+        now=now,
+        before=before.filling,
+        after=after.filling,
+        moves=Counter(zip(before.nodes, after.nodes, strict=True)),
+    )
 
 
 def filling(nodes: NodeTable, pending: tuple[str, ...] = ()) -> Filling:

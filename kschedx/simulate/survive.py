@@ -337,6 +337,23 @@ class Survival(Shown, Struct, frozen=True, kw_only=True):
     def is_undecided(self) -> bool:
         return self.survives and any(one.is_undecided for one in self.results)
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per failure and workload that loses pods."""
+        return [
+            {
+                "failure": result.failure.name,
+                "kind": one.workload.kind,
+                "namespace": one.workload.namespace,
+                "name": one.workload.name,
+                "state": one.state.value,
+                "replicas": one.replicas,
+                "lost": one.lost,
+                "after": one.after,
+            }
+            for result in self.results
+            for one in result.workloads
+        ]
+
     def to_dict(self) -> Json:
         """The Survival document. Keys are a contract: they are added, never changed. Numbers are integers."""
         simulation = self.simulation
@@ -404,7 +421,9 @@ class _Trial:
             raise InputError(f"{failure.name}: a change removes its nodes")
         rows = {row: cluster.pods.node_names[row] for place in places for row in self._movable(place)}
         ready = {row for row in rows if self._simulator.is_available(row)}
-        nodes = {name: tuple(row for row in rows if rows[row] == name) for name in failure.nodes}
+        nodes: dict[str, list[int]] = {name: [] for name in failure.nodes}
+        for row, name in rows.items():
+            nodes[name].append(row)
         seconds = {row: self._toleration(row) for row in rows} if self._mode is Mode.OUTAGE else {}
         found = self._moved(failure, places, rows, ready)
         if self._mode is Mode.OUTAGE:

@@ -414,7 +414,6 @@ class SnapshotBuilder:
             workloads=self._workloads if keeps_order else dict(sorted(self._workloads.items())),
             failed_scheduling=self._events.of_pending(pods),
             pod_warnings=self._events.of_kubelets(pods),
-            claim_warnings=self._events.of_claims(),
             failed_creates=self._events.of_makers(),
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
             **of_objects(others),

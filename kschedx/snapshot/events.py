@@ -13,23 +13,21 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.snapshot.pods import PodTable
 
 KIND = "Event"
-CLAIM = "PersistentVolumeClaim"
 FAILED_SCHEDULING = "FailedScheduling"
 KARPENTER = "karpenter"
 """Under which it reports."""
-TRIGGERED = "TriggeredScaleUp"
-OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", TRIGGERED})
+OF_AUTOSCALER = frozenset({"NotTriggerScaleUp", "TriggeredScaleUp"})
 FAILED_CREATE = "FailedCreate"
 """Of a ReplicaSet, StatefulSet, DaemonSet or Job: its pods are refused."""
+OF_CLAIMS = frozenset({"ProvisioningFailed", "FailedBinding"})
+"""Why a claim has no volume; the text is the storage system's own."""
 OF_VOLUMES = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 OF_SANDBOX = frozenset({"FailedCreatePodSandBox", "NetworkNotReady"})
 BY_KUBELET = frozenset({*OF_VOLUMES, *OF_SANDBOX, "Failed", "Unhealthy"})
 """Warnings about pods that have a node and do not start."""
-PROVISIONING_FAILED = "ProvisioningFailed"
-"""Of a claim: its storage driver creates no volume."""
 _REPEATS_STATUS = "Error: "
 """How a kubelet's event begins that says no more than the container's status."""
-REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, PROVISIONING_FAILED, *OF_AUTOSCALER, *BY_KUBELET})
+REASONS = frozenset({FAILED_SCHEDULING, FAILED_CREATE, *OF_CLAIMS, *OF_AUTOSCALER, *BY_KUBELET})
 """The reasons of those that are read."""
 GROUPS = frozenset({"", "events.k8s.io"})
 """Every event is served in both, with fields of other names."""
@@ -135,7 +133,7 @@ class FailedScheduling(Struct, frozen=True, kw_only=True):
 
 
 class FailedCreate(Struct, frozen=True, kw_only=True):
-    """What a controller said last of a pod that it could not make."""
+    """What a controller said last of a pod, or of a claim's volume, that it could not make."""
 
     message: str
     count: int = 1
@@ -153,8 +151,8 @@ class FailedSchedulingEvents:
         """Pod (`namespace/name`) and reporter to the newest event and its time."""
         self._scaling: dict[str, tuple[_Age, str, ScaleUpEvent]] = {}
         """Pod to the newest event of an autoscaler, its time and the pod's uid."""
-        self._warnings: dict[tuple[str, str], tuple[_Age, FailedScheduling]] = {}
-        """Pod to the newest warning of its kubelet, claim to that of its driver, and its time."""
+        self._warnings: dict[str, tuple[_Age, FailedScheduling]] = {}
+        """Pod to the newest warning of its kubelet and its time."""
         self._unmade: dict[tuple[str, str, str], tuple[_Age, FailedCreate]] = {}
         """Kind, namespace and name of a pods' owner to the newest event of its controller and its time."""
 
@@ -164,10 +162,9 @@ class FailedSchedulingEvents:
         if event.reason in OF_AUTOSCALER and about.kind == "Pod" and event.is_known:
             self._add_scaling(event, f"{about.namespace or 'default'}/{about.name}")
         if event.reason in BY_KUBELET and about.kind == "Pod" and event.is_known and not _repeats(event):
-            self._add_warning(event, ("Pod", f"{about.namespace or 'default'}/{about.name}"))
-        if event.reason == PROVISIONING_FAILED and about.kind == CLAIM and event.is_known:
-            self._add_warning(event, (CLAIM, f"{about.namespace or 'default'}/{about.name}"))
-        if event.reason == FAILED_CREATE and about.kind and event.is_known:
+            self._add_warning(event, f"{about.namespace or 'default'}/{about.name}")
+        is_of_claim = event.reason in OF_CLAIMS and about.kind == "PersistentVolumeClaim"
+        if (event.reason == FAILED_CREATE or is_of_claim) and about.kind and event.is_known:
             self._add_unmade(event, (about.kind, about.namespace or "default", about.name or ""))
         if event.reason != FAILED_SCHEDULING or about.kind != "Pod" or not event.is_known:
             return
@@ -186,7 +183,7 @@ class FailedSchedulingEvents:
             )
             self._scaling[key] = age, event.about.uid or "", found
 
-    def _add_warning(self, event: EventItem, key: tuple[str, str]) -> None:
+    def _add_warning(self, event: EventItem, key: str) -> None:
         age = _age(event)
         if key not in self._warnings or self._warnings[key][0] <= age:
             message = f"{event.reason}: {event.message or event.note or ''}"
@@ -198,6 +195,7 @@ class FailedSchedulingEvents:
         age = _age(event)
         if key not in self._unmade or self._unmade[key][0] <= age:
             message = event.message or event.note or ""
+            message = message if event.reason == FAILED_CREATE else f"{event.reason}: {message}"
             uid = event.about.uid or ""
             found = FailedCreate(message=message, count=event.times, last_seen=event.last_seen, uid=uid)
             self._unmade[key] = age, found
@@ -209,15 +207,11 @@ class FailedSchedulingEvents:
     def of_kubelets(self, pods: PodTable) -> dict[str, FailedScheduling]:
         """Pod to the newest warning of its kubelet, for pods that have a node."""
         found: dict[str, FailedScheduling] = {}
-        for (kind, pod), (_, event) in sorted(self._warnings.items()):
-            row = pods.rows.get(pod) if kind == "Pod" else None
+        for pod, (_, event) in sorted(self._warnings.items()):
+            row = pods.rows.get(pod)
             if row is not None and pods.node_names[row] and event.uid in ("", pods.uids[row]):
                 found[pod] = event
         return found
-
-    def of_claims(self) -> dict[str, FailedScheduling]:
-        """Claim to what its storage driver said of it last."""
-        return {claim: event for (kind, claim), (_, event) in sorted(self._warnings.items()) if kind == CLAIM}
 
     def of_autoscaler(self, pods: PodTable) -> dict[str, ScaleUpEvent]:
         """Pod to what the autoscaler said of it last, for pods without a node."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -13,11 +13,11 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
-from kschedx.snapshot.columns import ClusterRow, Column, IntArray, rows_by_group
+from kschedx.snapshot.columns import ClusterRow, ClusterRows, Column, IntArray, rows_by_group
 from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import PodTable, Tally
+from kschedx.snapshot.pods import NodeRule, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
 
@@ -33,27 +33,35 @@ NOBODY = -1
 """In place of a pod, where it is the node itself that has changed, or the volumes of its pods."""
 
 
-class Steps(Struct):
+class Steps:
     """Every pod that came or left, and every node that changed, in order: what columns have to catch up with. It only
     grows."""
 
-    pods: list[int] = field(default_factory=list)
-    nodes: list[ClusterRow] = field(default_factory=list)
-    signs: list[int] = field(default_factory=list)
+    __slots__ = ("_count", "_moves")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._moves: IntArray = np.empty((3, 64), dtype=np.int64)
+        """(pod, node or sign; move), with room for more. Whoever catches up reads a part of it and copies nothing."""
 
     def __len__(self) -> int:
-        return len(self.pods)
+        return self._count
+
+    def add(self, pod: int, node: ClusterRow, sign: int) -> None:
+        if self._count == self._moves.shape[1]:
+            self._moves = np.concatenate((self._moves, np.empty_like(self._moves)), axis=1)
+        self._moves[:, self._count] = pod, node, sign
+        self._count += 1
 
     def copy(self) -> Steps:
-        return Steps(pods=[*self.pods], nodes=[*self.nodes], signs=[*self.signs])
+        steps = Steps()
+        steps._count, steps._moves = self._count, self._moves.copy()
+        return steps
 
     def since(self, seen: int) -> tuple[IntArray, IntArray, IntArray]:
-        """(move,) pods, nodes and signs of what happened after the first `seen` of them."""
-        return (
-            np.array(self.pods[seen:], dtype=np.int64),
-            np.array(self.nodes[seen:], dtype=np.int64),
-            np.array(self.signs[seen:], dtype=np.int64),
-        )
+        """(move,) pods, nodes and signs of what happened after the first `seen` of them. Not to be written to."""
+        pods, nodes, signs = self._moves[:, seen : self._count]
+        return pods, nodes, signs
 
 
 class _OnNodes(Struct):
@@ -92,6 +100,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     nominations: dict[int, str]
     """Rows of pods without a node to the node that they are nominated for."""
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
+    numbered: dict[NodeRule, _Tallied] = field(default_factory=dict)
 
     @classmethod
     def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
@@ -154,6 +163,18 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             known.seen = len(self.steps)
         return known.sums
 
+    def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
+        """As of a table that stands still, for the price of the nodes that have changed since it was asked for last."""
+        known = self.numbered.get(rule)
+        if known is None:
+            every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
+            known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
+        for row in set(self.steps.nodes[known.seen :]):
+            if row < self.node_count:
+                known.sums[row] = number(row)
+        known.seen = len(self.steps)
+        return known.sums[rows]
+
     def with_nodes(self, count: int) -> MovingPods:
         """The same columns over more nodes, on which nothing runs yet."""
         more = count - self.node_count
@@ -165,7 +186,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             for tally in self.tallied
         }
         on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
-        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied)
+        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
 
     def without_node(self, node: ClusterRow) -> MovingPods:
         """The same columns over the other nodes: those behind `node`, on which nothing runs, move up by a row.
@@ -175,7 +196,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         place = self.node - (self.node > node)
         order, start = rows_by_group(place, self.node_count - 1)
         on_nodes = _OnNodes(order=order, start=start)
-        return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={})
+        return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={}, numbered={})
 
 
 # A cluster that moves: a snapshot's columns, changed in place.
@@ -321,6 +342,7 @@ class MovingCluster:
             steps=before.steps.copy(),
             nominations=dict(before.nominations),
             tallied={},
+            numbered={},
             _requests={options: _more_requests(before, waiting, options) for options in before._requests},
         )
         if not any(table.start_times[first:]):
@@ -519,10 +541,7 @@ class MovingCluster:
             table.pod_count[node] += kind
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:
-        steps = self.pods.steps
-        steps.pods.append(pod)
-        steps.nodes.append(node)
-        steps.signs.append(sign)
+        self.pods.steps.add(pod, node, sign)
 
     def _tables(self) -> Iterator[NodeTable]:
         return iter(self.snapshot._tables.values())

@@ -28,7 +28,7 @@ from kschedx.snapshot.columns import (
     each_row,
     rows_where,
 )
-from kschedx.snapshot.pods import PodTable, RequestTable, ResourceNames
+from kschedx.snapshot.pods import NodeRule, PodTable, RequestTable, ResourceNames
 
 
 class ImageState(Struct, frozen=True, kw_only=True):
@@ -399,6 +399,20 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         if self.added is not None:
             pods = np.concatenate([pods, self.added.pods[self.added.nodes == node]])
         return pods
+
+    def numbers(self, rule: NodeRule) -> IntArray:
+        """(node,) what a rule makes of each node and its pods, additions and removals included. It is asked again only
+        about nodes that changed, or whose pods did; the rule itself is the key."""
+        cluster, pods = self.cluster, self.pods
+
+        def number(row: ClusterRow) -> int:
+            return rule(cluster.nodes[row], pods, pods.on_node(row))
+
+        found = pods.numbers(rule, number, self.home_rows)
+        changed = [change.nodes for change in (self.removed, self.added) if change is not None]
+        for row in each_row(rows_where(np.isin(self.rows, np.concatenate(changed)))) if changed else ():
+            found[row] = rule(self.node(row), pods, self.pods_on(row))
+        return found
 
     def count_where(self, mask: BoolArray) -> IntArray:
         """(node,) how many of the pods for which `mask` (pod,) holds are on each node, additions and removals

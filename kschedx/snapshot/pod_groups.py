@@ -7,18 +7,16 @@ From 1.36 on a group is a PodGroup. In 1.35 it is an entry of a Workload; here i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from kschedx.kube.types import GroupedWorkload, ObjectMeta, Pod, PodGroup, PodGroupSpec, PodSpec, PriorityClass
 from kschedx.snapshot.columns import BoolArray
 from kschedx.snapshot.pods import PodTable
 
-if TYPE_CHECKING:
-    from kschedx.snapshot.snapshot import Snapshot
+PodGroups = Mapping[str, PodGroup]
+"""`namespace/name` to pod group."""
 
 
 def groups_by_key(groups: Iterable[PodGroup], workloads: Iterable[GroupedWorkload]) -> dict[str, PodGroup]:
-    """`namespace/name` to pod group."""
     found = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in groups}
     for workload in workloads:
         namespace = workload.metadata.namespace
@@ -41,9 +39,9 @@ def group_name(spec: PodSpec, *, of_workloads: bool) -> str | None:
     return f"{named.name}/{named.pod_group}{replica}"
 
 
-def find_group(snapshot: Snapshot, namespace: str, name: str) -> PodGroup | None:
+def find_group(groups: PodGroups, namespace: str, name: str) -> PodGroup | None:
     """The group of that name; every replica of a Workload's group has the same."""
-    return snapshot.pod_groups.get(f"{namespace}/{'/'.join(name.split('/')[:2])}")
+    return groups.get(f"{namespace}/{'/'.join(name.split('/')[:2])}")
 
 
 def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
@@ -53,18 +51,18 @@ def members_of(pods: PodTable, namespace: str, name: str) -> BoolArray:
     return found & pods.namespaces.where(lambda space: space == namespace)
 
 
-def group_of_pod(snapshot: Snapshot, pod: Pod) -> PodGroup | None:
+def group_of_pod(groups: PodGroups, pod: Pod) -> PodGroup | None:
     """The PodGroup that a pod names, where it exists."""
     name = group_name(pod.spec, of_workloads=False)
-    return None if name is None else find_group(snapshot, pod.metadata.namespace, name)
+    return None if name is None else find_group(groups, pod.metadata.namespace, name)
 
 
-def whole_group_of(snapshot: Snapshot, pods: PodTable, row: int) -> PodGroup | None:
+def whole_group_of(groups: PodGroups, pods: PodTable, row: int) -> PodGroup | None:
     """The PodGroup of a pod, where preempting the pod means preempting all pods of the group."""
     named = pods.specs[row].scheduling_group
     if named is None or named.pod_group_name is None:
         return None
-    group = find_group(snapshot, pods.namespaces[row], named.pod_group_name)
+    group = find_group(groups, pods.namespaces[row], named.pod_group_name)
     return group if group is not None and group.is_preempted_whole else None
 
 

@@ -15,7 +15,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST, nanoseconds
 from kschedx.kube.storage import claim_name
-from kschedx.kube.types import ContainerPort, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
+from kschedx.kube.types import ContainerPort, Node, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
 from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRow,
@@ -24,6 +24,7 @@ from kschedx.snapshot.columns import (
     Derived,
     IntArray,
     Memo,
+    each_cluster_row,
     rows_by_group,
 )
 
@@ -89,6 +90,14 @@ class Tally(Protocol):
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         """(row,) int64 of these rows of a table."""
         ...
+
+
+class NodeRule(Protocol):
+    """A number for a node from its pods, in ascending order of their rows. It reads what never changes about a pod."""
+
+    def __hash__(self) -> int: ...
+
+    def __call__(self, node: Node, pods: PodTable, rows: IntArray) -> int: ...
 
 
 class Numbers:
@@ -364,6 +373,10 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         rows = self._running
         weights = tally.weights(self, rows)
         return np.bincount(self.node[rows], weights=weights, minlength=self.node_count).astype(np.int64)
+
+    def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
+        """(row,) int64 what a rule makes of these nodes, each by `number`."""
+        return np.fromiter(map(number, each_cluster_row(rows)), dtype=np.int64, count=len(rows))
 
     @cached_property
     def _running(self) -> IntArray:

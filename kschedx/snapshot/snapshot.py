@@ -13,9 +13,9 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
+from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.decoding import decode
 from kschedx.kube.kinds import KINDS
-from kschedx.kube.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim
@@ -242,8 +242,6 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` of a pending pod to what kube-scheduler's newest event says of it, where events were read."""
     pod_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
     """`namespace/name` of a pod with a node to the newest warning of its kubelet: volumes, sandbox, network."""
-    claim_warnings: Mapping[str, FailedScheduling] = field(default_factory=dict)
-    """`namespace/name` of a claim to why its storage driver created no volume last."""
     failed_creates: Mapping[tuple[str, str, str], FailedCreate] = field(default_factory=dict)
     """(kind, namespace, name) of a pods' owner to what its controller's newest event says of a pod that it could not
     make."""

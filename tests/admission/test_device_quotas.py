@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from kschedx.apiserver.defaulting import defaulted_claim
+from kschedx.apiserver.resource_quota import quota_refusal
 from kschedx.kube.decoding import decode
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.resource_quota import ResourceQuota, quota_refusal
+from kschedx.kube.resources import ResourceQuota
 from tests.builders import Manifest
 from tests.cli.manifests import NODE, POD, changed, write
 from tests.command import kschedx

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kschedx.errors import InputError
-from kschedx.kube.optional_admission import (
+from kschedx.apiserver.optional_admission import (
     DEFAULT_TOLERATIONS,
     NODE_SELECTOR,
     TOLERATIONS_WHITELIST,
@@ -17,6 +16,7 @@ from kschedx.kube.optional_admission import (
     apply_node_selector,
     tolerate_extended_resources,
 )
+from kschedx.errors import InputError
 from kschedx.kube.types import PodSpec
 
 Json = dict[str, Any]

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kschedx.kube.resource_quota import ResourceQuota, charged, quota_refusal, with_status
+from kschedx.apiserver.resource_quota import charged, quota_refusal, with_status
+from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import Pod
 from tests.builders import Manifest

@@ -87,8 +87,9 @@ class Page:
     def resize(self, width: int, height: int) -> None:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
-    def screenshot(self, path: Path) -> None:
-        data = self.send("Page.captureScreenshot", captureBeyondViewport=True)["data"]
+    def screenshot(self, path: Path, *, whole: bool = True) -> None:
+        """Of the whole page, or of what is in the window."""
+        data = self.send("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         path.write_bytes(base64.b64decode(str(data)))
 
 

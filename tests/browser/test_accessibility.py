@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.chromium import Page, chromium
+from tests.browser.test_page import generated
 from tests.command import kschedx
 
 SCRIPT = os.environ.get("AXE_CORE", "")
@@ -30,6 +31,9 @@ ASKED = {
     "scale-down": ("scale-down", "-s", "fixtures/scale-down-blocked/cluster.yaml"),
     "nodes": ("nodes", "-s", "fixtures/gpu-pool-taints/cluster.yaml"),
     "survive": ("survive", "--each", "zone", "-s", "fixtures/zone-full/cluster"),
+    "flow": ("diff-profiles", "default", "binpack", "--all", "-s", "CLUSTER"),
+    "many nodes": ("nodes", "-s", "CLUSTER"),
+    "many pending": ("why", "--all-pending", "-s", "CLUSTER"),
     "doctor": ("doctor", "fixtures/zone-full/cluster"),
 }
 
@@ -42,8 +46,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 @pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
 def test_axe_finds_nothing(browser: Page, tmp_path: Path, asked: tuple[str, ...]) -> None:
-    path = tmp_path / "answer.html"
-    path.write_text(kschedx(*asked, "-o", "html").out, encoding="utf-8")
+    path, cluster = tmp_path / "answer.html", tmp_path / "cluster.json"
+    if "CLUSTER" in asked:
+        cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": generated(500)}))
+    words = [str(cluster) if word == "CLUSTER" else word for word in asked]
+    path.write_text(kschedx(*words, "-o", "html").out, encoding="utf-8")
     browser.resize(1280, 900)
     for scheme in ("light", "dark"):
         browser.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from kschedx.render.page.html import html
 from kschedx.render.page.reports import simulation_page
 from tests.browser.chromium import Page, chromium
 from tests.command import ROOT
+from tests.command import kschedx as kschedx_command
+from tests.conftest import Golden
 
 pytestmark = pytest.mark.browser
 
@@ -190,3 +194,93 @@ def test_a_long_path_in_the_footer_wraps(page: Page, tmp_path: Path) -> None:
     manifest = yaml.safe_load((ROOT / "fixtures/gated/pod.yaml").read_text())
     page.open(written(tmp_path, kschedx.explain(kschedx.load(str(cluster)), manifest)))
     assert page.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+POOLS = {"general": "8", "batch": "16", "gpu": "48"}
+SIZES = ("250m", "500m", "1", "2", "4")
+
+
+def generated(count: int) -> list[dict[str, object]]:
+    """Nodes of three pools in three zones with four pods each, and a pending pod for every tenth node."""
+    names = list(POOLS)
+    objects: list[dict[str, object]] = []
+    for at in range(count):
+        pool = names[at % 7 % 3]
+        labels = {"karpenter.sh/nodepool": pool, "topology.kubernetes.io/zone": f"eu-west-1{'abc'[at % 3]}"}
+        objects.append(node(f"{pool}-{at:04}", POOLS[pool], labels))
+        for number in range(4):
+            size = SIZES[(at * 4 + number) * 7 % 5] if pool != "general" else SIZES[(at + number) % 3]
+            objects.append(owned(pod(f"app-{at:04}-{number}", size, nodeName=f"{pool}-{at:04}")))
+        if at % 10 == 0:
+            objects.append(owned(pod(f"waits-{at:04}", "64" if at % 20 else "6")))
+    return objects
+
+
+def owned(made: dict[str, object]) -> dict[str, object]:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "app", "uid": "1", "controller": True}
+    metadata = made["metadata"]
+    assert isinstance(metadata, dict)
+    return {**made, "metadata": {**metadata, "uid": metadata["name"], "ownerReferences": [owner]}}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cluster") / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": generated(500)}))
+    return path
+
+
+def answered(folder: Path, *asked: str) -> Path:
+    path = folder / "answer.html"
+    path.write_text(kschedx_command(*asked, "-o", "html").out, encoding="utf-8")
+    return path
+
+
+def test_pods_flow_between_pools(page: Page, tmp_path: Path, cluster: Path) -> None:
+    page.resize(1280, 900)
+    page.open(answered(tmp_path, "diff-profiles", "default", "binpack", "--all", "-s", str(cluster)))
+    assert page.complaints == []
+    assert page.run("document.querySelectorAll('.flow .band').length > 2")
+    rows = [row.split("\t") for row in page.text(".flow ~ div tbody tr")]
+    assert [row[0] for row in rows] == sorted(POOLS)
+    assert all("nodes in use" in cell for row in rows for cell in row[1:])
+    page.click("[aria-label=pool] button")
+    assert "flow.pool=" in str(page.run("location.hash"))
+    assert page.run("document.querySelectorAll('.flow .band.off').length > 0")
+
+
+def test_fragmentation_counts_every_node_once(page: Page, tmp_path: Path, cluster: Path) -> None:
+    page.open(answered(tmp_path, "nodes", "-s", str(cluster)))
+    assert page.complaints == []
+    for plot in page.text("figure"):
+        assert sum(int(word) for word in re.findall(r"^\d+$", plot, re.MULTILINE)) == 500
+
+
+def test_utilization_is_counted_before_and_after(page: Page, tmp_path: Path, cluster: Path) -> None:
+    page.open(answered(tmp_path, "simulate", "-s", str(cluster)))
+    assert page.complaints == []
+    assert len(page.text("figure")) == 3
+    assert page.text(".legend")[0].split("\n") == ["nodes before", "nodes after"]
+
+
+PICTURES = {
+    "why": ("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster"),
+    "flow": ("diff-profiles", "default", "binpack", "--all", "-s", "CLUSTER"),
+    "nodes": ("nodes", "-s", "CLUSTER"),
+}
+
+
+@pytest.mark.parametrize(("name", "asked"), PICTURES.items(), ids=PICTURES)
+def test_pictures_of_the_documentation(
+    page: Page, tmp_path: Path, cluster: Path, golden: Golden, name: str, asked: tuple[str, ...]
+) -> None:
+    page.resize(1200, 800)
+    page.open(answered(tmp_path, *(str(cluster) if word == "CLUSTER" else word for word in asked)))
+    page.run("document.querySelector('.flow, figure')?.closest('section').scrollIntoView()")
+    picture = ROOT / f"docs/pages/assets/page-{name}.png"
+    page.screenshot(tmp_path / "picture.png", whole=False)
+    if golden.updating:
+        picture.write_bytes((tmp_path / "picture.png").read_bytes())
+    size = slice(16, 24)  # width and height in a PNG's header
+    assert picture.read_bytes()[size] == (tmp_path / "picture.png").read_bytes()[size]
+    assert page.complaints == []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kschedx.errors import ConfigError
 from kschedx.framework.args import NodeResourcesFitArgs
 from kschedx.framework.config import load_profiles
-from kschedx.framework.cycle import call_order
+from kschedx.framework.extenders import call_order
 from kschedx.releases import resolve
 
 RELEASE = resolve()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kschedx.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
+from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, Reply
 
 Json = dict[str, Any]
 

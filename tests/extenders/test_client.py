@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from kschedx.errors import InputError, UndecidableError
-from kschedx.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, ExtenderVerb, Reply, client
+from kschedx.extenders import client
 from kschedx.extenders.client import call
 from kschedx.framework.config.document import Extender, ExtenderTLSConfig
+from kschedx.framework.extenders import ExtenderAnswer, ExtenderFailure, ExtenderRequest, ExtenderVerb, Reply
 from kschedx.kube.duration import Duration
 from kschedx.kube.escaping import Url
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kschedx
-from kschedx.extenders import ExtenderAnswer, ExtenderRequest
+from kschedx.framework.extenders import ExtenderAnswer, ExtenderRequest
 from kschedx.inquiry.pod import explain_pod
 from tests.builders import node, pod
 

@@ -419,7 +419,9 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "NotTriggerScaleUp", said))
     assert f"cluster-autoscaler reports: {said}" in ran.out
     assert "fix 1     raise the maximum of the node group" in ran.out
-    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "TriggeredScaleUp", "[{g 1->2}]"))
+    ran = why(
+        tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "TriggeredScaleUp", "[{g 1->2}]")
+    )
     assert "fix 1     wait for cluster-autoscaler" in ran.out
 
 

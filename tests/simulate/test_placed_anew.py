@@ -5,7 +5,7 @@ from __future__ import annotations
 from kschedx.cli.named_profiles import configuration
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
-from kschedx.simulate.repack import filling, repack
+from kschedx.simulate.repack import filling, placed_anew, repack
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -27,14 +27,18 @@ def asking(name: str, cpu: str, on: str) -> Manifest:
 def test_packing_leaves_nodes_that_spreading_uses() -> None:
     snapshot = cluster(*(asking(f"web-{number}", "1", f"node-{number % 3}") for number in range(4)))
     rows = range(4)
-    spread, packed = repack(snapshot, setup("default"), rows), repack(snapshot, setup("binpack"), rows)
+    both = [repack(snapshot, setup(profile), rows) for profile in ("default", "binpack")]
+    spread, packed = (one.filling for one in both)
     assert spread.in_use == 3
     assert (packed.in_use, packed.unused, packed.percent("cpu")) == (1, ("node-1", "node-2"), 100)
+    moves = placed_anew(spread, *both).moves
+    assert sum(moves.values()) == 4
+    assert {new for _, new in moves} == {"node-0"}
 
 
 def test_pods_that_are_not_asked_about_stay() -> None:
     snapshot = cluster(asking("web-0", "1", "node-0"), asking("db-0", "3", "node-2"))
-    found = repack(snapshot, setup("binpack"), [0])
+    found = repack(snapshot, setup("binpack"), [0]).filling
     assert found.unused == ("node-0", "node-1")
 
 
@@ -48,5 +52,5 @@ def test_a_node_with_nothing_but_a_daemons_pod_is_not_in_use() -> None:
 def test_who_finds_no_place_is_told() -> None:
     found = repack(
         cluster(*(asking(f"web-{number}", "3", "node-0") for number in range(4))), setup("default"), range(4)
-    )
+    ).filling
     assert (found.in_use, found.pending) == (3, ("default/web-3",))

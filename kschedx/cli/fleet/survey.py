@@ -313,8 +313,7 @@ def page(rows: Sequence[Row]) -> Page:
         list_noun="cluster",
         list_columns=(("answer", False), ("exit code", True), ("seconds", True)),
     )
-    question = " ".join(rows[0].question) if rows else ""
-    return page_of(view, (), (line.plain for line in screen(rows, SCREEN_WIDTH)), footer(command=question))
+    return page_of(view, (), (line.plain for line in screen(rows, SCREEN_WIDTH)), footer())
 
 
 def write_parquet(rows: Sequence[Row], path: str) -> None:

@@ -12,13 +12,14 @@ from typing import cast
 from msgspec import Struct, inspect
 
 from kschedx import satellites
+from kschedx.apiserver import optional_admission
 from kschedx.export.anonymous import values as changes
 from kschedx.export.anonymous import values as device_texts
 from kschedx.export.anonymous import values as yunikorn
 from kschedx.export.anonymous.values import Json, Names, Record, Replacement, keep_flags
 from kschedx.kube import autoscalers as capi
 from kschedx.kube import autoscalers as karpenter
-from kschedx.kube import descheduling, devices, kueue, optional_admission, other_schedulers, selectors, storage, types
+from kschedx.kube import descheduling, devices, kueue, other_schedulers, selectors, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as pod_volumes
 from kschedx.kube.autoscalers import (
@@ -351,7 +352,7 @@ def change_object(item: Mapping[str, object], names: Names) -> Json | None:
 
 def _is_read(event: Mapping[str, object], group: str) -> bool:
     """Of a text that was cut, the last name may be half a name, and none can be known again."""
-    if group not in events.GROUPS or event.get("reason") not in events.REASONS:
+    if group not in events.GROUPS or event.get("reason") not in events.REASONS - events.OF_CLAIMS:
         return False
     texts = (event.get("message"), event.get("note"))
     return not any(isinstance(text, str) and events.is_cut(text) for text in texts)

@@ -10,6 +10,7 @@ from kschedx.fixes.steps.eviction import (
     TakeOldFirst,
     Victim,
     VictimStep,
+    WithdrawResize,
 )
 from kschedx.fixes.steps.node import (
     DOMAIN_OF_ITS_OWN,
@@ -19,6 +20,7 @@ from kschedx.fixes.steps.node import (
     NodeAmount,
     NodeFault,
     NodeStep,
+    OfferDevices,
     OfferResource,
     RemoveTaints,
     RepairNode,
@@ -93,6 +95,7 @@ __all__ = [
     "NodeAmount",
     "NodeFault",
     "NodeStep",
+    "OfferDevices",
     "OfferResource",
     "PodStep",
     "PreferTerm",
@@ -120,4 +123,5 @@ __all__ = [
     "VictimStep",
     "WidenDeviceClaim",
     "WidenDeviceClass",
+    "WithdrawResize",
 ]

@@ -8,9 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.fixes.changes import Change, Json, Target, add_operation
-from kschedx.fixes.phrases import count, delete_pod, joined, listed
+from kschedx.fixes.phrases import amount_text, count, delete_pod, joined, listed
+from kschedx.fixes.pod_edits import ContainerRequest, with_requests
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.escaping import shell_command
+from kschedx.kube.quantity import Unit, format_quantity
 
 SHOWN_VICTIMS = 3
 
@@ -233,3 +235,38 @@ class StopWorkload(VictimStep, frozen=True, kw_only=True):
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((one.pod, CONTROLLER_MANAGER) for one in self.victims)
+
+
+class WithdrawResize(Step, frozen=True, kw_only=True):
+    """A running pod requests what its node has allocated to it again: until then the larger of the two counts."""
+
+    _cost = Cost.REPAIR
+    group = Group.CAPACITY
+    pod: str
+    """`namespace/name`."""
+    node: str
+    requests: tuple[ContainerRequest, ...]
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node,))
+
+    @property
+    def title(self) -> str:
+        amounts = (f"{one.container} to {amount_text(one.resource, one.after)}" for one in self.requests)
+        return f"withdraw the resize of {self.pod}: set {joined(amounts)} again"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        pods = ground.snapshot.pods
+        pod = with_requests(pods[pods.rows[self.pod]], self.requests)
+        return replace(proposal, resized={**proposal.resized, self.pod: pod})
+
+    def commands(self) -> tuple[str, ...]:
+        namespace, _, name = self.pod.partition("/")
+        containers: dict[str, dict[str, str]] = {}
+        for one in self.requests:
+            text = format_quantity(one.after, Unit.of(one.resource))
+            containers.setdefault(one.container, {})[one.resource] = text
+        told = [{"name": its, "resources": {"requests": amounts}} for its, amounts in containers.items()]
+        patch: Json = {"spec": {"containers": told}}
+        return (shell_command("kubectl patch pod {} -n {} --subresource resize -p {}", name, namespace, patch),)

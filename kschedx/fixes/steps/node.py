@@ -11,7 +11,7 @@ from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.findings.topology import HOSTNAME
 from kschedx.fixes import pod_edits as edit
 from kschedx.fixes.phrases import amount_text, count, joined, listed, resource_name
-from kschedx.fixes.proposal import Cost, Ground, Group, Proposal, ResourceAmount, Step
+from kschedx.fixes.proposal import ClusterObject, Cost, Ground, Group, Proposal, ResourceAmount, Step
 from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.quantity import Unit, format_quantities, format_quantity
@@ -197,6 +197,32 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
         return _with_allocatable(node, self.amounts)
 
 
+class OfferDevices(Step, frozen=True, kw_only=True):
+    """A node's devices are published by their driver, which does not run there."""
+
+    _cost = Cost.REPAIR
+    group = Group.CAPACITY
+    node: str
+    label: str
+    """`key=value`, which names the hardware."""
+    slices: tuple[ResourceSlice, ...]
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset((self.node,))
+
+    @property
+    def title(self) -> str:
+        drivers = listed(sorted({one.spec.driver for one in self.slices}), SHOWN_LABELS)
+        return f"run the DRA driver {drivers} on {self.node} ({self.label}), so that it publishes devices"
+
+    def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        return proposal.having(*self.slices)
+
+    def makers(self) -> Iterator[tuple[ClusterObject, str]]:
+        yield from ((one, one.spec.driver) for one in self.slices)
+
+
 DOMAIN_OF_ITS_OWN = "new"
 """The value of a label for a node that stands where none does."""
 
@@ -248,7 +274,8 @@ class AddNode(Step, frozen=True, kw_only=True):
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
             yield f"label {listed(named, SHOWN_LABELS)}"
-        yield from (f"a new {key}" for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN)
+        if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
+            yield f"{'a new value' if len(new) == 1 else 'new values'} of label {listed(new, SHOWN_LABELS)}"
         taken = {one.resource: one.amount for one in self.taken}
         free = []
         for name, written in self.node.status.allocatable.items():

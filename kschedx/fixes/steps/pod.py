@@ -329,9 +329,14 @@ class RequestAsMeant(PodStep, frozen=True, kw_only=True):
 class RequestInstead(PodStep, frozen=True, kw_only=True):
     """A resource that no node offers, under the name of one that some node does."""
 
-    _cost = Cost.TYPO
     resource: str
     meant: str
+    is_part: bool = False
+    """Nodes offer their hardware in parts of this name."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REQUEST if self.is_part else Cost.TYPO
 
     @property
     def title(self) -> str:

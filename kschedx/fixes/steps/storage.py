@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from kschedx.fixes import pod_edits as edit
-from kschedx.fixes.phrases import count
+from kschedx.fixes.phrases import count, joined
 from kschedx.fixes.proposal import CONTROLLER_MANAGER, SCHEDULER, ClusterObject, Cost, Ground, Group, Proposal, Step
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kschedx.kube.escaping import shell_command
@@ -72,18 +72,31 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
     volume: PersistentVolume | None = None
     """What the class's provisioner makes at once; the pod is tried with the claim bound to it."""
     provisioner: str = ""
+    users: tuple[str, ...] = ()
+    """Pods, `namespace/name`, that have a claim which is being deleted: it stays until they are gone."""
 
     @property
     def cost(self) -> Cost:
-        return Cost.TYPO if self.is_typo else Cost.AROUND
+        return Cost.TYPO if self.is_typo else Cost.OTHER_PODS if self.users else Cost.AROUND
 
     @property
     def title(self) -> str:
         named = f" with class {self.storage_class}" if self.storage_class else ""
         instead = f" instead of {self.wrong_class}" if self.wrong_class else ""
+        if self.users:
+            which = f"which still {'uses' if len(self.users) == 1 else 'use'} claim {self.claim.key}"
+            return f"delete {joined(self.users)}, {which}, and recreate the claim"
         return f"delete and recreate claim {self.claim.key}{named}{instead}"
 
+    @property
+    def costs(self) -> tuple[str, ...]:
+        return ("its volume's data is lost unless the reclaim policy is Retain",) if self.users else ()
+
+    def deletions(self) -> Iterator[tuple[str, str]]:
+        yield from ((pod, "") for pod in self.users)
+
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
+        proposal = replace(proposal, deleted=proposal.deleted | {*self.users})
         if self.volume is None:
             return proposal.having(self.claim)
         return proposal.having(edit.bound_claim(self.claim, self.volume.name), self.volume)

@@ -269,12 +269,12 @@ def _lower_units(run: Run, priority: int) -> list[_Unit]:
     """What runs with a lower priority than the group, in load order."""
     pods, found = run.cluster.pods, dict[str, list[int]]()
     for row in np.flatnonzero(pods.node >= 0).tolist():
-        group = whole_group_of(run.snapshot, pods, row)
+        group = whole_group_of(run.snapshot.pod_groups, pods, row)
         key = str(row) if group is None else f"{group.metadata.namespace}/{group.metadata.name}"
         found.setdefault(key, []).append(row)
     units: list[_Unit] = []
     for rows in found.values():
-        group = whole_group_of(run.snapshot, pods, rows[0])
+        group = whole_group_of(run.snapshot.pod_groups, pods, rows[0])
         own = int(pods.priorities[rows[0]]) if group is None else group_priority(group, run.snapshot.priority_classes)
         if own < priority:
             is_group = pods.specs[rows[0]].scheduling_group is not None

@@ -15,7 +15,7 @@ from kschedx.framework.status import Code
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, POOL_LABELS, ZONE_LABELS
 from kschedx.render.blocks import eviction_facts, shown_findings
-from kschedx.render.outcome import replicas_sentence
+from kschedx.render.outcome import outcome_tone, replicas_sentence
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Candidate,
@@ -31,7 +31,6 @@ from kschedx.render.page.model import (
 from kschedx.render.page.svg import svg
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
-from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
@@ -49,8 +48,8 @@ def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Pa
     view = explanation_view(explanation)
     replicas = explanation.replicas
     if replicas is not None:
-        tone = Tone.GOOD if replicas.fits else Tone.BAD
-        view = replace(view, headline=replicas_sentence(replicas), tone=tone, details=(view.headline, *view.details))
+        headline, tone = replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall)
+        view = replace(view, headline=headline, tone=tone, details=(view.headline, *view.details))
     source = cycle.snapshot.source
     return page_of(
         view,

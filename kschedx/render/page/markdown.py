@@ -8,7 +8,9 @@ from typing import assert_never
 
 from kschedx.render.page.model import (
     Candidates,
+    Flow,
     HeatMap,
+    Histogram,
     Items,
     Page,
     PageFix,
@@ -130,8 +132,32 @@ def _section(section: Section) -> Iterator[str]:
             yield "### Workloads by failure"
             yield ""
             yield from table(("workload", "replicas", *map(plain, section.columns)), list(_heat_rows(section)))
+        case Histogram():
+            yield f"### {plain(section.title)}"
+            yield ""
+            yield from table(("nodes with", *map(plain, section.series)), list(_histogram_rows(section)))
+        case Flow():
+            yield f"### {plain(section.title)}"
+            yield ""
+            pools = list(map(plain, section.pools))
+            bands = [(pools[old], pools[new], f"{pods:,}") for old, new, pods in section.moves]
+            yield from table((*map(plain, section.sides), "pods"), bands)
+            if section.in_use:
+                yield ""
+                used = [
+                    (pool, *map(plain, sides)) for pool, sides in zip(pools, section.in_use, strict=True) if any(sides)
+                ]
+                yield from table(("pool", *map(plain, section.sides)), used)
         case _:
             assert_never(section)
+
+
+def _histogram_rows(section: Histogram) -> Iterator[list[str]]:
+    for plot in section.plots:
+        for at, bucket in enumerate(plot.buckets):
+            numbers = [series[at] for series in plot.counts]
+            if any(numbers):
+                yield [plain(f"{plot.label} {bucket}"), *(f"{number:,}" for number in numbers)]
 
 
 def _heat_rows(section: HeatMap) -> Iterator[list[str]]:

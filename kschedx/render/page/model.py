@@ -127,6 +127,33 @@ class HeatMap(Struct, frozen=True, kw_only=True, tag="heatmap", tag_field="kind"
     """(row, column) replicas in the end."""
 
 
+class Plot(Struct, frozen=True, kw_only=True):
+    label: str
+    buckets: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    """(series, bucket)."""
+
+
+class Histogram(Struct, frozen=True, kw_only=True, tag="histogram", tag_field="kind"):
+    """How many nodes have how much of a resource, once for each series."""
+
+    title: str
+    series: tuple[str, ...]
+    plots: tuple[Plot, ...]
+
+
+class Flow(Struct, frozen=True, kw_only=True, tag="flow", tag_field="kind"):
+    """Pods by the node pools that two profiles place them in."""
+
+    title: str
+    sides: tuple[str, str]
+    pools: tuple[str, ...]
+    in_use: tuple[tuple[str, str], ...]
+    """(pool,) the nodes in use with either profile; empty where that is not known."""
+    moves: tuple[tuple[int, int, int], ...]
+    """Pool before, pool after, pods; the most pods first."""
+
+
 class Facet(Struct, frozen=True, kw_only=True):
     """A property of nodes to filter by: zone, pool, instance type."""
 
@@ -194,7 +221,7 @@ class Head(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-Section = Items | Verdicts | Scores | Candidates | Table | Usage | Timeline | HeatMap
+Section = Items | Verdicts | Scores | Candidates | Table | Usage | Timeline | HeatMap | Histogram | Flow
 
 
 class Page(Struct, frozen=True, kw_only=True):

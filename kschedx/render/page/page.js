@@ -381,6 +381,64 @@ const DRAW = {
     section("Workloads by failure", states, table.tools, legend, table.frame);
   },
 
+  // Side by side for each resource; a bar is as long as its share of all nodes.
+  histogram(data) {
+    const plots = data.plots.map((plot) => {
+      const high = Math.max(1, ...plot.counts.flat());
+      const rows = plot.buckets.map((bucket, at) => make("div", {class: "histrow"}, make("span", {class: "label"}, bucket),
+        make("span", {class: "histbars"}, ...plot.counts.map((counts, one) => make("span", {class: "histbar"},
+          make("span", {class: data.series.length > 1 ? ["was", "now"][one] : "now", style: {width: `${(85 * counts[at]) / high}%`}}),
+          make("span", {class: "number"}, counts[at] ? number(counts[at]) : ""))))));
+      return make("figure", {}, make("figcaption", {}, plot.label), ...rows);
+    });
+    const legend = data.series.length < 2 ? "" : make("div", {class: "legend"}, ...data.series.map((name, at) =>
+      make("span", {}, make("span", {class: `key ${["was", "now"][at]}`}), `nodes ${name}`)));
+    section(data.title, legend, make("div", {class: "plots"}, ...plots));
+  },
+
+  // Pools on both sides, as high as they have pods; a click shows the pods of one pool alone.
+  flow(data) {
+    const HIGH = 320, GAP = 10, LEFT = 210, RIGHT = 790;
+    const all = data.moves.reduce((sum, move) => sum + move[2], 0);
+    const scale = (HIGH - GAP * data.pools.length) / all;
+    const picture = make("div", {class: "flow"}), told = make("div", {});
+    const totals = (side) => data.pools.map((_, pool) => data.moves.filter((move) => move[side] === pool).reduce((sum, move) => sum + move[2], 0));
+    const sums = [totals(0), totals(1)];
+    const shade = (pool) => COLOURS[pool % COLOURS.length];
+    function paint() {
+      const chosen = address.get("flow.pool") || "";
+      const starts = sums.map((side) => side.reduce(([made, y], size) => [[...made, y], y + (size ? size * scale + GAP : 0)], [[], 0])[0]);
+      const next = starts.map((side) => [...side]);
+      const bands = [...data.moves].sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([from, to, pods]) => {
+        const high = pods * scale, a = next[0][from], b = next[1][to];
+        next[0][from] += high;
+        next[1][to] += high;
+        const middle = (LEFT + RIGHT) / 2;
+        const on = !chosen || chosen === data.pools[from] || chosen === data.pools[to];
+        return shape("path", {class: on ? "band" : "band off", fill: shade(from),
+          d: `M${LEFT + 10} ${a}C${middle} ${a} ${middle} ${b} ${RIGHT - 10} ${b}V${b + high}C${middle} ${b + high} ${middle} ${a + high} ${LEFT + 10} ${a + high}Z`},
+        shape("title", {}, `${plural(pods, "pod")}: ${data.pools[from]} → ${data.pools[to]}`));
+      });
+      const ends = sums.flatMap((side, at) => side.flatMap((size, pool) => !size ? [] : [
+        shape("rect", {x: at ? RIGHT - 10 : LEFT, y: starts[at][pool], width: 10, height: Math.max(size * scale, 2), fill: shade(pool)}),
+        shape("text", {x: at ? RIGHT + 8 : LEFT - 8, y: starts[at][pool] + Math.max((size * scale) / 2, 8) + 4, "text-anchor": at ? "start" : "end"},
+          `${data.pools[pool]} · ${number(size)}`)]));
+      const low = Math.max(HIGH, ...starts[0], ...starts[1]) + 20;
+      picture.replaceChildren(shape("svg", {viewBox: `0 -4 1000 ${low}`, role: "img", "aria-label": `pods by pool: ${data.sides[0]} on the left, ${data.sides[1]} on the right`}, ...bands, ...ends));
+      const shown = data.moves.filter(([from, to]) => !chosen || chosen === data.pools[from] || chosen === data.pools[to]);
+      const head = ["pool", ...data.sides];
+      told.replaceChildren(make("p", {class: "label"}, shown.slice(0, 6).map(([from, to, pods]) =>
+        `${data.pools[from]} → ${data.pools[to]}: ${plural(pods, "pod")}`).join(" · ")),
+      ...(data.in_use.length ? [make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, ...head.map((name) => make("th", {scope: "col"}, name)))),
+        make("tbody", {}, ...data.pools.flatMap((pool, at) => data.in_use[at][0] || data.in_use[at][1]
+          ? [make("tr", {}, make("td", {}, pool), ...data.in_use[at].map((text) => make("td", {}, text)))] : []))))] : []));
+    }
+    const sizes = new Map(data.pools.map((pool, at) => [pool, Math.max(sums[0][at], sums[1][at])]));
+    const heads = make("div", {class: "flowhead"}, ...data.sides.map((side) => make("b", {}, side)));
+    section(data.title, chips("pool", "flow.pool", sizes, paint), heads, picture, told);
+    paint();
+  },
+
   table(data) {
     let shown = data.rows, most = STEP, sorted = {column: -1, up: true};
     const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${data.title}`, oninput: refresh});

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 
 from rich.text import Text
@@ -10,12 +11,13 @@ from rich.text import Text
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
-from kschedx.explain.difference import Difference, DifferenceGroup, Summary
+from kschedx.explain.difference import Difference, DifferenceGroup, PlacedAnew, Summary
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
-from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.render.comparison import comparison_lines, comparison_tone
 from kschedx.render.doctor import certainty_text, diagnosis_lines, finding_words, missing_kind_effect, missing_kind_text
 from kschedx.render.drain import (
@@ -26,19 +28,44 @@ from kschedx.render.drain import (
     verdict,
 )
 from kschedx.render.fixes import story_fixes, story_reason
-from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Timeline, Usage, page_of
-from kschedx.render.pending import cause_title, pending_lines, pending_sentence, pending_tone
+from kschedx.render.page.model import (
+    SCREEN_WIDTH,
+    Column,
+    Flow,
+    Histogram,
+    Page,
+    Plot,
+    Section,
+    Table,
+    Timeline,
+    Usage,
+    page_of,
+)
+from kschedx.render.pending import (
+    EACH_ALONE,
+    are_several,
+    cause_facts,
+    cause_title,
+    cause_tone,
+    is_event,
+    pending_lines,
+    pending_sentence,
+    pending_tone,
+)
+from kschedx.render.screen import explanation_view
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
+    fit_details,
     fit_headline,
     fit_lines,
     fit_tone,
-    goal_text,
     shown_resources,
+    simulation_facts,
     simulation_headline,
     simulation_lines,
     simulation_tone,
+    workload_tone,
 )
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
@@ -63,45 +90,57 @@ from kschedx.simulate.fit import Fit
 from kschedx.simulate.simulation import NodeUse, Simulation
 from kschedx.snapshot.snapshot import Snapshot
 
+TENTHS = (*(f"{low} to {low + 9}%" for low in range(0, 90, 10)), "90% and more")
+MOST_POOLS = 24
+"""Nodes that stand for themselves in a flow, where they have neither pools nor zones."""
 MOST_STORIES = 40
 """Workloads and nodes for which fixes are tried; the largest come first."""
 
 
-def footer(snapshot: Snapshot | None = None, command: str = "") -> tuple[tuple[str, str], ...]:
-    """What a citation needs."""
+def footer(snapshot: Snapshot | None = None) -> tuple[tuple[str, str], ...]:
+    """What a citation needs; the command line adds itself."""
     source = () if snapshot is None else (("cluster", snapshot.source.text), ("taken", snapshot.source.taken))
-    return (("command", command), *source, ("kschedx", version("kschedx")))
+    return (*source, ("kschedx", version("kschedx")))
 
 
 # --- pending pods
 
 
-def pending_view(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]) -> View:
+def pending_view(
+    answers: Sequence[PodAnswer],
+    fix_of: Callable[[CauseGroup], str],
+    notes: Sequence[str],
+    *,
+    competing: bool = False,
+    nothing: str = "",
+) -> View:
     """A row for each cause, the largest group first; identical pods are one row."""
     return View(
         command="kschedx why",
-        headline=pending_sentence(answers),
+        headline=pending_sentence(answers) if answers else nothing,
         tone=pending_tone(answers),
         items=tuple(_cause(group, fix_of(group)) for group in groups(answers)),
         list_title="Causes",
         list_noun="cause",
         list_columns=(("pods", True), ("namespaces", True), ("highest priority", True)),
-        notes=tuple(notes),
+        notes=(*notes, *((EACH_ALONE,) if competing and are_several(answers) else ())),
     )
 
 
+_KINDS = {Tone.GOOD: "schedulable", Tone.HELD: "held", Tone.OPEN: "undecided"}
+
+
 def _cause(group: CauseGroup, fix: str) -> Item:
-    first = group.first
-    good = first.outcome is Outcome.SCHEDULED
+    first, tone = group.first, cause_tone(group)
     title, _, seen = fix.partition(SEPARATOR)
     return Item(
         title=cause_title(group),
-        tone=Tone.GOOD if good else Tone.OPEN if first.outcome in (None, Outcome.UNDECIDED) else Tone.BAD,
-        kind="schedulable" if good else "undecided" if first.outcome in (None, Outcome.UNDECIDED) else "pending",
+        tone=tone,
+        kind=_KINDS.get(tone, "pending"),
         values=(len(group.answers), len(group.namespaces), max(answer.priority for answer in group.answers)),
-        facts=(Fact(label="more", items=(first.command,)),) if first.command and not good else (),
-        event=first.message,
-        fixes=(Fix(title=title, seen=seen),) if fix else (),
+        facts=tuple(cause_facts(group)),
+        event=first.message if is_event(first) else "",
+        fixes=(Fix(title=title, seen=seen),) if fix and tone is not Tone.GOOD else (),
         members=tuple(_member(answer) for answer in group.answers),
     )
 
@@ -110,7 +149,15 @@ def _member(answer: PodAnswer) -> str:
     return f"{answer.pod} → {', '.join(answer.nodes[:4])}" if answer.nodes else answer.pod
 
 
-def pending_page(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], str], notes: Sequence[str]) -> Page:
+def pending_page(
+    answers: Sequence[PodAnswer],
+    fix_of: Callable[[CauseGroup], str],
+    notes: Sequence[str],
+    snapshot: Snapshot | None,
+    *,
+    competing: bool = False,
+    nothing: str = "",
+) -> Page:
     told: dict[int, str] = {}
 
     def once(group: CauseGroup) -> str:
@@ -119,8 +166,9 @@ def pending_page(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], st
             told[key] = fix_of(group)
         return told[key]
 
-    lines = pending_lines(answers, once, width=SCREEN_WIDTH, notes=notes)
-    return page_of(pending_view(answers, once, notes), (), _plain(lines), footer())
+    lines = pending_lines(answers, once, width=SCREEN_WIDTH, notes=notes, competing=competing, nothing=nothing)
+    view = pending_view(answers, once, notes, competing=competing, nothing=nothing)
+    return page_of(view, (), _plain(lines), footer(snapshot))
 
 
 # --- simulations
@@ -129,7 +177,7 @@ def pending_page(answers: Sequence[PodAnswer], fix_of: Callable[[CauseGroup], st
 def simulation_view(simulation: Simulation) -> View:
     """A row for each workload, those that lack most pods first."""
     shared = SharedFixes(simulation)
-    items = []
+    items = list(map(_state_item, simulation.states))
     for number, result in enumerate(
         sorted(simulation.workloads, key=lambda one: (-one.refused - len(one.pending), -len(one.evicted)))
     ):
@@ -140,7 +188,7 @@ def simulation_view(simulation: Simulation) -> View:
         items.append(
             Item(
                 title=result.workload.reference,
-                tone=Tone.BAD if bad else Tone.GOOD,
+                tone=workload_tone(result),
                 kind="pending" if result.pending else "refused" if bad else "scheduled",
                 values=(len(result.placed), len(result.pending), len(result.evicted), len(result.nodes)),
                 facts=tuple(facts),
@@ -150,20 +198,29 @@ def simulation_view(simulation: Simulation) -> View:
                 members=(*result.pending, *(f"{number} on {node}" for node, number in result.nodes.items())),
             )
         )
-    changes, goal = "; ".join(map(str, simulation.changes)), simulation.goal
+    changes = "; ".join(map(str, simulation.changes))
     return View(
         command="kschedx simulate",
         headline=simulation_headline(simulation),
         tone=simulation_tone(simulation),
-        details=(
-            *((f"after {changes}",) if changes else ()),
-            *((goal_text(goal),) if goal is not None else ()),
-            *(f"move {one.pod} from {one.source} to {one.to}" for one in (goal.moves if goal is not None else ())),
-        ),
+        details=(f"after {changes}",) if changes else (),
+        facts=tuple(simulation_facts(simulation)),
         items=tuple(items),
         list_title="Workloads",
         list_noun="workload",
         list_columns=(("scheduled", True), ("pending", True), ("evicted", True), ("nodes", True)),
+    )
+
+
+def _state_item(explanation: Explanation) -> Item:
+    view = explanation_view(explanation)
+    return Item(
+        title=view.headline,
+        tone=view.tone,
+        kind=explanation.state.counted,
+        values=(0, 0, 0, 0),
+        facts=(Fact(label="because", items=view.roots),) if view.roots else (),
+        fixes=view.fixes[:1],
     )
 
 
@@ -235,7 +292,10 @@ def drains_page(
 
 
 def _simulation_sections(simulation: Simulation) -> Iterator[Section]:
-    yield _usage(simulation)
+    usage = _usage(simulation)
+    if len(usage.nodes) > 1:
+        yield _utilization(usage)
+    yield usage
     if simulation.steps:
         yield _timeline(simulation)
 
@@ -271,6 +331,19 @@ def _usage(simulation: Simulation) -> Usage:
         after=tuple(_percents(sides[name][1], resources) for name in ordered),
         told=tuple(tuple(_told(*sides[name], resource) for resource in resources) for name in ordered),
     )
+
+
+def _utilization(usage: Usage) -> Histogram:
+    """How many nodes are how full, before and after."""
+    plots = []
+    for at, resource in enumerate(usage.resources):
+        counts = [[0] * len(TENTHS) for _ in (usage.before, usage.after)]
+        for tally, rows in zip(counts, (usage.before, usage.after), strict=True):
+            for percent in (row[at] for row in rows):
+                if percent is not None:
+                    tally[min(max(percent, 0) // 10, len(TENTHS) - 1)] += 1
+        plots.append(Plot(label=visible(resource), buckets=TENTHS, counts=tuple(map(tuple, counts))))
+    return Histogram(title="Utilization", series=("before", "after"), plots=tuple(plots))
 
 
 def _change(before: NodeUse | None, after: NodeUse | None, resources: Sequence[str]) -> int:
@@ -310,6 +383,7 @@ def fit_view(found: Fit) -> View:
         subject=found.title,
         headline=fit_headline(found),
         tone=fit_tone(found),
+        details=tuple(fit_details(found)),
         fixes=tuple(Fix(title=fix.title) for fix in (stopped.fixes[:2] if stopped is not None else ())),
         event=stopped.message if stopped is not None else found.refusal,
         items=tuple(
@@ -339,14 +413,20 @@ def fit_page(found: Fit) -> Page:
 # --- profiles
 
 
-def comparison_page(before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None) -> Page:
+def comparison_page(
+    before: Setup,
+    after: Setup,
+    changes: Sequence[Change],
+    summary: Summary | None,
+    snapshot: Snapshot | None = None,
+) -> Page:
     """How the two differ as configuration, then what that does to pods."""
     lines = comparison_lines(before, after, changes, summary, width=SCREEN_WIDTH)
     return page_of(
         comparison_view(before, after, changes, summary),
-        _comparison_sections(before, after, changes, summary),
+        _comparison_sections(before, after, changes, summary, snapshot),
         _plain(lines),
-        footer(),
+        footer(snapshot),
     )
 
 
@@ -380,8 +460,12 @@ def _difference(group: DifferenceGroup, one: Difference) -> Item:
 
 
 def _comparison_sections(
-    before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None
+    before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None, snapshot: Snapshot | None
 ) -> Iterator[Section]:
+    if summary is not None and snapshot is not None:
+        flow = _flow(summary, snapshot, side_titles(before, after))
+        if flow is not None:
+            yield flow
     rows = tuple(tuple(map(visible, row)) for row in change_rows(changes, before, after))
     columns = tuple(Column(label=label) for label in ("where", "what", "change"))
     yield Table(title="Configuration", columns=columns, rows=rows)
@@ -397,6 +481,52 @@ def _comparison_sections(
                 *((visible(note),) for note in node_notes(found, names)),
             ),
         )
+
+
+def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow | None:
+    """Between node pools; between zones or nodes where the nodes have no pools. None where no pod has a node."""
+    found = summary.placed_anew
+    if found is not None:
+        moves, title = found.moves, f"Where {count(found.pods, 'pod')} go if they are rescheduled one by one"
+    else:
+        pairs = Counter((one.old_node, one.new_node) for one in summary.differences if one.old_node or one.new_node)
+        moves, title = pairs, f"Where {count(pairs.total(), 'pod')} go instead, each decided alone"
+    label = next((key for key in (*POOL_LABELS, *ZONE_LABELS) if _has_label(snapshot, key)), "")
+    pool_of = {
+        node.name: node.metadata.labels.get(label, "no pool") if label else "nodes" for node in snapshot.cluster.nodes
+    }
+    are_nodes = not label and len(pool_of) <= MOST_POOLS
+    if are_nodes:
+        pool_of = {name: name for name in pool_of}
+    pool_of[""] = "pending"
+    bands: Counter[tuple[str, str]] = Counter()
+    for (old, new), pods in moves.items():
+        bands[pool_of[old], pool_of[new]] += pods
+    if not bands:
+        return None
+    pools = sorted({pool for pair in bands for pool in pair}, key=lambda pool: (pool == "pending", pool))
+    index = {pool: at for at, pool in enumerate(pools)}
+    return Flow(
+        title=title,
+        sides=(visible(sides[0]), visible(sides[1])),
+        pools=tuple(map(visible, pools)),
+        in_use=() if found is None or are_nodes else tuple(_in_use(found, pool_of, pool) for pool in pools),
+        moves=tuple((index[old], index[new], pods) for (old, new), pods in bands.most_common()),
+    )
+
+
+def _has_label(snapshot: Snapshot, key: str) -> bool:
+    return any(key in node.metadata.labels for node in snapshot.cluster.nodes)
+
+
+def _in_use(found: PlacedAnew, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
+    """`3 of 4 nodes in use` with either profile; empty for pods that stay pending."""
+    if pool == pool_of[""]:
+        return "", ""
+    members = {name for name, own in pool_of.items() if own == pool}
+    used = (len(members.difference(side.unused)) for side in (found.before, found.after))
+    before, after = (f"{number:,} of {count(len(members), 'node')} in use" for number in used)
+    return before, after
 
 
 # --- dumps and fleets
@@ -437,7 +567,9 @@ def doctor_page(diagnosis: Diagnosis) -> Page:
     columns = (Column(label="kind"), Column(label="objects", is_number=True))
     lines = diagnosis_lines(diagnosis, width=SCREEN_WIDTH, wide=True)
     sections = (Table(title="Objects", columns=columns, rows=kinds),)
-    return page_of(doctor_view(diagnosis), sections, _plain(lines), footer())
+    return page_of(
+        doctor_view(diagnosis), sections, _plain(lines), (("cluster", diagnosis.inventory.source), *footer())
+    )
 
 
 def _plain(lines: Iterable[Text]) -> Iterator[str]:

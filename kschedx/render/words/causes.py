@@ -119,6 +119,9 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             failed = _failed(finding)
             lacks = "does not match" if one else "do not match"
             return f"{nodes} {lacks} {failed or 'the node affinity'}"
+        case TopologySpreadSkew(min_domains=int()):
+            exist = f"{count(finding.domain_count, 'domain')} exist{'s' if finding.domain_count == 1 else ''}"
+            return f"minDomains {finding.min_domains} over {finding.topology_key} excludes {nodes}: {exist}"
         case TopologySpreadSkew():
             return f"maxSkew {finding.max_skew} over {finding.topology_key} excludes {nodes}"
         case TopologyLabelMissing():
@@ -133,7 +136,9 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case ExistingAntiAffinityConflict():
             return f"the anti-affinity of running pods excludes {nodes}"
         case VolumeNodeAffinityMismatch():
-            return f"volume {finding.persistent_volume} is not accessible from {nodes}"
+            unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
+            where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
+            return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
         case None:
             return f"{groups[0].exemplar.blockers[0].plugin} rejects {nodes}"
         case _:

@@ -9,6 +9,7 @@ from kschedx.explain.root_causes import (
     DaemonSetsFillPodSlots,
     NoDevicesPublished,
     PartitionedResource,
+    ProvisioningFailed,
     Reported,
     ResizePending,
     SelectorMissesPod,
@@ -49,6 +50,8 @@ def root_cause_text(cause: Cause) -> str:
                 return f"the labelSelector of {rule} does not match the pod itself: it avoids other pods"
             rule = f"the spread constraint over {cause.topology_key}"
             return f"the labelSelector of {rule} does not match the pod itself: it counts other pods"
+        case ProvisioningFailed():
+            return f"the last event of claim {cause.claim}: {cause.message}"
         case Reported(by=by, message=message):
             return f"{by} reports: {message}"
         case _:

@@ -149,15 +149,17 @@ def _claim_unbound(finding: ClaimUnbound) -> Words:
         case "no-class":
             cause = "it names no storage class, so only an existing volume can be bound"
         case "class-missing":
-            cause = f"storage class {claim.storage_class} does not exist"
+            cause = ""
         case "prebound":
             cause = f"it names volume {finding.persistent_volume}, whose binding is not complete"
         case _:
             cause = f"class {claim.storage_class} binds before the pod is scheduled (Immediate)"
     by = (Fact(label="created by", items=(finding.provisioner,)),) if finding.provisioner else ()
+    is_missing = finding.cause == "class-missing"
+    names = f"names storage class {claim.storage_class}, which does not exist"
     return Words(
-        headline=f"claim {claim.claim} is not bound",
-        facts=(Fact(label="because", items=(cause,)), claim_request(claim), *by),
+        headline=f"claim {claim.claim} {names if is_missing else 'is not bound'}",
+        facts=(*((Fact(label="because", items=(cause,)),) if cause else ()), claim_request(claim), *by),
     )
 
 

@@ -16,6 +16,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.optional_admission import is_best_effort
 from kschedx.kube.devices import AllocationMode, ResourceClaim
 from kschedx.kube.names import (
     CPU,
@@ -25,9 +26,14 @@ from kschedx.kube.names import (
     is_native_resource,
     is_pod_level_resource,
 )
-from kschedx.kube.optional_admission import is_best_effort
 from kschedx.kube.quantity import Quantity, ResourceList, parse_quantity
-from kschedx.kube.resources import container_limits, container_requests
+from kschedx.kube.resources import (
+    ResourceQuota,
+    ResourceQuotaStatus,
+    ScopedResourceSelectorRequirement,
+    container_limits,
+    container_requests,
+)
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import ObjectMeta, Pod, PodAffinityTerm, PodSpec
 
@@ -49,39 +55,6 @@ _ONE = parse_quantity("1")
 _ZERO = parse_quantity("0")
 
 QuotaAmounts = Mapping[str, Quantity]
-
-
-class ScopedResourceSelectorRequirement(Struct, frozen=True, kw_only=True, rename="camel"):
-    scope_name: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class ScopeSelector(Struct, frozen=True, kw_only=True, rename="camel"):
-    match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
-
-
-class ResourceQuotaSpec(Struct, frozen=True, kw_only=True, rename="camel"):
-    hard: ResourceList = {}
-    scopes: tuple[str, ...] = ()
-    scope_selector: ScopeSelector | None = None
-
-
-class ResourceQuotaStatus(Struct, frozen=True, kw_only=True):
-    hard: ResourceList = {}
-    used: ResourceList = {}
-
-
-class ResourceQuota(Struct, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceQuotaSpec = ResourceQuotaSpec()
-    status: ResourceQuotaStatus = ResourceQuotaStatus()
-
-    @property
-    def scopes(self) -> Iterator[ScopedResourceSelectorRequirement]:
-        for name in self.spec.scopes:
-            yield ScopedResourceSelectorRequirement(scope_name=name, operator="Exists")
-        yield from self.spec.scope_selector.match_expressions if self.spec.scope_selector is not None else ()
 
 
 class ChargedObject(Struct, frozen=True, kw_only=True):

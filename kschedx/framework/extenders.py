@@ -1,19 +1,25 @@
-"""What is asked of extenders and what they said: facts, without a rule.
+"""What the framework knows of HTTP extenders: who is asked, what each call said, and who answers for all of them.
 
-Nodes and pods are named as the requests name them. `extender` is the index in the configuration.
+Nodes and pods are named as the requests name them. `extender` is the index in the configuration. The calls
+are made by a satellite, `kschedx.extenders`. Upstream: IsInterested and hasManagedResources in
+pkg/scheduler/extender.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from msgspec import Struct, field
 
-from kschedx.framework.config.document import Extender
-from kschedx.framework.status import Status
+from kschedx.framework.status import Candidate, Status
 from kschedx.kube.escaping import Url
+from kschedx.kube.types import Pod
+from kschedx.snapshot.nodes import NodeTable
+
+if TYPE_CHECKING:
+    from kschedx.framework.config.document import Extender
 
 
 class ExtenderVerb(StrEnum):
@@ -144,3 +150,37 @@ class Trace(Struct, frozen=True, kw_only=True):
     candidates: Mapping[str, Victims] = field(default_factory=dict)
     """The candidates for preemption after all of them."""
     candidates_error: str = ""
+
+
+class Preempted(Struct, frozen=True, kw_only=True):
+    """What extenders made of the candidates for preemption."""
+
+    calls: tuple[PreemptCall, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    error: str = ""
+
+
+class Extenders(Protocol):
+    """The extenders of one configuration (`satellites.EXTENDERS`)."""
+
+    @property
+    def are_asked(self) -> bool: ...
+
+    def have_a_say_in_preemption(self, pod: Pod) -> bool: ...
+
+    def preempt(self, pod: Pod, candidates: tuple[Candidate, ...], nodes: NodeTable) -> Preempted: ...
+
+
+def is_interested(extender: Extender, pod: Pod) -> bool:
+    """It manages everything, or a resource that a container names; how much of it does not matter."""
+    managed = {resource.name for resource in extender.managed_resources}
+    return not managed or any(
+        not managed.isdisjoint(amounts)
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for amounts in (container.resources.requests, container.resources.limits)
+    )
+
+
+def call_order(extenders: tuple[Extender, ...]) -> tuple[int, ...]:
+    """Indexes in the configuration: those that may fail (`ignorable`) come last."""
+    return tuple(sorted(range(len(extenders)), key=lambda index: extenders[index].ignorable))
