@@ -1,4 +1,4 @@
-"""Notes on amounts that are hardly meant."""
+"""What a reader has to know to trust the answer of a finished cycle."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
+
+# Notes on amounts that are hardly meant.
 
 
 def amount_notes(pod: Pod) -> Iterator[UnlikelyAmount]:
@@ -278,8 +280,6 @@ def _kubelet_refusals(cycle: Cycle, node: Node) -> Iterator[str]:
     if untolerated(node.spec.taints, tolerations, effects=(NO_EXECUTE,), comparison=comparison) is not None:
         yield "TaintToleration"
 
-
-# What a reader has to know to trust the answer of a finished cycle.
 
 MIN_FEASIBLE_NODES = 100
 """kube-scheduler evaluates every node of a cluster that is smaller than this."""

@@ -1,4 +1,4 @@
-"""What all notes share."""
+"""What a reader has to know to trust an answer, as facts: a struct for each note."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from msgspec import Struct
 from kschedx.apiserver.admission import AdmissionChange
 from kschedx.framework.cycle import Outcome, Unevaluated
 from kschedx.snapshot.snapshot import Missing
+
+# What all notes share.
 
 
 class NoteFacts(Struct, frozen=True, kw_only=True):
@@ -877,9 +879,8 @@ StorageNote: TypeAlias = (
 
 # What a reader has to know to trust an answer, as facts; a module per subject.
 #
-# A note holds names and numbers, no sentence: `render/words/notes` forks over the union and ends in `assert_never`,
-# so a
-# note without words does not pass the type checker. Who finds them is beside this package (`explain/cycle_notes.py`,
+# A note holds names and numbers, no sentence: `render/words/notes` forks over the union and ends in `assert_never`, so
+# a note without words does not pass the type checker. Who finds them is beside this package (`explain/cycle_notes.py`,
 # `explain/storage_notes.py`, ...), or asks the question (`cli`).
 
 Note: TypeAlias = (

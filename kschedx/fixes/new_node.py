@@ -245,8 +245,7 @@ def _base(driver: str, asked: Sequence[_Asked], situation: Situation) -> Device:
 
 # The node that would do: labels, amounts and devices of a smallest new node on which the pod passes.
 #
-# What the pod asks of a node is read from the pod and its volumes. In which zone the node is to stand is taken from
-# the
+# What the pod asks of a node is read from the pod and its volumes. In which zone the node is to stand is taken from the
 # nodes that are there; which of them is right is for the trial to say.
 
 MOST_MODELS = 6

@@ -1,7 +1,4 @@
-"""A pod's volumes and where they come from, as typed slim records of core/v1: the fields that scheduling reads.
-
-Persistent volumes, claims and their classes are in `api/storage.py`.
-"""
+"""Typed slim records of core/v1, policy/v1, and scheduling.k8s.io: the fields that scheduling reads."""
 
 from __future__ import annotations
 
@@ -10,6 +7,10 @@ from msgspec import Struct, field
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
+
+# A pod's volumes and where they come from, as typed slim records of core/v1: the fields that scheduling reads.
+#
+# Persistent volumes, claims and their classes are in `kube/storage.py`.
 
 FILESYSTEM = "Filesystem"
 
