@@ -122,14 +122,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"the kubelet of node {node} does not answer, so nothing confirms that {predecessor} has stopped"
             if container:
                 yield f"{predecessor}: {container}"
-        case WaitingForKubelet(message=message, conditions=conditions, last=last, node=node, is_node_lost=is_lost):
-            if is_lost:
-                yield f"node {node} is NotReady, or not in the cluster"
-            if last:
-                yield f"the container ended with {last}"
-            if message:
-                yield message
-            yield from conditions
+        case WaitingForKubelet():
+            yield from _start(lifecycle)
         case NoScheduler(profiles=profiles, others=others, hint=hint):
             if others:
                 yield f"{count(others, 'pod')} with this schedulerName {'has a node' if others == 1 else 'have nodes'}"
@@ -144,6 +138,17 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
+
+
+def _start(pod: WaitingForKubelet) -> Iterator[str]:
+    """Why the kubelet does not run the pod's containers."""
+    if pod.is_node_lost:
+        yield f"node {pod.node} is NotReady, or not in the cluster"
+    if pod.last:
+        yield f"the container ended with {pod.last}"
+    if pod.message:
+        yield pod.message
+    yield from pod.conditions
 
 
 def _deletion(pod: BeingDeleted) -> Iterator[str]:
