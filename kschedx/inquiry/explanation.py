@@ -290,10 +290,12 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""
+        event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
+        if self.scaling is None and self.provisioning is None and event is None:
+            return ()
         from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes, makes_room, reported_fixes
 
         if self.scaling is None and self.provisioning is None:
-            event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
             return () if event is None else tuple(reported_fixes(event))
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
         of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
