@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.explain import notes
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.fixes.owners import Owner
     from kschedx.fixes.ranking import ClusterTest
+    from kschedx.fixes.ranking import Fix as FoundFix
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
@@ -307,7 +309,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if self.setup is None or self.gang is not None:
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
-        return lambda fix: trial.outcome(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
+
+        def test(fix: FoundFix) -> TrialOutcome:
+            alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
+            if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused one makes no pods
+                found = trial.outcome(fix.steps, alone)
+                if found.is_tried and found.shortfall is None:
+                    return replace(found, is_delivered=True)
+            return trial.outcome(fix.steps, whole)
+
+        return test
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
         """What gives a node to the one member that the group lacks, with the others on theirs."""

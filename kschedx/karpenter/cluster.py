@@ -1,4 +1,4 @@
-"""What an API server would not have let pass in Karpenter's objects, and a file may still hold."""
+"""Karpenter in a cluster, as far as its objects show, and its decision about one pod."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import Pod, PodCondition, PodStatus
 from kschedx.snapshot.snapshot import Snapshot
+
+# What an API server would not have let pass in Karpenter's objects, and a file may still hold.
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -90,9 +92,6 @@ def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
     if is_bound and (len(one.values) != 1 or ((parse_int64(one.values[0]) or -1) < 0 and one.values[0] != "0")):
         return f"{one.key} {one.operator} needs one whole number, found [{', '.join(one.values)}]", ""
     return None
-
-
-# Karpenter in a cluster, as far as its objects show, and its decision about one pod.
 
 
 class KarpenterOptions(Struct, frozen=True, kw_only=True):

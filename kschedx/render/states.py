@@ -128,6 +128,9 @@ def kueue_wait(verdict: Verdict) -> str:
             if verdict.cluster_queue:
                 return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
             return "waits in Kueue because its LocalQueue is stopped or missing"
+        case Wait.PODS_READY:
+            others = listed(verdict.not_ready, 2, conjunction="and")
+            return f"waits in Kueue until the pods of {others} are ready"
         case Wait.CHECKS:
             noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
             return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"

@@ -1,4 +1,4 @@
-"""A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`."""
+"""Changes of single fields and objects, as `kubectl apply` and the API server would let them pass."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDis
 from kschedx.simulate.changes import Manifest
 from kschedx.snapshot.edits import with_applied, with_changed_nodes, with_object, without_object
 from kschedx.snapshot.snapshot import Snapshot
+
+# A single field of a manifest, by its path: `spec.template.spec.containers[web].resources.requests.cpu`.
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""What a snapshot is built from: some objects as JSON, and where they come from."""
+"""Build a snapshot from batches of JSON objects, whatever they were read from."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ from kschedx.snapshot.wire import (
     PodItem,
     SlimObjectMeta,
 )
+
+# What a snapshot is built from: some objects as JSON, and where they come from.
 
 _B = TypeVar("_B")
 

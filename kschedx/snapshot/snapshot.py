@@ -1,4 +1,4 @@
-"""Where a snapshot came from, and what may be missing in it."""
+"""A snapshot: everything that scheduling reads of a cluster at one moment, and where it came from."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pod_groups import groups_by_key
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
+
+# Where a snapshot came from, and what may be missing in it.
 
 
 class Missing(StrEnum):

@@ -68,10 +68,9 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
         """What others worked out from this storage and want to keep as long as it lasts."""
         return {}
 
-    @cached_property
-    def volumes_of_class(self) -> Mapping[str, tuple[PersistentVolume, ...]]:
-        """Storage class to its volumes, in load order; the class need not exist, and may be the empty name."""
-        return _grouped((volume.storage_class, volume) for volume in self.volumes.values())
+    def volumes_of(self, storage_class: str) -> tuple[PersistentVolume, ...]:
+        """In load order; the class need not exist, and may be the empty name."""
+        return tuple(volume for volume in self.volumes.values() if volume.storage_class == storage_class)
 
     @cached_property
     def candidates(self) -> VolumeCandidates:
@@ -214,8 +213,6 @@ class MovingStorage(Storage, frozen=True, kw_only=True, dict=True):
             else:
                 self.claims[key] = claim
         self.changed.extend(change.claims)
-        if change.volumes:
-            self.__dict__.pop("volumes_of_class", None)
         return before
 
 
