@@ -135,17 +135,18 @@ def kueue(
 ) -> Admissions:
     """Which of Kueue's Workloads get quota, cycle after cycle, until nothing changes any more.
 
-    `config` is Kueue's Configuration, `feature_gates` are gates that differ from the defaults of `version`. `now` is
-    the time of the first cycle (RFC 3339); without it, the time of the snapshot. Nothing finishes during the run, and
-    an admission check stays in the state that it has.
+    `config` is Kueue's Configuration, by default that of the snapshot's ConfigMap. `feature_gates` are gates that
+    differ from the defaults of `version`. `now` is the time of the first cycle (RFC 3339); without it, the time of the
+    snapshot. Nothing finishes during the run, and an admission check stays in the state that it has.
 
     Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.kube.decoding import mapping, text
     from kschedx.kueue.run import admit
-    from kschedx.kueue.settings import resolve
+    from kschedx.kueue.settings import settings_of, with_configuration
 
-    settings = resolve(None if config is None else mapping(config, "config"), feature_gates)
+    changed = None if config is None else mapping(config, "config")
+    settings = settings_of(with_configuration(_snapshot(snapshot), changed, feature_gates or {}))
     return admit(
         _snapshot(snapshot), settings, version=text(version, "version"), now=None if now is None else text(now, "now")
     )

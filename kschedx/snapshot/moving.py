@@ -13,7 +13,15 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, Column, IntArray, rows_by_group
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    ClusterRows,
+    Column,
+    IntArray,
+    distinct,
+    each_cluster_row,
+    rows_by_group,
+)
 from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
@@ -171,7 +179,8 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         if known is None:
             every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
             known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
-        for row in set(self.steps.nodes[known.seen :]):
+        _, changed, _ = self.steps.since(known.seen)
+        for row in each_cluster_row(ClusterRows(distinct(changed))):
             if row < self.node_count:
                 known.sums[row] = number(row)
         known.seen = len(self.steps)
