@@ -246,8 +246,8 @@ _ROWS = (
     ),
     ResourceKind(
         name="ConfigMap", plural="configmaps", short_names=("cm",),
-        record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES),
-        also=(other_schedulers.QUEUES_OF_YUNIKORN,),
+        record=types.ConfigMap, only=(types.AUTOSCALER_STATUS, types.AUTOSCALER_PRIORITIES, kueue.MANAGER_CONFIG),
+        also=(other_schedulers.QUEUES_OF_YUNIKORN, kueue.MANAGER_CONFIG.rpartition("/")[2]),
     ),
     ResourceKind(
         name="PodGroup", plural="podgroups", group=scheduler_plugins.SCHEDULING_GROUP, versions=("v1alpha1",),
