@@ -169,9 +169,10 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         if known is None:
             every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
             known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
-        for row in set(self.steps.nodes[known.seen :]):
+        _, moved, _ = self.steps.since(known.seen)
+        for row in set(moved.tolist()):
             if row < self.node_count:
-                known.sums[row] = number(row)
+                known.sums[row] = number(ClusterRow(row))
         known.seen = len(self.steps)
         return known.sums[rows]
 
