@@ -39,7 +39,8 @@ evicts. If nodes tie, the first name is taken. A pod that fits no node is retrie
 not ended after 1,000 rounds is an error.
 
 If the cluster has Workloads of Kueue, Kueue admits them in its order and evicts victims, cycle by cycle. The pods of
-admitted Workloads are created, or their gates removed, and scheduled. Kueue's default configuration applies.
+admitted Workloads are created, or their gates removed, and scheduled. Kueue's configuration is that of --kueue-config,
+else that of the ConfigMap kueue-manager-config.
 
 Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending, gated, suspended, or refused, 2 usage or input
 error, 3 undecided, or a pod has another scheduler.
@@ -49,7 +50,7 @@ MOST_FIXED = 8
 SUMMARY = "Place pending pods after changes: what if?"
 
 
-@asks(*DECIDES, Part.CHANGES, Part.DRAINING)
+@asks(*DECIDES, Part.KUEUE, Part.CHANGES, Part.DRAINING)
 def simulate(
     output: Annotated[
         Format | None,

@@ -1,7 +1,4 @@
-"""Kinds that a snapshot could not read: which answers depend on them, and what would make them readable.
-
-A kind that the API server does not serve has no objects, which decides everything. A forbidden one may have any.
-"""
+"""Kinds and objects that a snapshot lacks: which answers depend on them, and what would complete it."""
 
 from __future__ import annotations
 
@@ -30,6 +27,10 @@ from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinit
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+
+# Kinds that a snapshot could not read: which answers depend on them, and what would make them readable.
+#
+# A kind that the API server does not serve has no objects, which decides everything. A forbidden one may have any.
 
 ADDED = "missing.yaml"
 """What a command that completes a dump writes to."""

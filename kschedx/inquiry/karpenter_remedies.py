@@ -38,19 +38,24 @@ class _Trial(Struct, frozen=True, kw_only=True):
 
 
 def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[KarpenterRemedy, ...]:
-    """For a pod that nothing is added for; changes to the pod come first."""
+    """For a pod that nothing is added for; changes to the pod come first. Those after which a pool could only lack an
+    instance type, and not all of its types are known, come last and name none."""
     if found.looked.outcome is not PodEligibility.CONSIDERED or found.pool or found.existing:
         return ()
     trials = sorted(_trials(found, pod), key=lambda trial: trial.pod is None)
     made: list[KarpenterRemedy] = []
+    likely: list[KarpenterRemedy] = []
     for trial in islice(trials, MOST_TRIALS):
         changed = karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
         then = changed.about(trial.pod or pod)
         if then is not None and then.pool and all(one.step != trial.step for one in made):
             made.append(KarpenterRemedy(step=trial.step, pool=then.pool, types=tuple(one.name for one in then.types)))
+        elif then is not None and not then.pool:
+            opened = [one for one in then.open_pools if one not in found.open_pools]
+            likely += [KarpenterRemedy(step=trial.step, pool=pool, types=()) for pool in opened[:1]]
         if len(made) == MOST_REMEDIES:
             break
-    return tuple(made)
+    return (*made, *likely)[:MOST_REMEDIES]
 
 
 def _trials(found: PodProvisioning, pod: Pod) -> Iterator[_Trial]:

@@ -44,4 +44,4 @@ class KarpenterRemedy(Struct, frozen=True, kw_only=True):
     pool: str
     """That gets a node."""
     types: tuple[str, ...]
-    """That the node can be of."""
+    """That the node can be of; empty where the types that would do are not known."""

@@ -1,17 +1,9 @@
-"""Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
-Coscheduling.
-
-kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
-binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
-(pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
-other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
-"""
+"""A queue of pods and gangs, one decision after the other, each on the cluster that those before it left."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TypeAlias, assert_never
@@ -40,6 +32,14 @@ from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, 
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.snapshot.storage import StorageChange
+
+# Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
+# Coscheduling.
+#
+# kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
+# binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
+# (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
+# other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
@@ -110,12 +110,9 @@ _GATES_OF_BASIC_GROUPS = ("TopologyAwareWorkloadScheduling", "WorkloadAwarePreem
 # A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
 #
 # The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that
-# no
-# API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
-# others
-# is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has its
-# turn
-# with its first member.
+# no API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
+# others is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has
+# its turn with its first member.
 
 MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one
@@ -253,7 +250,7 @@ class Queue:
 
     def __init__(self, run: Run, pick: Pick, *, recreate: bool = True, known: Callable[[str], bool]) -> None:
         """`recreate`: controllers recreate evicted pods. `known`: whether pods of a schedulerName are scheduled."""
-        self._run = run
+        self._run, self._sort_key = run, queue_order(run.scheduler)
         self._pick = pick
         self._recreate = recreate
         self._known = known
@@ -342,10 +339,6 @@ class Queue:
         of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
         return (*self._sort_key(of_group, first), *own), row
 
-    @cached_property
-    def _sort_key(self) -> Callable[[Pod, str], tuple[object, ...]]:
-        return queue_order(self._run.scheduler)
-
     @property
     def scheduler_run(self) -> Run:
         return self._run
@@ -356,8 +349,7 @@ class Queue:
 
     def move_to(self, run: Run) -> None:
         """Go on with the cluster after a change by hand; the rows of its pods are the same."""
-        self._run = run
-        self.__dict__.pop("_sort_key", None)
+        self._run, self._sort_key = run, queue_order(run.scheduler)
 
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""

@@ -1,4 +1,4 @@
-"""How full nodes are."""
+"""What a simulation came to: pods, workloads, and how full nodes are before and after."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.simulate.admission import KueueResult
+
+# How full nodes are.
 
 PODS = "pods"
 

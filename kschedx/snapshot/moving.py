@@ -1,4 +1,4 @@
-"""The pods of a cluster that moves, and the account of what has moved."""
+"""A cluster that moves: a snapshot's columns, changed in place, with everything that it takes to undo that."""
 
 from __future__ import annotations
 
@@ -13,13 +13,23 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
-from kschedx.snapshot.columns import ClusterRow, ClusterRows, Column, IntArray, rows_by_group
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    ClusterRows,
+    Column,
+    IntArray,
+    distinct,
+    each_cluster_row,
+    rows_by_group,
+)
 from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
 from kschedx.snapshot.pods import NodeRule, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
+
+# The pods of a cluster that moves, and the account of what has moved.
 
 
 class MoveKind(IntEnum):
@@ -169,10 +179,10 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         if known is None:
             every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
             known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
-        _, moved, _ = self.steps.since(known.seen)
-        for row in set(moved.tolist()):
+        _, changed, _ = self.steps.since(known.seen)
+        for row in each_cluster_row(ClusterRows(distinct(changed))):
             if row < self.node_count:
-                known.sums[row] = number(ClusterRow(row))
+                known.sums[row] = number(row)
         known.seen = len(self.steps)
         return known.sums[rows]
 
@@ -409,8 +419,6 @@ class MovingCluster:
     def _put(self, row: ClusterRow, node: Node) -> None:
         cluster = self.snapshot.cluster
         if cluster.put(row, node):
-            for table in self._tables():
-                table.forget()
             self._note(NOBODY, row, 0)
         else:
             self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)

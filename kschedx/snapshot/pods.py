@@ -1,4 +1,4 @@
-"""Resource lists as rows of a matrix."""
+"""The pods as columns, with what they request as rows of a matrix."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from kschedx.snapshot.columns import (
     each_cluster_row,
     rows_by_group,
 )
+
+# Resource lists as rows of a matrix.
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 """Columns that every resource matrix begins with. cpu is in milli-units, everything else in units."""
@@ -213,7 +215,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Rows of pods without a node that are nominated for one."""
         return self._nominated
 
-    @cached_property
+    @_wherever_they_run
     def _nominated(self) -> tuple[int, ...]:
         return tuple(row for row, name in enumerate(self.nominated_node_names) if name and not self.node_names[row])
 
@@ -363,10 +365,8 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         ended = set(gone.tolist())
         if not ended.isdisjoint(self.nominated):
             names = ["" if row in ended else name for row, name in enumerate(names)]
-        made = replace(self, node=node, nominated_node_names=names, grouped=self._by_node)
-        if names is self.nominated_node_names:
-            made.__dict__["_nominated"] = self.nominated  # to look for them again would cost more than the rest
-        return made
+        derived = self.derived if names is self.nominated_node_names else {}
+        return replace(self, node=node, nominated_node_names=names, grouped=self._by_node, derived=derived)
 
     def tally(self, tally: Tally) -> IntArray:
         """(node,) int64 what the pods on each node weigh; not to be changed."""

@@ -1,4 +1,4 @@
-"""rapidyaml, which has no type hints: YAML to JSON text, as that library reads it."""
+"""YAML dumps of many megabytes, by rapidyaml where its reading is known to be kubectl's."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from kschedx.errors import InputError, Place
 from kschedx.sources.batch import Batch, ListedOrigin, Spot
 from kschedx.sources.lists import Flat, ItemError, flatten
 from kschedx.sources.yaml import MAX_DOCUMENT, Text, Value, as_number, load, mapping_key, resolve, split
+
+# rapidyaml, which has no type hints: YAML to JSON text, as that library reads it.
 
 
 def to_json(text: bytes) -> bytes:

@@ -45,3 +45,14 @@ def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:
         AllowValues(pool="general", key=ZONE, values=("eu-1b",))
     ]
     assert steps(pool("general", ONE_ZONE), elsewhere) == []
+
+
+def test_a_pool_whose_types_are_not_known_may_help_too() -> None:
+    taint = {"key": "gpu", "effect": "NoSchedule"}
+    tainted = pool("gpu")
+    tainted["spec"]["template"]["spec"]["taints"] = [taint]
+    made = karpenter(tainted, node_class("eu-1a"), pod("1"))
+    waiting = made.snapshot.pods[made.snapshot.pods.rows["default/web"]]
+    found = made.about(waiting)
+    assert found is not None
+    assert [(one.pool, one.types) for one in remedies(made, found, waiting)] == [("gpu", ())]

@@ -37,6 +37,9 @@ from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
 
 MOST_CANDIDATES = 200
+MANY_NODES = 1_000
+"""From here on a node's facts name their first entries alone, so that the page stays below 3 MB."""
+MOST_ENTRIES = 3
 NOT_EVALUATED = "not evaluated"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
@@ -141,6 +144,7 @@ def _members(group: NodeGroup) -> tuple[int, ...]:
 
 def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
     detail = diagnosis.detail(row)
+    most = MOST_ENTRIES if diagnosis.cycle.all_nodes.cluster.count > MANY_NODES else None
     for blocker in detail.account.blockers:
         for finding in shown_findings(blocker):
             words = describe(finding, detail)
@@ -148,15 +152,18 @@ def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
                 plugin=blocker.plugin,
                 code=blocker.code.text,
                 headline=visible(words.headline),
-                facts=tuple(map(_labelled, words.facts)),
+                facts=tuple(_labelled(fact, most) for fact in words.facts),
             )
-    facts = tuple(_labelled(fact) for fact in eviction_facts(detail))
+    facts = tuple(_labelled(fact, most) for fact in eviction_facts(detail))
     if facts:
         yield Line(plugin="", code="", headline="", facts=facts)
 
 
-def _labelled(fact: Fact) -> tuple[str, str]:
-    return visible(fact.label), visible(SEPARATOR.join(fact.items))
+def _labelled(fact: Fact, most: int | None) -> tuple[str, str]:
+    items = fact.items
+    if most is not None and len(items) > most + 1:
+        items = (*items[:most], f"{len(items) - most:,} others")
+    return visible(fact.label), visible(SEPARATOR.join(items))
 
 
 def _scores(cycle: Cycle) -> Scores | None:
