@@ -1,4 +1,4 @@
-"""Size, time and memory of answers about a cluster: `python benchmarks/bounds.py CLUSTER.json NODE`."""
+"""Size, time and memory of answers about a cluster: `python benchmarks/bounds.py CLUSTER.json NODE [TOOL...]`."""
 
 from __future__ import annotations
 
@@ -65,15 +65,22 @@ TOOLS: Mapping[str, dict[str, object]] = {
     "profiles_compare": {"before": "default", "after": "binpack", "pods": "pending"},
     "dump_check": {},
     "scale_down_explain": {},
+    "nodes_list": {},
+    "failure_simulate": {"each": "zone"},
+    "clusters_list": {},
+    "event_decode": {"text": "0/5 nodes are available: 5 Insufficient cpu."},
 }
+LONG = TOOLS.keys() - {"clusters_list"}
+"""Tools that take `detail`."""
 
 
-def main(cluster: str, node: str, folder: Path) -> None:
+def main(cluster: str, node: str, folder: Path, tools: tuple[str, ...]) -> None:
+    """Commands and tools; of tools alone those that are named."""
     (folder / "pod.yaml").write_text(POD)
     (folder / "web.json").write_text(json.dumps(DEPLOYMENT))
     words = {"POD": str(folder / "pod.yaml"), "NODE": node}
     print("| command | size | processor | memory at most |\n| --- | --- | --- | --- |")
-    for asked in COMMANDS:
+    for asked in () if tools else COMMANDS:
         arguments = [str(folder / word) if word.startswith("x.") else words.get(word, word) for word in asked]
         out = folder / "out"
         with out.open("wb") as written:
@@ -85,28 +92,32 @@ def main(cluster: str, node: str, folder: Path) -> None:
         size = out.stat().st_size / 1000
         code = os.waitstatus_to_exitcode(status)
         print(f"| `{' '.join(asked)}` ({code}) | {size:,.0f} kB | {seconds:.1f} s | {memory:,.0f} MB |", flush=True)
-    print("\n| tool, detail: full | size | first, then again | memory at most |\n| --- | --- | --- | --- |")
+    print("\n| tool | summary | nodes | full | first, then again | memory at most |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for tool, arguments in TOOLS.items():
+        if tools and tool not in tools:
+            continue
         named = {key: [node] if value == ["NODE"] else value for key, value in arguments.items()}
-        anyio.run(_measure_tool, cluster, tool, {**named, "detail": "full"})
+        anyio.run(_measure_tool, cluster, tool, named)
 
 
 async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -> None:
+    """The characters of an answer are those of its text and its document as JSON."""
     answers = Answers(Clusters(snapshots=(cluster,)), run, limit=600)
     try:
         async with Client(server(answers)) as client:
-            times = []
-            for _ in range(2):
+            times, sizes = [], []
+            for detail in ("summary", "nodes", "full"):
                 begun = time.monotonic()
-                result = await client.call_tool(tool, arguments)
+                result = await client.call_tool(tool, {**arguments, **({"detail": detail} if tool in LONG else {})})
                 times.append(time.monotonic() - begun)
-        size = len(result.model_dump_json()) / 1000
+                sizes.append(f"{len(result.model_dump_json()):,}")
         worker = answers._worker
         status = Path(f"/proc/{worker._process.pid}/status").read_text() if worker is not None else ""
         memory = next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
-        took = f"{times[0]:.1f} s, {times[1]:.1f} s"
         failed = " (error)" if result.is_error else ""
-        print(f"| `{tool}`{failed} | {size:,.0f} kB | {took} | {memory:,.0f} MB |", flush=True)
+        took = f"{times[0]:.1f} s, {times[1]:.1f} s"
+        print(f"| `{tool}`{failed} | {' | '.join(sizes)} | {took} | {memory:,.0f} MB |", flush=True)
     finally:
         answers.end()
 
@@ -115,4 +126,4 @@ if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as made:
-        main(*sys.argv[1:3], Path(made))
+        main(*sys.argv[1:3], Path(made), tuple(sys.argv[3:]))

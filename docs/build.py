@@ -272,13 +272,14 @@ def permissions() -> str:
                 "    verbs: [get, list]",
             ]
     lines += [
-        '  - apiGroups: [""] # of ConfigMaps only those of cluster-autoscaler and the descheduler',
+        '  - apiGroups: [""] # of ConfigMaps only those of cluster-autoscaler, the descheduler, and Kueue',
         "    resources: [configmaps]",
         "    resourceNames:",
         "      - cluster-autoscaler-status",
         "      - cluster-autoscaler-priority-expander",
         "      - descheduler",
         "      - descheduler-policy-configmap",
+        "      - kueue-manager-config",
         "    verbs: [get, list]",
         "```",
         "",

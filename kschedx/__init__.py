@@ -92,10 +92,10 @@ def explain(
 ) -> Explanation:
     """Run one pod through the scheduler.
 
-    `pod` is `namespace/name` of a pod in the snapshot, or a manifest: a pod's, or a workload's (Deployment,
-    StatefulSet, Job, a Rollout, ...), which stands for the next pod of its template. A pod that runs already is
-    scheduled as if it did not. A manifest is defaulted and admitted as the API server would, which runs
-    `admission_plugins` (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) beyond its default
+    `pod` names a pod or a workload in the snapshot (`shop/web-0`, `deploy/web`, `shop/deploy/web`), or is a manifest of
+    either (Deployment, StatefulSet, Job, a Rollout, ...); a workload stands for the next pod of its template. A pod
+    that runs already is scheduled as if it did not. A manifest is defaulted and admitted as the API server would, which
+    runs `admission_plugins` (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) beyond its default
     ones. `config` is a KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. A
     plugin that it names and kschedx does not have is left out: it makes what would fit `Undecided`, unless
     `without_unknown_plugins` says that it rejects nothing.
@@ -135,17 +135,18 @@ def kueue(
 ) -> Admissions:
     """Which of Kueue's Workloads get quota, cycle after cycle, until nothing changes any more.
 
-    `config` is Kueue's Configuration, `feature_gates` are gates that differ from the defaults of `version`. `now` is
-    the time of the first cycle (RFC 3339); without it, the time of the snapshot. Nothing finishes during the run, and
-    an admission check stays in the state that it has.
+    `config` is Kueue's Configuration, by default that of the snapshot's ConfigMap. `feature_gates` are gates that
+    differ from the defaults of `version`. `now` is the time of the first cycle (RFC 3339); without it, the time of the
+    snapshot. Nothing finishes during the run, and an admission check stays in the state that it has.
 
     Raises `errors.InputError` for input that cannot be used.
     """
     from kschedx.kube.decoding import mapping, text
     from kschedx.kueue.run import admit
-    from kschedx.kueue.settings import resolve
+    from kschedx.kueue.settings import settings_of, with_configuration
 
-    settings = resolve(None if config is None else mapping(config, "config"), feature_gates)
+    changed = None if config is None else mapping(config, "config")
+    settings = settings_of(with_configuration(_snapshot(snapshot), changed, feature_gates or {}))
     return admit(
         _snapshot(snapshot), settings, version=text(version, "version"), now=None if now is None else text(now, "now")
     )
@@ -351,11 +352,11 @@ def fit(
 ) -> Fit:
     """How many more pods like this one fit, one after the other, or whether `replicas` more do. No pod is evicted.
 
-    `pod` is `namespace/name` of a pod in the snapshot, or a manifest of a pod or a workload. `config`,
+    `pod` names a pod or a workload in the snapshot, or is a manifest of either, as in `explain`. `config`,
     `kube_version` and `feature_gates` as in `explain`.
     """
     from kschedx.explain.setup import Setup
-    from kschedx.inquiry.manifests import new_pod
+    from kschedx.inquiry.target import new_pod
     from kschedx.kube.decoding import mapping, text, whole_number
     from kschedx.simulate.fit import fit as fitted
 

@@ -1,7 +1,4 @@
-"""What the API server refuses in selectors: each function yields errors in its order and words, none if all is well.
-
-Upstream: apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation. A selector that passes here compiles.
-"""
+"""What the API server refuses in what says where a pod may run."""
 
 from __future__ import annotations
 
@@ -43,6 +40,10 @@ from kschedx.kube.types import (
     Toleration,
     TopologySpreadConstraint,
 )
+
+# What the API server refuses in selectors: each function yields errors in its order and words, none if all is well.
+#
+# Upstream: apimachinery/pkg/apis/meta/v1/validation and pkg/apis/core/validation. A selector that passes here compiles.
 
 _VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
 _NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
@@ -143,7 +144,7 @@ def _label_values(values: tuple[str, ...], field: str) -> Iterator[InputError]:
             yield invalid(f"{field}[{index}]", quoted(value), message)
 
 
-# What the API server refuses in what says where a pod may run; as `validation` for the rest of a pod.
+# What the API server refuses in what says where a pod may run; `validation` has the rest of a pod.
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 OPERATORS = ("Equal", "Exists", "Lt", "Gt")

@@ -1,4 +1,4 @@
-"""What built-in admission decides about a pod's priority. Upstream: plugin/pkg/admission/priority/admission.go."""
+"""What a pod's PriorityClass and RuntimeClass add to it on admission."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
 from kschedx.kube.tolerations import merge_tolerations
 from kschedx.kube.types import ObjectMeta, PodSpec, PriorityClass, RuntimeClass
+
+# What built-in admission decides about a pod's priority. Upstream: plugin/pkg/admission/priority/admission.go.
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 PREEMPT_NEVER = "Never"

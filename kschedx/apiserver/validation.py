@@ -320,7 +320,7 @@ def _invalid(field: str, quantity: Quantity, detail: str) -> InputError:
     return invalid(field, quoted(str(quantity)), detail)
 
 
-# What the API server refuses in a pod's containers and their ports; as `validation` for the rest of a pod.
+# What the API server refuses in a pod's containers and their ports.
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")

@@ -1,7 +1,4 @@
-"""`--fastpath-binpacking-enabled`: which kind of pods is packed by arithmetic.
-
-Upstream: determineBestPEGToFastpath in estimator/binpacking_estimator.go.
-"""
+"""How many new nodes of a group would take which pods."""
 
 from __future__ import annotations
 
@@ -26,6 +23,10 @@ from kschedx.autoscaler.state import LoopState
 from kschedx.kube.quantity import ResourceList, parse_quantity
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.types import Node, Pod, PodAffinityTerm
+
+# `--fastpath-binpacking-enabled`: which kind of pods is packed by arithmetic.
+#
+# Upstream: determineBestPEGToFastpath in estimator/binpacking_estimator.go.
 
 _HOSTNAME = "kubernetes.io/hostname"
 

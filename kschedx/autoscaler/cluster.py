@@ -1,7 +1,4 @@
-"""The scheduler configuration that the cluster-autoscaler judges pods with.
-
-Upstream: utils/scheduler/scheduler.go, simulator/framework/handle.go.
-"""
+"""The cluster-autoscaler of a cluster, as far as its objects show, and its decision about one pod."""
 
 from __future__ import annotations
 
@@ -31,6 +28,10 @@ from kschedx.releases import Release
 from kschedx.releases.autoscaler import MEASURED, AutoscalerBehaviour, autoscaler_behaviour
 from kschedx.snapshot.snapshot import Snapshot
 
+# The scheduler configuration that the cluster-autoscaler judges pods with.
+#
+# Upstream: utils/scheduler/scheduler.go, simulator/framework/handle.go.
+
 
 def scheduling(config: Mapping[str, object] | None, release: Release) -> SchedulerConfig:
     """Its one profile is for every pod, whatever its schedulerName. Raises `ConfigError` where there are others."""
@@ -38,9 +39,6 @@ def scheduling(config: Mapping[str, object] | None, release: Release) -> Schedul
     if len(made.profiles) != 1:
         raise ConfigError(f"cluster-autoscaler supports one profile, and the configuration has {len(made.profiles)}")
     return made
-
-
-# The autoscaler of a cluster, as far as its objects show, and its decision about one pod.
 
 
 class AutoscalerOptions(Struct, frozen=True, kw_only=True):

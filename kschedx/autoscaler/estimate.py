@@ -1,9 +1,4 @@
-"""An estimate by counting: for pods whose places on new nodes depend on nothing but room, spread and affinity.
-
-All new nodes of a group are identical, so that of a kind of pods only counts can change from one to the next: what is
-taken on the node, and how many pods match in the domains that it is in. `estimate.py` has the general way, on a world;
-a test holds that both come to the same.
-"""
+"""How many nodes of a group the pods that fit there would need: by counting, or on a world where that is not enough."""
 
 from __future__ import annotations
 
@@ -29,6 +24,12 @@ from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.releases.plugins import Trait, plugins_with
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.pods import host_ports
+
+# An estimate by counting: for pods whose places on new nodes depend on nothing but room, spread and affinity.
+#
+# All new nodes of a group are identical, so that of a kind of pods only counts can change from one to the next: what is
+# taken on the node, and how many pods match in the domains that it is in. `WorldBins` are the general way;
+# a test holds that both come to the same.
 
 HOSTNAME = "kubernetes.io/hostname"
 SPREAD, AFFINITY = "PodTopologySpread", "InterPodAffinity"

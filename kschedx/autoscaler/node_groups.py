@@ -1,7 +1,4 @@
-"""What depends on the cloud: the label that announces a GPU, and the labels that do not count when groups are compared.
-
-Upstream: GPULabel of each cloud provider, processors/nodegroupset/*_nodegroups.go.
-"""
+"""Node groups: which nodes are theirs, which of them are ready, and what differs from cloud to cloud."""
 
 from __future__ import annotations
 
@@ -19,6 +16,10 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import Node, Taint
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
+
+# What depends on the cloud: the label that announces a GPU, and the labels that do not count when groups are compared.
+#
+# Upstream: GPULabel of each cloud provider, processors/nodegroupset/*_nodegroups.go.
 
 GPU_LABELS: Mapping[str, str] = {
     "aws": "k8s.amazonaws.com/accelerator",

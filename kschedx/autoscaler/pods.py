@@ -1,7 +1,4 @@
-"""Identical pods: the cluster-autoscaler evaluates one of them for all.
-
-Upstream: core/scaleup/equivalence/groups.go, simulator/scheduling/similar_pods.go.
-"""
+"""Which pending pods the cluster-autoscaler evaluates, one of each equivalence class."""
 
 from __future__ import annotations
 
@@ -22,6 +19,10 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
+
+# Identical pods: the cluster-autoscaler evaluates one of them for all.
+#
+# Upstream: core/scaleup/equivalence/groups.go, simulator/scheduling/similar_pods.go.
 
 MOST_KINDS_OF_A_CONTROLLER = 10
 

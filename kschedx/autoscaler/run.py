@@ -1,4 +1,4 @@
-"""The loop as a document, the value of the key `autoscaler`."""
+"""From a snapshot to what the cluster-autoscaler would do, and to the value of the key `autoscaler`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from kschedx.releases import resolve
 from kschedx.releases.autoscaler import autoscaler_behaviour
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
+
+# The loop as a document, the value of the key `autoscaler`.
 
 Json = dict[str, object]
 

@@ -1,7 +1,4 @@
-"""The cluster as the cluster-autoscaler sees it before it looks at any group.
-
-Upstream: RunOnce in core/static_autoscaler.go, clusterstate/.
-"""
+"""The cluster as a loop of the cluster-autoscaler sees it, and what the loop comes to."""
 
 from __future__ import annotations
 
@@ -25,6 +22,10 @@ from kschedx.kube.types import Node, Pod
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.pods import PodTable
+
+# The cluster as the cluster-autoscaler sees it before it looks at any group.
+#
+# Upstream: RunOnce in core/static_autoscaler.go, clusterstate/.
 
 
 class LoopSetup(Struct, frozen=True, kw_only=True):

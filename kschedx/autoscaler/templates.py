@@ -1,19 +1,4 @@
-"""A file about node groups: their nodes, templates, and the tags of their ASGs.
-
-    groups:
-      gpu-b:
-        nodes: [ip-10-0-3-7.ec2.internal]
-        template: {Node: {...}, Pods: [...]}          # as /snapshotz has it
-      spot-a:
-        capacity: {cpu: "8", memory: 32Gi, pods: "58"}
-        tags:
-          k8s.io/cluster-autoscaler/node-template/label/disk: nvme
-          k8s.io/cluster-autoscaler/node-template/taint/dedicated: gpu:NoSchedule
-          k8s.io/cluster-autoscaler/node-template/resources/ephemeral-storage: 100G
-
-The output of the autoscaler's /snapshotz is taken as it is.
-Upstream of the tags: cloudprovider/aws (buildNodeFromTemplate), of the annotations: cloudprovider/clusterapi.
-"""
+"""What a new node of each group would look like: from its nodes, from a file, or from Cluster API."""
 
 from __future__ import annotations
 
@@ -36,6 +21,22 @@ from kschedx.kube.workloads import pod_from_workload, runs_on
 from kschedx.releases.autoscaler import AutoscalerBehaviour
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+
+# A file about node groups: their nodes, templates, and the tags of their ASGs.
+#
+#     groups:
+#       gpu-b:
+#         nodes: [ip-10-0-3-7.ec2.internal]
+#         template: {Node: {...}, Pods: [...]}          # as /snapshotz has it
+#       spot-a:
+#         capacity: {cpu: "8", memory: 32Gi, pods: "58"}
+#         tags:
+#           k8s.io/cluster-autoscaler/node-template/label/disk: nvme
+#           k8s.io/cluster-autoscaler/node-template/taint/dedicated: gpu:NoSchedule
+#           k8s.io/cluster-autoscaler/node-template/resources/ephemeral-storage: 100G
+#
+# The output of the autoscaler's /snapshotz is taken as it is.
+# Upstream of the tags: cloudprovider/aws (buildNodeFromTemplate), of the annotations: cloudprovider/clusterapi.
 
 _PREFIX = "k8s.io/cluster-autoscaler/node-template/"
 _KEYS = ("nodes", "template", "capacity", "labels", "taints", "tags")
@@ -142,8 +143,7 @@ def _taint(value: object, place: Place) -> dict[str, object]:
 
 # Templates of groups from Cluster API: annotations with a machine's capacity.
 #
-# Upstream: TemplateNodeInfo in cloudprovider/clusterapi/clusterapi_nodegroup.go, InstanceCapacity, Labels and Taints
-# in
+# Upstream: TemplateNodeInfo in cloudprovider/clusterapi/clusterapi_nodegroup.go, InstanceCapacity, Labels and Taints in
 # clusterapi_unstructured.go. What a machine template's own status says is not read.
 
 MOST_PODS = "110"

@@ -1,4 +1,4 @@
-"""The tokens of an expression, after CEL.g4, the grammar that every implementation shares."""
+"""From the text of an expression to its syntax tree: tokens, grammar, and macros."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from kschedx.cel.syntax import Call, Comprehension, Expr, Ident, ListNode, Literal, MapNode, Select, StructNode
 from kschedx.cel.values import NULL, Uint
+
+# The tokens of an expression, after CEL.g4, the grammar that every implementation shares.
 
 
 class NoExpressionError(Exception):
@@ -348,8 +350,7 @@ _MACROS: dict[tuple[str, int, bool], _Macro] = {
 
 # From text to a syntax tree, macros replaced by what they stand for.
 #
-# Upstream: cel-go's parser. What is no expression at all is only found here, not explained: the words for it come
-# from
+# Upstream: cel-go's parser. What is no expression at all is only found here, not explained: the words for it come from
 # the parser that the grammar generates (program.py).
 
 _DEEPEST = 250

@@ -1,4 +1,4 @@
-"""One evaluation of an expression, and what the function that evaluates a part looks like."""
+"""From a checked syntax tree to functions that evaluate it, and count its cost as they go."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from kschedx.cel.values import (
     printed_key,
     type_value,
 )
+
+# One evaluation of an expression, and what the function that evaluates a part looks like.
 
 
 class CostExceededError(Exception):
@@ -522,8 +524,7 @@ def _copied(run: Evaluation, items: Value) -> list[Value]:
 # From a checked syntax tree to functions that evaluate it, and count its cost as they go.
 #
 # A part that names something or looks into it (`Attribute`) costs one for the name and one for each step; constants,
-# and
-# lists and maps of them, are made once and cost nothing; a comprehension costs what its parts do, each time.
+# and lists and maps of them, are made once and cost nothing; a comprehension costs what its parts do, each time.
 #
 # Upstream: cel-go's interpreter/planner.go and decorators.go, as apiserver sets them up.
 

@@ -50,7 +50,7 @@ def of_explanation(explanation: Explanation, place: Place) -> Check:
 
     cycle, replicas = explanation.cycle, explanation.replicas
     reasons: tuple[str, ...] = ()
-    told = [] if replicas is None else [replicas_sentence(replicas), replicas.refusal]
+    told = [] if replicas is None else [replicas_sentence(replicas, explanation.overall), replicas.refusal]
     if explanation.lifecycle is not None:
         from kschedx.render.lifecycle import causes
         from kschedx.render.states import headline

@@ -14,13 +14,18 @@ INTEGRATIONS = {
     "github-action": "a GitHub action that checks the manifests of a pull request",
     "holmesgpt": "a toolset of HolmesGPT",
     "indexed-job": "an Indexed Job that splits one question about many pods",
-    "k9s": "plugins of k9s, on a key",
+    "k9s-drain": "a plugin of k9s: can this node be drained",
+    "k9s-namespace": "a plugin of k9s: why pods of this namespace are pending",
+    "k9s-node": "a plugin of k9s: why pending pods do not fit on this node",
+    "k9s-pod": "a plugin of k9s: why this pod is scheduled there, or nowhere",
+    "k9s-workload": "a plugin of k9s: would its next pod be scheduled",
     "kubectl-ai": "tools of kubectl-ai",
     "ray": "a Python script for Ray that splits one question about many pods",
+    "skill": "a skill file for assistants that run commands",
 }
 """Name to what it is; each is a file of the package."""
 
-_FILES = {"ray": "ray.txt"}
+_FILES = {"ray": "ray.txt", "skill": "skill.md"}
 """Names of files that are not YAML. A script for a package that kschedx does not need is no module of it."""
 
 HELP = """Print a file that connects another program to kschedx. Without NAME, list them.
@@ -28,7 +33,7 @@ HELP = """Print a file that connects another program to kschedx. Without NAME, l
 \b
 Examples:
   kschedx integrations                                     # the list
-  kschedx integrations k9s >> ~/.config/k9s/plugins.yaml
+  kschedx integrations k9s-pod > ~/.local/share/k9s/plugins/kschedx-pod.yaml
   kschedx integrations github-action > .github/actions/kschedx/action.yml
 
 Assistants that speak the Model Context Protocol need none: kschedx mcp.

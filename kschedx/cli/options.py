@@ -24,6 +24,7 @@ class Part(Enum):
     GATES = auto()
     ADMISSION = auto()
     AUTOSCALER = auto()
+    KUEUE = auto()
     EXTENDERS = auto()
     CHANGES = auto()
     CHANGES_BESIDE_FILES = auto()
@@ -160,6 +161,18 @@ _INSTANCE_TYPES = Annotated[
         "describe-instance-types`.  [default: those seen in the cluster]",
     ),
 ]
+_KUEUE_CONFIG = Annotated[
+    str | None,
+    typer.Option(
+        "--kueue-config",
+        metavar="FILE",
+        help="Kueue's Configuration.  [default: the cluster's ConfigMap kueue-manager-config, else Kueue's defaults]",
+    ),
+]
+_KUEUE_FEATURE_GATE = Annotated[
+    list[str] | None,
+    typer.Option("--kueue-feature-gate", metavar="NAME=true", help="A feature gate of Kueue. Repeatable."),
+]
 _EXTENDERS = Annotated[
     str | None,
     typer.Option(
@@ -233,6 +246,7 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
         "instance_types": _INSTANCE_TYPES,
         "karpenter_flag": _KARPENTER_FLAG,
     },
+    Part.KUEUE: {"kueue_config": _KUEUE_CONFIG, "kueue_feature_gate": _KUEUE_FEATURE_GATE},
     Part.EXTENDERS: {"extenders": _EXTENDERS},
     Part.CONNECTION: CONNECTION_OPTIONS,
     Part.CHANGES: CHANGES,
@@ -254,6 +268,7 @@ _TITLES = {
     Part.GATES: "Scheduler",
     Part.ADMISSION: "Scheduler",
     Part.AUTOSCALER: "Autoscaler",
+    Part.KUEUE: "Kueue",
     Part.EXTENDERS: "Scheduler",
     Part.CONNECTION: "Connection (as for kubectl)",
     Part.CHANGES: _WHAT_IF,
@@ -268,7 +283,7 @@ TITLE_OF = {name: _TITLES[part] for part, options in OPTIONS.items() for name in
 READS = (Part.CLUSTER, Part.CONNECTION)
 """What a command takes that reads a cluster."""
 WHAT_IF = (Part.CHANGES, Part.CHANGES_BESIDE_FILES, Part.CHANGES_BESIDE_DRAIN, Part.DRAINING)
-DECIDES = tuple(part for part in Part if part not in (*WHAT_IF, Part.BASELINE))
+DECIDES = tuple(part for part in Part if part not in (*WHAT_IF, Part.KUEUE, Part.BASELINE))
 """What a command takes that says where pods go."""
 
 SELECTOR = Annotated[

@@ -70,6 +70,8 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
     """A drain deletes pods that no controller recreates."""
     delete_emptydir_data: bool = False
     extenders: str | None = None
+    kueue_config: str | None = None
+    kueue_feature_gate: Sequence[str] = ()
 
     @property
     def names_cluster(self) -> bool:
@@ -198,9 +200,10 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         """
         from kschedx.cli import connection
 
-        return connection.read_cluster(
+        reached = connection.read_cluster(
             self._cluster_paths, self.where, namespace=namespace, keep=keep, whole=whole, on_demand=on_demand
         )
+        return self._with_kueue(reached)
 
     def read_to_decide(self, *, whole: bool = False, on_demand: bool = False) -> Reached:
         """As `read`, with nodes to put pods on; wrong options are reported before anything is read.
@@ -210,7 +213,7 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.cli import connection
 
         _ = self.gates, self.configuration, self.changes, self.ask
-        return connection.read_cluster_to_decide(
+        reached = connection.read_cluster_to_decide(
             self._cluster_paths,
             self.where,
             check=True,
@@ -218,6 +221,19 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
             whole=whole or self.calls,
             on_demand=on_demand,
         )
+        return self._with_kueue(reached)
+
+    def _with_kueue(self, reached: Reached) -> Reached:
+        """The cluster with the Configuration of Kueue that the options name. Raises `InputError`."""
+        if self.kueue_config is None and not self.kueue_feature_gate:
+            return reached
+        from kschedx.cli.files import one_document
+        from kschedx.kueue.settings import configuration_in, with_configuration
+
+        path = self.kueue_config
+        config = None if path is None else configuration_in(one_document(path), path)
+        gates = feature_gates(self.kueue_feature_gate, option="--kueue-feature-gate")
+        return replace(reached, snapshot=with_configuration(reached.snapshot, config, gates))
 
     def setup(self, snapshot: Snapshot) -> Setup:
         """How the scheduler of this cluster is set up. Raises `ConfigError`."""
@@ -301,7 +317,7 @@ def shard_of(typed: str | None, *, is_json: bool) -> Shard | None:
     return Shard.parse(typed)
 
 
-def feature_gates(settings: Sequence[str]) -> dict[str, bool]:
+def feature_gates(settings: Sequence[str], *, option: str = "--feature-gate") -> dict[str, bool]:
     """`NAME=true,OTHER=false` as kube-scheduler takes it. Raises `ConfigError`."""
     from kschedx.errors import ConfigError
 
@@ -311,7 +327,7 @@ def feature_gates(settings: Sequence[str]) -> dict[str, bool]:
             name, equals, value = part.partition("=")
             truth = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}.get(value.lower())
             if not equals or truth is None:
-                raise ConfigError(f'--feature-gate: found "{part}", allowed is NAME=true or NAME=false')
+                raise ConfigError(f'{option}: found "{part}", allowed is NAME=true or NAME=false')
             gates[name.strip()] = truth
     return gates
 

@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import Format, Report, option, write
 from kschedx.cli.question import Question, asks, tell_open_counts
 
 if TYPE_CHECKING:
@@ -39,17 +39,18 @@ evicts. If nodes tie, the first name is taken. A pod that fits no node is retrie
 not ended after 1,000 rounds is an error.
 
 If the cluster has Workloads of Kueue, Kueue admits them in its order and evicts victims, cycle by cycle. The pods of
-admitted Workloads are created, or their gates removed, and scheduled. Kueue's default configuration applies.
+admitted Workloads are created, or their gates removed, and scheduled. Kueue's configuration is that of --kueue-config,
+else that of the ConfigMap kueue-manager-config.
 
-Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending or a replica is refused, 2 usage or input error,
-3 undecided.
+Exit codes: 0 every pod has a node, 1 a pod or Workload stays pending, gated, suspended, or refused, 2 usage or input
+error, 3 undecided, or a pod has another scheduler.
 """
 MOST_FIXED = 8
 """Workloads for which the document has a fix, those that lack most nodes."""
 SUMMARY = "Place pending pods after changes: what if?"
 
 
-@asks(*DECIDES, Part.CHANGES, Part.DRAINING)
+@asks(*DECIDES, Part.KUEUE, Part.CHANGES, Part.DRAINING)
 def simulate(
     output: Annotated[
         Format | None,
@@ -142,12 +143,13 @@ def simulate(
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
     from kschedx.render.simulation import ties_text
+    from kschedx.render.states import decision_name, row_named
 
     told = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
     write(report(simulation, steps=steps, ties=told, growth=growth, provisioned=provisioned), output)
-    return exit_code(simulation)
+    return row_named(decision_name(simulation.overall)).exit_code
 
 
 def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
@@ -209,12 +211,3 @@ def report(
         return simulation_page(simulation)
 
     return Report(screen=screen, document=document, names=names, page=page)
-
-
-def exit_code(simulation: Simulation) -> ExitCode:
-    """1 where a pod has no node, Kueue leaves a Workload pending, a replica is refused, or a drain is not done."""
-    if simulation.undecided:
-        return ExitCode.UNDECIDED
-    if simulation.open_counts and simulation.is_done:
-        return ExitCode.UNDECIDED
-    return ExitCode.SCHEDULABLE if simulation.is_done else ExitCode.UNSCHEDULABLE

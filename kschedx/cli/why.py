@@ -48,7 +48,7 @@ Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 undeci
 SUMMARY = "Explain why a pod is Pending, or where it goes"
 
 
-@asks(*DECIDES, Part.CHANGES_BESIDE_FILES, Part.DRAINING, Part.BASELINE)
+@asks(*DECIDES, Part.KUEUE, Part.CHANGES_BESIDE_FILES, Part.DRAINING, Part.BASELINE)
 def why(
     target: Annotated[
         list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.targets)

@@ -770,7 +770,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
     def look(row: int) -> Verdict:
         try:
             return answer.verdict(row)
-        except (UndecidableError, ConfigError) as error:
+        except UndecidableError as error:
             pods = snapshot.pods
             return Verdict(pod=pods.key(row), priority=int(pods.priorities[row]), findings=(), undecided=str(error))
 

@@ -125,7 +125,7 @@ def refusal_report(
 ) -> Report | None:
     """What Pod Security has against a pod, and what would help; None where something else is the answer, or a
     document is asked for."""
-    from kschedx.render.states import Refused
+    from kschedx.render.states import Refused, headline
 
     state = explanation.lifecycle
     if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
@@ -148,7 +148,7 @@ def refusal_report(
     def screen(_: bool) -> None:
         from kschedx.render.subjects import print_pod_security
 
-        print_pod_security(answer)
+        print_pod_security(answer, headline(state))
 
     return Report(screen=screen, document=dict)
 

@@ -1,4 +1,4 @@
-"""Claims that a pod has for itself: of generic ephemeral volumes, and of devices by a template."""
+"""Whose pods they are, the pods that a workload would make next, and what follows a pod's deletion."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ from kschedx.kube.workloads import (
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
+
+# Claims that a pod has for itself: of generic ephemeral volumes, and of devices by a template.
 
 
 def with_own_claims(snapshot: Snapshot, like: Pod, pod: Pod) -> tuple[Snapshot, Pod]:

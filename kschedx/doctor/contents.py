@@ -1,4 +1,4 @@
-"""What doctor remembers of a dump: a few facts of each object that scheduling reads, and how many others there are."""
+"""What doctor remembers of a dump: a few facts of each object, and what could not be read."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ from kschedx.sources.files import STDIN, read
 if TYPE_CHECKING:
     from kschedx.sources.live.client import ApiServer
     from kschedx.sources.live.cluster import Event
+
+# What doctor remembers of a dump: a few facts of each object that scheduling reads, and how many others there are.
 
 MOST_PROBLEMS = 20
 """That are named; the others are counted."""

@@ -1,4 +1,4 @@
-"""Kubernetes' versions as kubelets and API servers write them."""
+"""What doctor reads and remembers of an object, whatever its kind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from kschedx.doctor.findings import Difference
 from kschedx.errors import Place
 from kschedx.kube.kinds import KINDS
 from kschedx.sources.batch import Origin
+
+# Kubernetes' versions as kubelets and API servers write them.
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,6}))?", re.ASCII)
 
@@ -29,8 +31,7 @@ def key_of(version: str) -> tuple[int, int, int]:
 # The shape in which doctor reads objects of every kind: what names something, and what was when.
 #
 # One shape serves all kinds, so that a mixed list is decoded at once. It is not that of any kind: an object whose
-# fields
-# are of other types is read again by its head alone.
+# fields are of other types is read again by its head alone.
 
 
 class Owner(Struct, rename="camel", gc=False):

@@ -1,7 +1,4 @@
-"""Kinds that a snapshot could not read: which answers depend on them, and what would make them readable.
-
-A kind that the API server does not serve has no objects, which decides everything. A forbidden one may have any.
-"""
+"""Kinds and objects that a snapshot lacks: which answers depend on them, and what would complete it."""
 
 from __future__ import annotations
 
@@ -30,6 +27,10 @@ from kschedx.kube.types import Affinity, Container, Pod, PodAffinity, PodAffinit
 from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.snapshot.pod_groups import find_group, group_name
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+
+# Kinds that a snapshot could not read: which answers depend on them, and what would make them readable.
+#
+# A kind that the API server does not serve has no objects, which decides everything. A forbidden one may have any.
 
 ADDED = "missing.yaml"
 """What a command that completes a dump writes to."""
@@ -395,6 +396,12 @@ def depends_on_unread(snapshot: Snapshot, pod: Pod) -> bool:
     return bool(_known_part(snapshot, pod).unread)
 
 
+def may_be_open(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a decision that the pod fits may depend on what a dump lacks: `decide` knows."""
+    has_claims = pod.spec.mounts_storage or bool(pod.spec.resource_claims)
+    return (has_claims and any(_is_unread(snapshot, kind) for kind in _OPTIMISTIC)) or depends_on_unread(snapshot, pod)
+
+
 def completing(snapshot: Snapshot, kinds: Sequence[str]) -> str:
     """A command for a file that completes the dump; where the dump holds a part, for the whole cluster."""
     if any(_lacking(snapshot.source, kind) for kind in kinds):
@@ -437,19 +444,34 @@ def is_left_out(snapshot: Snapshot, kind: str, namespace: str = "") -> bool:
 
 
 class _LeftOut:
-    """What was found out about the last cluster: thousands of pods may lack their claims."""
+    """What was found out about the last dump: thousands of pods may lack their claims, and a cluster that moves stays
+    the same dump."""
 
     def __init__(self) -> None:
         self._about: tuple[object, ...] = ()
         self._found: dict[tuple[str, str], bool] = {}
+        self._terms: tuple[PodAffinityTerm, ...] | None = None
 
     def of(self, snapshot: Snapshot) -> dict[tuple[str, str], bool]:
-        about = (snapshot.pods, snapshot.storage, snapshot.devices, snapshot.priority_classes)
+        about = (snapshot.pods.specs.values, snapshot.source, snapshot.priority_classes)
         if len(self._about) != len(about) or any(
             one is not other for one, other in zip(self._about, about, strict=True)
         ):
-            self._about, self._found = about, {}
+            self._about, self._found, self._terms = about, {}, None
         return self._found
+
+    def terms_of(self, snapshot: Snapshot) -> tuple[PodAffinityTerm, ...]:
+        """Required anti-affinity of its pods that selects namespaces by their labels."""
+        self.of(snapshot)
+        if self._terms is None:
+            self._terms = tuple(
+                term
+                for spec in snapshot.pods.specs.values
+                if spec.affinity is not None and spec.affinity.pod_anti_affinity is not None
+                for term in spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+                if selects(term)
+            )
+        return self._terms
 
 
 _left_out = _LeftOut()
@@ -687,12 +709,7 @@ def _without_namespaces(snapshot: Snapshot, pod: Pod) -> _Part:
     """Without the required terms that select namespaces by labels, where the labels are unknown."""
     if not _is_unread(snapshot, "Namespace"):
         return _Part(pod=pod, unread={})
-    others = any(
-        selects(term) and is_about(term, pod.metadata.labels)
-        for spec in snapshot.pods.specs.values
-        if spec.affinity is not None and spec.affinity.pod_anti_affinity is not None
-        for term in spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
-    )
+    others = any(is_about(term, pod.metadata.labels) for term in _left_out.terms_of(snapshot))
     affinity = pod.spec.affinity
     known = affinity
     if affinity is not None:

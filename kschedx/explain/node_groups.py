@@ -1,8 +1,4 @@
-"""What keeps the pod off a node.
-
-Two truths are kept: the *verdict* is the first plugin that rejects a node, which is all that kube-scheduler says; the
-*blockers* are all plugins that reject it, which is all that has to change.
-"""
+"""What keeps the pod off a node, and the rejected nodes in groups, the nearest first."""
 
 from __future__ import annotations
 
@@ -26,6 +22,11 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.status import Code, FilterOutcome, Status, Verdicts
 from kschedx.snapshot.columns import FloatArray, IntArray, TableRow, TableRows, distinct, each_row, paired
 from kschedx.snapshot.nodes import NodeTable
+
+# What keeps the pod off a node.
+#
+# Two truths are kept: the *verdict* is the first plugin that rejects a node, which is all that kube-scheduler says; the
+# *blockers* are all plugins that reject it, which is all that has to change.
 
 
 class Blocker(Struct, frozen=True, kw_only=True):

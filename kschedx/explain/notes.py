@@ -1,4 +1,4 @@
-"""What all notes share."""
+"""What a reader has to know to trust an answer, as facts: a struct for each note."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from msgspec import Struct
 from kschedx.apiserver.admission import AdmissionChange
 from kschedx.framework.cycle import Outcome, Unevaluated
 from kschedx.snapshot.snapshot import Missing
+
+# What all notes share.
 
 
 class NoteFacts(Struct, frozen=True, kw_only=True):
@@ -351,6 +353,30 @@ class NotReadyNodes(NoteFacts, frozen=True, kw_only=True):
         return {"nodes": list(self.nodes)}
 
 
+class OtherOperatingSystem(NoteFacts, frozen=True, kw_only=True):
+    """A node that is chosen runs another operating system than spec.os names: its kubelet rejects the pod."""
+
+    id: ClassVar[str] = "other-operating-system"
+    node: str
+    wanted: str
+    actual: str
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"node": self.node, "wanted": self.wanted, "actual": self.actual}
+
+
+class MixedArchitectures(NoteFacts, frozen=True, kw_only=True):
+    """The nodes that fit differ in architecture, and an image may be built for one of them alone."""
+
+    id: ClassVar[str] = "mixed-architectures"
+    architectures: tuple[str, ...]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"architectures": list(self.architectures)}
+
+
 class AutoscalerUnreadable(NoteFacts, frozen=True, kw_only=True):
     """What cluster-autoscaler says of itself is not understood."""
 
@@ -388,6 +414,8 @@ CycleNote: TypeAlias = (
     | SingleFeasibleNode
     | Tie
     | NotReadyNodes
+    | OtherOperatingSystem
+    | MixedArchitectures
     | AutoscalerUnreadable
     | KarpenterUnreadable
 )
@@ -877,9 +905,8 @@ StorageNote: TypeAlias = (
 
 # What a reader has to know to trust an answer, as facts; a module per subject.
 #
-# A note holds names and numbers, no sentence: `render/words/notes` forks over the union and ends in `assert_never`,
-# so a
-# note without words does not pass the type checker. Who finds them is beside this package (`explain/cycle_notes.py`,
+# A note holds names and numbers, no sentence: `render/words/notes` forks over the union and ends in `assert_never`, so
+# a note without words does not pass the type checker. Who finds them is beside this package (`explain/cycle_notes.py`,
 # `explain/storage_notes.py`, ...), or asks the question (`cli`).
 
 Note: TypeAlias = (

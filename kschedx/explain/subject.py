@@ -1,8 +1,4 @@
-"""What kube-controller-manager makes for a new pod: claims of devices and of volumes, from templates.
-
-A manifest that is not in the cluster yet has none; kube-scheduler would see it once they are there.
-Upstream: pkg/controller/resourceclaim, pkg/controller/volume/ephemeral, pkg/controller/statefulset.
-"""
+"""What a question is about: a pod as kube-scheduler would get it, in the cluster that it would see."""
 
 from __future__ import annotations
 
@@ -39,6 +35,11 @@ from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodResourceClaim
 from kschedx.releases.release import Release
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
+
+# What kube-controller-manager makes for a new pod: claims of devices and of volumes, from templates.
+#
+# A manifest that is not in the cluster yet has none; kube-scheduler would see it once they are there.
+# Upstream: pkg/controller/resourceclaim, pkg/controller/volume/ephemeral, pkg/controller/statefulset.
 
 NEW_UID = "new"
 """Of a pod that has claims of its own, which name it."""
@@ -135,9 +136,6 @@ def with_claims_of_templates(
     status = replace(pod.status, resource_claim_statuses=(*pod.status.resource_claim_statuses, *statuses))
     note = ClaimsOfTemplates(claims=tuple(made), templates=tuple(templates))
     return snapshot.with_devices(devices), replace(pod, status=status), (note, *refused)
-
-
-# What a question is about: a pod as kube-scheduler would get it, in the cluster that it would see.
 
 
 class Subject(Struct, frozen=True, kw_only=True):

@@ -405,8 +405,7 @@ _ORDER = {"Node": 1, "Pod": 2}
 # A snapshot as objects again, which load as the same cluster.
 #
 # What is written is what was read of each object and counts, no more than `kschedx snapshot` writes; a cluster that
-# moved
-# is written as it stands.
+# moved is written as it stands.
 
 _LAST = ("Node", "Pod")
 """What is general comes first."""

@@ -398,9 +398,8 @@ def _refused(name: str, status: Status, trace: Trace) -> Finding:
 
 # The nodes that extenders left, as score plugins see them, and the scores with what extenders add.
 #
-# A node that came back whole is taken as it was answered: it has the labels, taints and allocatable of the answer,
-# and no
-# pods and no images. What PreScore collects from the whole cluster is not affected.
+# A node that came back whole is taken as it was answered: it has the labels, taints and allocatable of the answer, and
+# no pods and no images. What PreScore collects from the whole cluster is not affected.
 
 
 def as_scored(framework: Framework, left: Sequence[Feasible]) -> tuple[Framework, NodeTable]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -245,8 +245,7 @@ def _base(driver: str, asked: Sequence[_Asked], situation: Situation) -> Device:
 
 # The node that would do: labels, amounts and devices of a smallest new node on which the pod passes.
 #
-# What the pod asks of a node is read from the pod and its volumes. In which zone the node is to stand is taken from
-# the
+# What the pod asks of a node is read from the pod and its volumes. In which zone the node is to stand is taken from the
 # nodes that are there; which of them is right is for the trial to say.
 
 MOST_MODELS = 6
@@ -289,7 +288,8 @@ def one_more_of_full(situation: Situation) -> Iterator[s.AddNode]:
     ]
     full = [node for node in full if not _is_of_control_plane(node)]
     for node in sorted(full, key=lambda one: _is_special(one, asked))[:MOST_COPIES]:
-        yield _one_more(node, situation)
+        if situation.leaves_ports((made := _one_more(node, situation)).node):
+            yield made
 
 
 def _is_of_control_plane(node: Node) -> bool:
@@ -323,11 +323,8 @@ def nodes_that_would_do(situation: Situation) -> Iterator[s.AddNode]:
     """Candidates: one more of those that there are, then the most plain ones."""
     pod = situation.pod
     keys = tuple(sorted({*_topology_keys(pod), *_topology_keys_of_profile(situation), *_keys_of_all(situation)}))
-    if needs_devices(situation):
-        yield from _with_devices(situation, keys)
-    else:
-        yield from islice(_copies(situation), MOST_COPIES)
-    yield from _plain(situation, keys)
+    special = _with_devices(situation, keys) if needs_devices(situation) else islice(_copies(situation), MOST_COPIES)
+    yield from (one for one in chain(special, _plain(situation, keys)) if situation.leaves_ports(one.node))
 
 
 def _copies(situation: Situation) -> Iterator[s.AddNode]:

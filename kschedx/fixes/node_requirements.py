@@ -143,7 +143,7 @@ def _unbound_terms(claim: PersistentVolumeClaim, situation: Asking) -> Iterator[
                 )
             )
         return
-    free = (one for one in storage.volumes_of_class.get(claim.storage_class, ()) if one.spec.claim_ref is None)
+    free = (one for one in storage.volumes_of(claim.storage_class) if one.spec.claim_ref is None)
     terms = [term for volume in free for term in _terms(volume.required_node_affinity)]
     if terms:
         yield from terms[: MOST_TERMS - 1]

@@ -123,7 +123,7 @@ def free_volume(claim: PersistentVolumeClaim, snapshot: Snapshot) -> PersistentV
 def released_volumes(claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.ReleaseVolume]:
     """Volumes that were bound to claims that are gone, and that the claim could have."""
     storage = snapshot.storage
-    for volume in storage.volumes_of_class.get(claim.storage_class, ()):
+    for volume in storage.volumes_of(claim.storage_class):
         holder = volume.spec.claim_ref
         if holder is None:
             continue

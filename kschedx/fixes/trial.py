@@ -16,9 +16,12 @@ from kschedx.framework.cycle import Cycle
 from kschedx.framework.scheduler import Scheduler
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Node, OwnerReference, Pod
+from kschedx.kube.workloads import runs_on
+from kschedx.plugins.node_ports import HostPort
 from kschedx.snapshot.columns import ClusterRow, TableRow
 from kschedx.snapshot.daemon_sets import DaemonPod, overhead
 from kschedx.snapshot.nodes import NodeTable
+from kschedx.snapshot.pods import host_ports
 from kschedx.snapshot.snapshot import Snapshot
 
 
@@ -57,6 +60,16 @@ class Situation(Struct, frozen=True, kw_only=True, dict=True):
         amounts = overhead(self.daemons, node, comparison=comparison)
         return tuple(
             s.ResourceAmount(resource=name, amount=amount) for name, amount in sorted(amounts.items()) if amount
+        )
+
+    def leaves_ports(self, node: Node) -> bool:
+        """Whether no DaemonSet's pod has one of the pod's host ports on a new node."""
+        wanted = [*map(HostPort.of, host_ports(self.pod.spec))]
+        comparison = self.scheduler.release.enabled("TaintTolerationComparisonOperators")
+        return not any(
+            any(HostPort.of(port).conflicts(one) for port in host_ports(daemon.spec) for one in wanted)
+            for daemon in (self.daemons if wanted else ())
+            if runs_on(daemon.spec, node, comparison=comparison)
         )
 
     @cached_property

@@ -1,4 +1,4 @@
-"""CycleState: what plugins remember between the extension points of one cycle."""
+"""The extension points of the scheduling framework, and what plugins remember between them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from kschedx.snapshot.storage import StorageChange
 
 if TYPE_CHECKING:
     from kschedx.framework.extenders import Extenders, Preempted
+
+# CycleState: what plugins remember between the extension points of one cycle.
 
 T = TypeVar("T")
 

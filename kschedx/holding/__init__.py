@@ -1,4 +1,4 @@
-"""Whose a scheduling gate is, by its prefix, and what of theirs to look at."""
+"""Everything that can hold a pod before kube-scheduler sees it, or takes it in its place."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from kschedx.kube.devices import ResourcePoolStatusRequest
 from kschedx.kube.kueue import ADMISSION_GATE, TOPOLOGY_GATE, Workload
 from kschedx.kube.types import Pod
 from kschedx.snapshot.snapshot import Snapshot
+
+# Whose a scheduling gate is, by its prefix, and what of theirs to look at.
 
 OWNERS: Mapping[str, tuple[str, str]] = {
     "kueue.x-k8s.io/": ("Kueue", "kubectl describe workloads.kueue.x-k8s.io"),

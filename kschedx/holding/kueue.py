@@ -39,7 +39,7 @@ from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.flavors import flavor_mismatch
 from kschedx.kueue.quota import QueueNode
 from kschedx.kueue.run import Run
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.settings import settings_of
 from kschedx.kueue.verdict import decision_of, judge
 from kschedx.kueue.workloads import Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
@@ -198,7 +198,7 @@ def kueue_state(snapshot: Snapshot) -> Run:
     """Kueue before its next cycle; read once for a snapshot."""
     cached = vars(snapshot)
     if "_kueue" not in cached:
-        cached["_kueue"] = Run(snapshot, Settings(), timestamp(snapshot.source.taken))
+        cached["_kueue"] = Run(snapshot, settings_of(snapshot), timestamp(snapshot.source.taken))
     run = cached["_kueue"]
     assert isinstance(run, Run)
     return run

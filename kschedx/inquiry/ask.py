@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,31 +10,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.apiserver.defaulting import default_pod
-from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import KschedxError, NotAdmittedError, UndecidableError
-from kschedx.explain.admission import has_siblings, without_pods
+from kschedx.errors import KschedxError, NotAdmittedError
+from kschedx.explain.admission import without_pods
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import refused, waiting_member, workload_lifecycle
 from kschedx.inquiry.manifests import Written, written_from
-from kschedx.inquiry.pod import explain, unscheduled
-from kschedx.kube.decoding import decode, encoded
+from kschedx.inquiry.pod import Admit, WithoutDecision, explain
+from kschedx.kube.decoding import decode
 from kschedx.kube.types import ObjectMeta, Pod
-from kschedx.render.states import Lifecycle, NamespaceTerminating, Refused, Suspended
+from kschedx.render.states import NamespaceTerminating, Refused, Suspended
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import AutoscalerOptions
-    from kschedx.inquiry.fix import Fix
     from kschedx.inquiry.workload_pods import BoundPods, ManifestQuestions, ReplicaGroup
     from kschedx.karpenter.cluster import KarpenterOptions
 
 Found = Pod | Written
-Admit = Callable[[Snapshot], Subject]
-"""The pod that is asked about, in a cluster. Raises `NotAdmittedError`."""
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
@@ -67,7 +62,7 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         for a pod of no profile.
         """
         try:
-            if isinstance(found, Written) and (stopped := self._stopped(found, admit)) is not None:
+            if isinstance(found, Written) and (stopped := self._without_decision(found).stopped(admit)) is not None:
                 return stopped
             made = self.explain(found, admit, queue)
             return self._with_refusal_fixes(found, made) if isinstance(found, Written) else made
@@ -82,72 +77,25 @@ class Inquiry(Struct, frozen=True, kw_only=True):
         if replicas is None or not replicas.refused or made.becomes is not Outcome.SCHEDULED:
             return made
         lifecycle = refused(replicas.workload, replicas.refusal, is_workload=True, has_pods=True)
-        return replace(made, remedies=self._fixes(found, lifecycle, count=len(replicas.refused)))
+        return replace(made, remedies=self._without_decision(found).fixes(lifecycle, count=len(replicas.refused)))
 
     def is_stopped(self, found: Written) -> bool:
         """The workload creates no pods, for a reason of its own."""
         return found.workload is not None and workload_lifecycle(self.clusters.before, found.workload) is not None
 
-    def _stopped(self, found: Written, admit: Admit) -> Explanation | None:
-        """The answer about a workload that creates no pods; None where it does."""
-        if found.workload is None:
-            return None
-        lifecycle = workload_lifecycle(self.clusters.before, found.workload)
-        if lifecycle is None:
-            return None
-        fixes = self._fixes(found, lifecycle)
-        if not lifecycle.is_open:
-            return unscheduled(self._unadmitted(found), self.setup, lifecycle, fixes)
-        try:
-            answer = explain(admit(self.clusters.applied), self.setup, self.autoscaling, self.provisioning)
-        except (NotAdmittedError, UndecidableError):
-            return unscheduled(self._unadmitted(found), self.setup, lifecycle, fixes)
-        return replace(answer, lifecycle=lifecycle, remedies=fixes)
-
     def refused(self, found: Written, error: NotAdmittedError) -> Explanation:
         """The answer about a pod that the API server refuses, or that its controller could not create."""
-        subject = self._unadmitted(found)
-        workload = None if found.workload is None else workload_of(found.workload)
-        lifecycle = refused(
-            subject.pod.key if workload is None else workload.reference,
-            error.message,
-            source=str(error.place),
-            hint=error.hint,
-            is_workload=workload is not None,
-            has_pods=has_siblings(self.clusters.applied, subject.pod.metadata),
+        return self._without_decision(found).refused(error)
+
+    def _without_decision(self, found: Written) -> WithoutDecision:
+        return WithoutDecision(
+            found=found,
+            before=self.clusters.before,
+            snapshot=self.clusters.applied,
+            setup=self.setup,
+            autoscaling=self.autoscaling,
+            provisioning=self.provisioning,
         )
-        return unscheduled(subject, self.setup, lifecycle, self._fixes(found, lifecycle))
-
-    def _unadmitted(self, found: Written) -> Subject:
-        """The pod as its manifest has it."""
-        pod = default_pod(decode(encoded(found.manifest, "pod"), Pod))
-        return Subject(snapshot=self.clusters.applied, pod=pod, is_new=True)
-
-    def _fixes(
-        self, found: Written, lifecycle: Lifecycle, *, count: int | None = None
-    ) -> Callable[[], tuple[Fix, ...]]:
-        def fixes() -> tuple[Fix, ...]:
-            from kschedx.inquiry.lifecycle_remedies import Stopped
-
-            stopped = Stopped(
-                snapshot=self.clusters.applied,
-                setup=self.setup,
-                explain=explain,
-                pod=self._unadmitted(found).pod,
-                manifest=found.manifest,
-                maker=found.workload,
-                made=found.made,
-                count=self._missing(found) if count is None else count,
-            )
-            return stopped.fixes(lifecycle)
-
-        return fixes
-
-    def _missing(self, found: Written) -> int:
-        if found.workload is None or found.is_daemon:
-            return 1
-        members = Owners(self.clusters.before).members(self.clusters.before.pods, workload_of(found.workload))
-        return max(wanted_replicas(found.workload) - len(members), 1)
 
     def explain(self, found: Found, admit: Admit, queue: Sequence[Found]) -> Explanation:
         """The story of a pod, or of the replicas that a workload lacks, which are placed with the others of `queue`.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.explain import notes
 from kschedx.explain.cycle_notes import bound_by_hand
@@ -15,7 +16,7 @@ from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
-from kschedx.render.states import ExitCode, Lifecycle, StateRow, headline, row_named, row_of
+from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, row_named, row_of, state_document
 from kschedx.render.words.notes import note_facts, note_text
 from kschedx.results import Shown
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.fixes.owners import Owner
     from kschedx.fixes.ranking import ClusterTest
+    from kschedx.fixes.ranking import Fix as FoundFix
     from kschedx.holding import Holding
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
@@ -171,21 +173,9 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return "OtherScheduler"
         if outcome is Outcome.UNSCHEDULABLE and self.gang is not None and self.gang.is_short:
             return "WaitingForGang"
-        match outcome:
-            case Outcome.SCHEDULED:
-                return "Schedulable"
-            case Outcome.UNSCHEDULABLE:
-                if self.is_nominated:
-                    return "Nominated"
-                return "ScaleUp" if self.is_scaled_up else "Unschedulable"
-            case Outcome.GATED:
-                return "Gated"
-            case Outcome.UNDECIDED:
-                return "Undecided"
-            case Outcome.ERROR:
-                return "Error"
-            case _:
-                assert_never(outcome)
+        if outcome is Outcome.UNSCHEDULABLE and self.is_nominated:
+            return "Nominated"
+        return "ScaleUp" if outcome is Outcome.UNSCHEDULABLE and self.is_scaled_up else decision_name(outcome)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -242,14 +232,19 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         return Outcome.SCHEDULED if bound.is_taken else Outcome.UNSCHEDULABLE
 
     @property
+    def alone(self) -> Outcome:
+        """The outcome of the pod without its replicas, but with the group that it has to start with."""
+        if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.gang.lacks_room:
+            return Outcome.UNSCHEDULABLE
+        return self.becomes
+
+    @property
     def overall(self) -> Outcome:
         """The outcome of all that was asked about: of every replica, where there are several, and of a pod's group."""
         if self.lifecycle is not None:
             return _OVERALL[row_of(self.lifecycle).exit_code]
-        if self.outcome is Outcome.SCHEDULED and self.gang is not None and self.replicas is None:
-            return Outcome.UNSCHEDULABLE if self.gang.lacks_room else self.outcome
         if self.replicas is None:
-            return self.becomes
+            return self.alone
         if self.replicas.fits:
             return Outcome.UNDECIDED if self.replicas.undecided else Outcome.SCHEDULED
         return Outcome.UNSCHEDULABLE if self.becomes is Outcome.SCHEDULED else self.becomes
@@ -287,22 +282,25 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         is_stored = pod.key in self.cycle.snapshot.pods.rows
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
-        room = self._room
+        by_hand = all(one.adds_node for one in found)
+        room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
         return (*room, *found)
 
-    @property
-    def _room(self) -> tuple[Fix, ...]:
-        """What an autoscaler does, or would do with other settings."""
-        if self.scaling is None and self.provisioning is None:
+    def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
+        """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""
+        event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
+        if self.scaling is None and self.provisioning is None and event is None:
             return ()
-        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes
+        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes, makes_room, reported_fixes
 
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, self.scaling_remedies)
-        by_karpenter = (
-            () if self.provisioning is None else karpenter_fixes(self.provisioning, self.provisioning_remedies)
-        )
+        if self.scaling is None and self.provisioning is None:
+            return () if event is None else tuple(reported_fixes(event))
+        of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
+        of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups)
+        by_karpenter = () if self.provisioning is None else karpenter_fixes(self.provisioning, of_pools)
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
@@ -314,7 +312,16 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if self.setup is None or self.gang is not None:
             return lambda fix: TrialOutcome()
         pod, trial = self.cycle.pod, ClusterTrial(self.cycle.snapshot, self.setup, self.cycle.pod)
-        return lambda fix: trial.outcome(fix.steps, Fix.of(fix, owner, pod, is_stored=is_stored).apply)
+
+        def test(fix: FoundFix) -> TrialOutcome:
+            alone, whole = (Fix.of(fix, owner, pod, is_stored=stored).apply for stored in (False, is_stored))
+            if alone != whole and owner is not None and owner.kind != "Deployment":  # a paused one makes no pods
+                found = trial.outcome(fix.steps, alone)
+                if found.is_tried and found.shortfall is None:
+                    return replace(found, is_delivered=True)
+            return trial.outcome(fix.steps, whole)
+
+        return test
 
     def _gang_fixes(self, gang: GangStatus) -> tuple[Fix, ...]:
         """What gives a node to the one member that the group lacks, with the others on theirs."""
@@ -375,7 +382,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes.dead_end import Untold
         from kschedx.render.words.fixes import no_fix_text
 
-        if any(fix.certainty is FixCertainty.VERIFIED for fix in self.fixes):
+        if any(fix.certainty is FixCertainty.VERIFIED or fix.of_group is not None for fix in self.fixes):
             return ""
         if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""
@@ -455,11 +462,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
                 "takes": bound.is_taken,
                 "refusals": list(bound.refusals),
             }
-        state: dict[str, object] = {"name": self.state.name}
-        if self.lifecycle is not None:
-            state |= {"headline": headline(self.lifecycle)}
-            state |= {key: value for key, value in to_builtins(self.lifecycle).items() if value}
-        made["state"] = state
+        made["state"] = self.state_document
         if self.overall is not self.outcome:
             made["overall"] = self.overall.value
         if self.covering is not None:
@@ -475,6 +478,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
             made["holding"] = holding_document(self.holding)
         return made
+
+    @property
+    def state_document(self) -> dict[str, object]:
+        return {"name": self.state.name} if self.lifecycle is None else state_document(self.lifecycle)
 
     def _with_covered(self, fix: Fix) -> dict[str, object]:
         covered = self.covered(fix)

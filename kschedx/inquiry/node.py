@@ -11,9 +11,15 @@ from msgspec import Struct
 from kschedx.explain.diagnosis import Diagnosis, Holder
 from kschedx.explain.node_groups import account
 from kschedx.explain.setup import Setup
+from kschedx.explain.subject import stored
 from kschedx.findings import Finding
+from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.lifecycle import no_scheduler, pod_lifecycle
+from kschedx.inquiry.pod import cycle_of, explain
 from kschedx.kube.quantity import Unit
 from kschedx.kube.types import Node
+from kschedx.render.states import Lifecycle, state_document
+from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -106,11 +112,23 @@ class NodeAnswer:
             )
         return tuple(found)
 
+    @cached_property
+    def states(self) -> tuple[Lifecycle, ...]:
+        """Of the pods on the node that do not simply run."""
+        snapshot = self._scheduler.snapshot
+        rows = snapshot.pods.on_node(self.row)
+        found = (pod_lifecycle(snapshot, snapshot.pods[int(row)]) for row in rows)
+        return tuple(one for one in found if one is not None)
+
     def verdict(self, row: int) -> Verdict:
-        """Of the pod in one row of the snapshot. Raises `ConfigError` where no profile is the pod's."""
+        """Of the pod in one row of the snapshot. Raises `UndecidableError`."""
         pods = self._scheduler.snapshot.pods
         pod, key, priority = pods[row], pods.key(row), int(pods.priorities[row])
-        cycle = self._scheduler.schedule(pod, self._setup.profile_of(pod))
+        if (unknown := no_scheduler(self._scheduler.snapshot, pod, self._setup)) is not None:
+            by_another = explain(stored(self._scheduler.snapshot, pod), self._setup).cycle.unheard
+            why = could_reject(by_another) or unknown.known
+            return Verdict(pod=key, priority=priority, findings=(), undecided=why)
+        cycle = cycle_of(self._scheduler, pod, self._setup.profile_of(pod))
         diagnosis = Diagnosis(cycle)
         if diagnosis.stops:
             stops = [stop.status for stop in diagnosis.stops]
@@ -123,11 +141,13 @@ class NodeAnswer:
             left_out = diagnosis.excluded.plugins if diagnosis.excluded is not None else ()
             return Verdict(pod=key, priority=priority, findings=(), plugins=left_out or ("PreFilter",))
         found = account(cycle, here)
+        is_open = not found.blockers and cycle.outcome is Outcome.UNDECIDED
         return Verdict(
             pod=key,
             priority=priority,
             findings=found.findings,
             plugins=tuple(one.plugin for one in found.blockers),
+            undecided=could_reject(cycle.unheard) if is_open else "",
         )
 
 
@@ -148,6 +168,7 @@ def document(answer: NodeAnswer, verdicts: Sequence[Verdict]) -> dict[str, objec
             }
             for offer in answer.offers
         },
+        "states": list(map(state_document, answer.states)),
         "pending": [
             {
                 "pod": one.pod,

@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import InputError, UndecidableError
+from kschedx.apiserver.defaulting import default_pod
+from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
+from kschedx.errors import InputError, NotAdmittedError, UndecidableError
+from kschedx.explain.admission import has_siblings
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
 from kschedx.explain.notes import AutoscalerUnreadable, ClaimsMade, KarpenterUnreadable, Note, RunsAlready
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
+from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, UnevaluatedKind
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import contradiction, no_scheduler, pod_lifecycle
-from kschedx.inquiry.manifests import new_pod
+from kschedx.inquiry.lifecycle import contradiction, no_scheduler, pod_lifecycle, refused, workload_lifecycle
+from kschedx.inquiry.manifests import Written
+from kschedx.inquiry.target import new_pod
 from kschedx.kube.autoscalers import NodePool
+from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
 from kschedx.render.states import ExitCode, Lifecycle, row_of
+from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -29,6 +37,10 @@ if TYPE_CHECKING:
     from kschedx.framework.extenders import Ask
     from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+
+
+Admit = Callable[[Snapshot], Subject]
+"""The pod that is asked about, in a cluster. Raises `NotAdmittedError`."""
 
 
 def explain_pod(
@@ -130,6 +142,81 @@ def unscheduled(
     return Explanation(cycle, scheduler, (*setup.notes, *subject.notes), lifecycle=lifecycle, remedies=remedies)
 
 
+class WithoutDecision(Struct, frozen=True, kw_only=True):
+    """A pod or workload, and why it may get no decision of kube-scheduler."""
+
+    found: Written
+    before: Snapshot
+    """The cluster before the manifest is applied."""
+    snapshot: Snapshot
+    setup: Setup
+    autoscaling: AutoscalerOptions | None = None
+    provisioning: KarpenterOptions | None = None
+
+    def stopped(self, admit: Admit) -> Explanation | None:
+        """The answer about a workload that creates no pods; None where it does."""
+        workload = self.found.workload
+        lifecycle = None if workload is None else workload_lifecycle(self.before, workload)
+        if lifecycle is None:
+            return None
+        fixes = self.fixes(lifecycle)
+        if not lifecycle.is_open:
+            return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
+        try:
+            answer = explain(admit(self.snapshot), self.setup, self.autoscaling, self.provisioning)
+        except (NotAdmittedError, UndecidableError):
+            return unscheduled(self._unadmitted, self.setup, lifecycle, fixes)
+        return replace(answer, lifecycle=lifecycle, remedies=fixes)
+
+    def refused(self, error: NotAdmittedError) -> Explanation:
+        """The answer about a pod that the API server refuses, or that its controller could not create."""
+        subject, maker = self._unadmitted, self.found.workload
+        workload = None if maker is None else workload_of(maker)
+        lifecycle = refused(
+            subject.pod.key if workload is None else workload.reference,
+            error.message,
+            source=str(error.place),
+            hint=error.hint,
+            is_workload=workload is not None,
+            has_pods=has_siblings(self.snapshot, subject.pod.metadata),
+        )
+        return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle))
+
+    @property
+    def _unadmitted(self) -> Subject:
+        """The pod as its manifest has it."""
+        pod = default_pod(decode(encoded(self.found.manifest, "pod"), Pod))
+        return Subject(snapshot=self.snapshot, pod=pod, is_new=True)
+
+    def fixes(self, lifecycle: Lifecycle, *, count: int | None = None) -> Callable[[], tuple[Fix, ...]]:
+        """`count`: how many pods are missing."""
+
+        def fixes() -> tuple[Fix, ...]:
+            from kschedx.inquiry.lifecycle_remedies import Stopped
+
+            stopped = Stopped(
+                snapshot=self.snapshot,
+                setup=self.setup,
+                explain=explain,
+                pod=self._unadmitted.pod,
+                manifest=self.found.manifest,
+                maker=self.found.workload,
+                made=self.found.made,
+                count=self._missing if count is None else count,
+            )
+            return stopped.fixes(lifecycle)
+
+        return fixes
+
+    @property
+    def _missing(self) -> int:
+        maker = self.found.workload
+        if maker is None or self.found.is_daemon:
+            return 1
+        members = Owners(self.before).members(self.before.pods, workload_of(maker))
+        return max(wanted_replicas(maker) - len(members), 1)
+
+
 def _explained(
     subject: Subject,
     setup: Setup,
@@ -147,13 +234,27 @@ def _explained(
         pods = scheduler.snapshot.pods
         notes = (RunsAlready(node=pods.node_names[pods.rows[pod.key]]), *notes)
         scheduler = scheduler.on(snapshot)
-    cycle = decide(scheduler, pod, profile)
-    require_for_decision(cycle)
+    cycle = cycle_of(scheduler, pod, profile)
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
     return Explanation(
         cycle, scheduler, (*setup.notes, *notes, *said, *more), autoscaler=autoscaler, karpenter=karpenter, setup=setup
     )
+
+
+def cycle_of(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
+    """Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed."""
+    cycle = decide(scheduler, pod, profile)
+    require_for_decision(cycle)
+    return cycle
+
+
+def decided(scheduler: Scheduler, pod: Pod, profile: Profile) -> Cycle:
+    """The same, and raises `UndecidableError` where anything leaves the decision open."""
+    cycle = cycle_of(scheduler, pod, profile)
+    if cycle.outcome is Outcome.UNDECIDED:
+        raise UndecidableError(could_reject(cycle.unheard))
+    return cycle
 
 
 def _autoscaler(

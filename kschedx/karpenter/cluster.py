@@ -1,4 +1,4 @@
-"""What an API server would not have let pass in Karpenter's objects, and a file may still hold."""
+"""Karpenter in a cluster, as far as its objects show, and its decision about one pod."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +36,8 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.types import Pod, PodCondition, PodStatus
 from kschedx.snapshot.snapshot import Snapshot
+
+# What an API server would not have let pass in Karpenter's objects, and a file may still hold.
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")
 _PRICE = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -90,9 +93,6 @@ def _fault(one: NodeSelectorRequirementWithMinValues) -> tuple[str, str] | None:
     if is_bound and (len(one.values) != 1 or ((parse_int64(one.values[0]) or -1) < 0 and one.values[0] != "0")):
         return f"{one.key} {one.operator} needs one whole number, found [{', '.join(one.values)}]", ""
     return None
-
-
-# Karpenter in a cluster, as far as its objects show, and its decision about one pod.
 
 
 class KarpenterOptions(Struct, frozen=True, kw_only=True):
@@ -182,15 +182,15 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
     has_relaxed: bool = False
 
     @property
+    def open_pools(self) -> tuple[str, ...]:
+        """Pools that would take the pod with an instance type that is not known."""
+        return tuple(one.name for one in self.pools if one.certainty is LaunchCertainty.UNKNOWN)
+
+    @property
     def unsure_before(self) -> tuple[str, ...]:
         """Pools that come before the one that is taken, and may be taken in its place."""
-        names: list[str] = []
-        for one in self.pools:
-            if one.name == self.pool:
-                break
-            if one.certainty is LaunchCertainty.UNKNOWN:
-                names.append(one.name)
-        return tuple(names)
+        before = [one.name for one in takewhile(lambda one: one.name != self.pool, self.pools)]
+        return tuple(name for name in self.open_pools if name in before)
 
 
 class Karpenter:

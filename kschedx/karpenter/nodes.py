@@ -1,4 +1,4 @@
-"""Which taints a pod does not tolerate. Upstream: pkg/scheduling/taints.go: every taint counts, whatever its effect."""
+"""The nodes that there are and those under way, as Karpenter sees them: taints, host ports, and free resources."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from kschedx.kube.tolerations import tolerates
 from kschedx.kube.types import Labels, Node, OwnerReference, Pod, Taint, Toleration
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
+
+# Which taints a pod does not tolerate. Upstream: pkg/scheduling/taints.go: every taint counts, whatever its effect.
 
 EPHEMERAL = frozenset(
     {

@@ -1,7 +1,4 @@
-"""What a pod's volumes ask of its node, whether its claims let Karpenter look at it, and how many a node takes.
-
-Upstream: scheduling/volumetopology.go, pkg/scheduling/volumeusage.go, pkg/utils/volume.
-"""
+"""The pods of a round: which Karpenter evaluates, what each asks of its node, and the DaemonSet pods beside them."""
 
 from __future__ import annotations
 
@@ -45,6 +42,10 @@ from kschedx.kube.types import (
 from kschedx.releases.karpenter import KarpenterBehaviour
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
+
+# What a pod's volumes ask of its node, whether its claims let Karpenter look at it, and how many a node takes.
+#
+# Upstream: scheduling/volumetopology.go, pkg/scheduling/volumeusage.go, pkg/utils/volume.
 
 _EBS = "ebs.csi.aws.com"
 
@@ -346,8 +347,7 @@ def asks_for_devices(pod: Pod, behaviour: KarpenterBehaviour) -> bool:
 
 # The pods of DaemonSets that a node will have: what they leave of it for others.
 #
-# Upstream: getDaemonSetPods in provisioner.go, isDaemonPodCompatible and getDaemonOverhead in scheduler.go. A
-# DaemonSet
+# Upstream: getDaemonSetPods in provisioner.go, isDaemonPodCompatible and getDaemonOverhead in scheduler.go. A DaemonSet
 # whose first required terms meet no pool loses them for every later look, as upstream's shared pods do.
 
 

@@ -1,7 +1,4 @@
-"""The labels that Karpenter knows: those that a pool need not define, the restricted ones, and their other names.
-
-Upstream: pkg/apis/v1/labels.go of karpenter, karpenter-provider-aws and karpenter-provider-azure.
-"""
+"""Requirements on labels as sets of values: what several of them leave, and which labels Karpenter knows."""
 
 from __future__ import annotations
 
@@ -13,6 +10,10 @@ from msgspec.structs import replace
 from kschedx.kube.autoscalers import AWS, AZURE, CAPACITY_TYPE, KARPENTER_GROUP, NODE_POOL, NodeClassReference
 from kschedx.kube.scalars import MAX_INT64, parse_int64
 from kschedx.kube.selectors import NodeSelectorRequirement
+
+# The labels that Karpenter knows: those that a pool need not define, the restricted ones, and their other names.
+#
+# Upstream: pkg/apis/v1/labels.go of karpenter, karpenter-provider-aws and karpenter-provider-azure.
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

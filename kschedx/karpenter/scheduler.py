@@ -1,4 +1,4 @@
-"""How Karpenter runs, as far as its answers depend on it. Upstream: pkg/operator/options."""
+"""A round of Karpenter: the pods that wait, on the nodes that there are, those of the round, and new ones."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from kschedx.karpenter.topology import Topologies
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.types import Pod
 from kschedx.releases.karpenter import MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
+
+# How Karpenter runs, as far as its answers depend on it. Upstream: pkg/operator/options.
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The annotations of pods that autoscalers and other schedulers read; a snapshot keeps no other."""
+"""Typed slim records of the objects that cluster-autoscaler, Cluster API, and Karpenter keep in a cluster."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from kschedx.kube.kueue import POD_ANNOTATIONS
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.types import Labels, NodeCondition, ObjectMeta, Taint
+
+# The annotations of pods that autoscalers and other schedulers read; a snapshot keeps no other.
 
 MIRROR = "kubernetes.io/config.mirror"
 """The kubelet's copy of a static pod has it."""

@@ -25,6 +25,8 @@ PLACED_ANNOTATIONS = (
 POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
+MANAGER_CONFIG = "kueue-system/kueue-manager-config"
+"""The ConfigMap with Kueue's Configuration."""
 
 
 class Condition(Struct, frozen=True, kw_only=True, rename="camel"):

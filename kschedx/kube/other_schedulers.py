@@ -1,4 +1,4 @@
-"""What kubernetes-sigs/scheduler-plugins keeps in a cluster: scheduling.x-k8s.io, topology.node.k8s.io."""
+"""Typed slim records of what other schedulers keep in a cluster: pod groups, queues, quotas, reservations."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.types import ObjectMeta
+
+# What kubernetes-sigs/scheduler-plugins keeps in a cluster: scheduling.x-k8s.io, topology.node.k8s.io.
 
 SCHEDULING_GROUP = "scheduling.x-k8s.io"
 TOPOLOGY_GROUP = "topology.node.k8s.io"
@@ -97,8 +99,7 @@ class NodeResourceTopology(Struct, frozen=True, kw_only=True, rename="camel"):
 # say how it stands.
 #
 # Volcano (scheduling.volcano.sh/v1beta1), KAI (scheduling.run.ai, groups v2alpha2 and queues v2), Koordinator (its
-# copies
-# of scheduler-plugins' kinds in scheduling.sigs.k8s.io/v1alpha1, its own in scheduling.koordinator.sh/v1alpha1).
+# copies of scheduler-plugins' kinds in scheduling.sigs.k8s.io/v1alpha1, its own in scheduling.koordinator.sh/v1alpha1).
 
 VOLCANO = "scheduling.volcano.sh"
 KAI = "scheduling.run.ai"

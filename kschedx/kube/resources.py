@@ -1,4 +1,4 @@
-"""What a pod on a node was assumed to ask for until 1.31 (calculateResource in pkg/scheduler/framework/types.go)."""
+"""How much a pod requests and a node offers, as kube-scheduler counts it, and the quotas of a namespace."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from kschedx.kube.names import CPU, MEMORY, PODS, is_counted, is_pod_level_resou
 from kschedx.kube.quantity import Quantity, ResourceList, Written, milli_value, parse_quantity, value
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, wrap_int64
 from kschedx.kube.types import Container, ContainerStatus, ObjectMeta, PodSpec, PodStatus, ResourceRequirements
+
+# What a pod on a node was assumed to ask for until 1.31 (calculateResource in pkg/scheduler/framework/types.go).
 
 
 def assumed_by_kind(

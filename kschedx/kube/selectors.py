@@ -1,7 +1,7 @@
 """Label selectors and node selectors: the records, and their compiled forms that match and explain.
 
 Upstream: metav1.LabelSelectorAsSelector, apimachinery/pkg/labels/selector.go and
-component-helpers/scheduling/corev1/nodeaffinity. What the API server checks is in `api/selector_validation.py`.
+component-helpers/scheduling/corev1/nodeaffinity. What the API server checks is in `apiserver/placement_validation.py`.
 """
 
 from __future__ import annotations

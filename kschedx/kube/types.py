@@ -1,7 +1,4 @@
-"""A pod's volumes and where they come from, as typed slim records of core/v1: the fields that scheduling reads.
-
-Persistent volumes, claims and their classes are in `api/storage.py`.
-"""
+"""Typed slim records of core/v1, policy/v1, and scheduling.k8s.io: the fields that scheduling reads."""
 
 from __future__ import annotations
 
@@ -10,6 +7,10 @@ from msgspec import Struct, field
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import Int32, Int64
 from kschedx.kube.selectors import LabelSelector, NodeSelector, PreferredSchedulingTerm
+
+# A pod's volumes and where they come from, as typed slim records of core/v1: the fields that scheduling reads.
+#
+# Persistent volumes, claims and their classes are in `kube/storage.py`.
 
 FILESYSTEM = "Filesystem"
 
@@ -298,6 +299,10 @@ class PodResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_template_name: str | None = None
 
 
+class PodOS(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
 class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What scheduling reads of a pod's spec. In a `PodTable` pods of one template share one PodSpec, whose
     `node_name` is then empty: the table holds it per pod."""
@@ -326,6 +331,8 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
+    os: PodOS | None = None
+    """Read by the kubelet, not by kube-scheduler."""
 
     @property
     def mounts_storage(self) -> bool:

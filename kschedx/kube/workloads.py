@@ -1,8 +1,4 @@
-"""The pod that a workload's template makes, as its controller would create it.
-
-What scheduling can see of the controllers: names, labels, owner, the claims of a StatefulSet, the tolerations of a
-DaemonSet (pkg/controller/{deployment,statefulset,daemon,job} and pkg/controller/daemon/util/daemonset_util.go).
-"""
+"""The pods that workloads make from their templates, those of DaemonSets and of custom resources among them."""
 
 from __future__ import annotations
 
@@ -20,6 +16,11 @@ from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, required_node_affinity
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, NO_EXECUTE, untolerated
 from kschedx.kube.types import Affinity, Node, NodeAffinity, Pod, PodSpec
+
+# The pod that a workload's template makes, as its controller would create it.
+#
+# What scheduling can see of the controllers: names, labels, owner, the claims of a StatefulSet, the tolerations of a
+# DaemonSet (pkg/controller/{deployment,statefulset,daemon,job} and pkg/controller/daemon/util/daemonset_util.go).
 
 Manifest = dict[str, object]
 
@@ -43,6 +44,8 @@ NEVER_DEFAULTED = (
 )
 """Fields of a pod's spec that no API server adds to a template, and that scheduling reads: both templates have them or
 neither has."""
+KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
+"""Those of them that a template which has been cut down still has with all their fields."""
 ALWAYS_STORED = "dnsPolicy"
 """What an API server fills in: a template without it has been cut down to what scheduling reads."""
 
@@ -234,7 +237,10 @@ def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bo
             bool(there.get(name)) != bool(written.get(name)) for name in NEVER_DEFAULTED
         ):
             return False
-        return all(_says(there.get(name), value, name, is_cut=is_cut) for name, value in written.items())
+        return all(
+            _says(there.get(name), value, name, is_cut=is_cut and name not in KEPT_WHOLE)
+            for name, value in written.items()
+        )
     if isinstance(written, list):
         theirs = stored if isinstance(stored, list) else []
         if is_cut and not theirs:
@@ -340,8 +346,7 @@ def _add_daemon_tolerations(spec: Manifest) -> None:
 # Workloads of others: a Rollout, a Knative Service, a Volcano or Kubeflow job. Their pods, as far as templates show.
 #
 # A custom resource that makes pods has, nearly always, Kubernetes' own pod template somewhere below its `spec`. What
-# its
-# controller adds to a pod is not known, but for the few fields that are named here.
+# its controller adds to a pod is not known, but for the few fields that are named here.
 
 ForeignWorkloadsManifest = dict[str, object]
 

@@ -12,7 +12,7 @@ from kschedx.kube.kueue import AdmissionCheck, ClusterQueue, ResourceFlavor
 from kschedx.kueue.amounts import Requests, Usage, added
 from kschedx.kueue.quota import QueueNode, Tree
 from kschedx.kueue.settings import Settings
-from kschedx.kueue.topology import FlavorTopology, Placement, Request, TopologyUsage, Values
+from kschedx.kueue.topology import DomainUsage, FlavorTopology, Placement, Request, TopologyUsage, Values
 from kschedx.kueue.workloads import Job, checks_of
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
@@ -40,6 +40,9 @@ class Cache:
         self.jobs: dict[str, dict[str, Job]] = {name: {} for name in tree.queues}
         """ClusterQueue to the Workloads that have quota of it, by key."""
         self.generations: dict[str, int] = dict.fromkeys(tree.queues, 1)
+        self._marks: dict[str, int] = {}
+        self.mark = 0
+        """Equal where the same Workloads have the same quota, changes of a cycle aside."""
 
     # --- what is held
 
@@ -50,6 +53,8 @@ class Cache:
         if node is None:
             return
         self.jobs[name][job.key] = job
+        self._marks[job.key] = job.mark
+        self.mark ^= job.mark
         _add(node, job.usage)
         self._use(job.topology_usage, 1, overlapping=True)
 
@@ -57,6 +62,7 @@ class Cache:
         """A Workload has no quota any more; called before its admission is cleared."""
         if self.jobs.get(name, {}).pop(job.key, None) is None:
             return
+        self.mark ^= self._marks.pop(job.key)
         _remove(self.tree.queues[name], job.usage)
         self._use(job.topology_usage, -1, overlapping=True)
         self.generations[name] += 1
@@ -161,18 +167,22 @@ class Cache:
         for flavor in sorted(requests):
             tree = self.topologies[flavor]
             assumed = shared if is_shared and tree.is_by_host else {}
+            groups: dict[object, list[Request]] = {}
             for request in requests[flavor]:
-                result = tree.place(request, assumed, is_empty=is_empty)
+                groups.setdefault(request.pod_set.name if request.group is None else (request.group,), []).append(
+                    request
+                )
+            for group in groups.values():
+                result = tree.place(group, assumed, is_empty=is_empty)
                 if isinstance(result, str):
-                    found[request.pod_set.name] = Placement(flavor=flavor, failure=result)
+                    found.update({one.pod_set.name: Placement(flavor=flavor, failure=result) for one in group})
                     break
-                found[request.pod_set.name] = Placement(flavor=flavor, assignment=result)
-                for domain in result.domains:
-                    taken = added(
-                        {name: amount * domain.count for name, amount in request.single.items()},
-                        {"pods": domain.count},
-                    )
-                    assumed[domain.values] = added(assumed.get(domain.values, {}), taken)
+                for request in group:
+                    assignment = result[request.pod_set.name]
+                    found[request.pod_set.name] = Placement(flavor=flavor, assignment=assignment)
+                    for domain in assignment.domains:
+                        use = DomainUsage(values=domain.values, single=request.single, count=domain.count)
+                        assumed[domain.values] = added(assumed.get(domain.values, {}), use.total)
         return found
 
 

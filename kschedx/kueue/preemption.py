@@ -13,7 +13,7 @@ from enum import StrEnum, unique
 from msgspec import Struct
 
 from kschedx.kube.kueue import QueuePreemption
-from kschedx.kueue.amounts import FlavorResource, Usage
+from kschedx.kueue.amounts import FlavorResource, Usage, minus
 from kschedx.kueue.cache import Cache, PlacementRequests, failure
 from kschedx.kueue.flavors import Assignment, Chance, placement_requests
 from kschedx.kueue.quota import NEGATIVE, CohortNode, Node, QueueNode, Share
@@ -162,11 +162,22 @@ class Preemptor:
             order = [False, True]
         else:
             order = [True, False]
+        if not self._may_suffice(attempt, candidates):
+            return []
         for may_borrow in order:
             found = self._remove_until_fit(attempt, candidates, may_borrow)
             if found:
                 return found
         return []
+
+    def _may_suffice(self, attempt: _Attempt, candidates: Iterable[_Candidate]) -> bool:
+        """False where even all candidates together do not use what is missing."""
+        missing = {fr: minus(amount, attempt.node.available(fr)) for fr, amount in attempt.usage.items()}
+        missing = {fr: amount for fr, amount in missing.items() if amount > 0}
+        for one in candidates if missing else ():
+            for fr in missing:
+                missing[fr] = minus(missing[fr], one.job.usage.get(fr, 0))
+        return all(amount <= 0 for amount in missing.values())
 
     def _may_borrow(self, node: QueueNode) -> bool:
         borrow = policies(node).borrow_within_cohort

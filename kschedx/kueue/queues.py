@@ -6,7 +6,7 @@ Upstream: pkg/cache/queue (cluster_queue.go, manager.go, inadmissible_workloads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum, unique
@@ -55,6 +55,10 @@ class Queue:
     preemptor: str | None = None
     """The Workload whose victims are on their way."""
     in_flight: str | None = None
+    _line: list[Job] | None = None
+    """The order, the first one last; some are not queued any more."""
+    _equals: dict[bytes | None, list[Job]] = field(default_factory=dict)
+    """Those of `_line` by their shapes."""
 
     @property
     def is_strict(self) -> bool:
@@ -79,10 +83,35 @@ class Queue:
         if not self.waiting:
             self.in_flight = None
             return None
-        job = min(self.waiting.values(), key=self.order)
+        job = self._first()
         del self.waiting[job.key]
         self.in_flight = job.key
         return job
+
+    def _first(self) -> Job:
+        if self.ledger is not None:
+            return min(self.waiting.values(), key=self.order)
+        sticky = self.waiting.get(self.preemptor or "") if not self.is_strict else None
+        if sticky is not None:
+            return sticky
+        if self._line is None:
+            self._line = sorted(self.waiting.values(), key=self.order, reverse=True)
+        while self.waiting.get(self._line[-1].key) is not self._line[-1]:
+            self._line.pop()
+        return self._line[-1]
+
+    def add(self, job: Job) -> None:
+        """Queue a Workload, whatever its backoff."""
+        self.waiting[job.key] = job
+        if self._line is None or self._line[-1:] != [job]:
+            self._line = None
+            self._equals.clear()
+
+    def _bundled(self, shape: bytes) -> Iterator[Job]:
+        if not self._equals:
+            for job in self.waiting.values():
+                self._equals.setdefault(job.shape, []).append(job)
+        return (job for job in self._equals.get(shape, ()) if self.waiting.get(job.key) is job)
 
     def push(self, job: Job, now: int) -> None:
         """Add a Workload that became pending, or one whose conditions order it otherwise."""
@@ -96,7 +125,7 @@ class Queue:
             if not self.is_strict and job.shape is not None and job.shape in self.bypassed:
                 self.parked[job.key] = job
                 return
-        self.waiting[job.key] = job
+        self.add(job)
 
     def remove(self, key: str) -> None:
         self.waiting.pop(key, None)
@@ -115,13 +144,13 @@ class Queue:
         has_flavors_left = job.progress is not None and job.progress.is_pending
         if job.backoff_is_over(now) and (is_at_once or has_flavors_left):
             self.parked.pop(job.key, None)
-            self.waiting[job.key] = job
+            self.add(job)
             return
         self.parked[job.key] = job
         if job.shape is None or why not in _BUNDLED or self.is_strict:
             return
         self.bypassed[job.shape] = reason or "PendingEvaluation"
-        for other in [one for one in self.waiting.values() if one.shape == job.shape]:
+        for other in [*self._bundled(job.shape)]:
             self.parked[other.key] = self.waiting.pop(other.key)
 
     def retry(self, is_selected: Callable[[str], bool], now: int) -> None:
@@ -129,7 +158,7 @@ class Queue:
         self.bypassed.clear()
         for job in list(self.parked.values()):
             if is_selected(job.namespace) and job.backoff_is_over(now):
-                self.waiting[job.key] = self.parked.pop(job.key)
+                self.add(self.parked.pop(job.key))
 
 
 # --- usage of LocalQueues

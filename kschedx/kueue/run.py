@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/scheduler.go, pkg/scheduler/fair_sharing_iterator.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -27,7 +27,7 @@ from kschedx.kube.kueue import (
     Workload,
 )
 from kschedx.kube.selectors import Selector, compile_selector
-from kschedx.kueue.amounts import FlavorResource, Requests, added, minus, quota_amount, shown
+from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, minus, quota_amount, shown
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, readiness
 from kschedx.kueue.document import (
@@ -50,7 +50,7 @@ from kschedx.kueue.flavors import PodSetAssignment as Assigned
 from kschedx.kueue.queues import Ledger, LocalQueueKey, Queue, Requeue, is_usage_based
 from kschedx.kueue.quota import QueueNode, Tree
 from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
-from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry
+from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry, Nominations
 from kschedx.kueue.settings import VERSION, Settings
 from kschedx.kueue.topology import FlavorTopology
 from kschedx.kueue.workloads import (
@@ -65,15 +65,46 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_CYCLES = 100_000
 
 
+class Memory:
+    """What runs on almost the same cluster have in common, so that a trial costs what it changes.
+
+    Workloads, ClusterQueues, Cohorts, and LocalQueues may differ between those runs, and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, tuple[Workload, Job]] = {}
+        self._nominations: dict[tuple[int, ...], tuple[object, Nominations]] = {}
+        self.other_pods: dict[str, Requests] | None = None
+        self.unseen: dict[str, Usage] | None = None
+
+    def job(self, workload: Workload, snapshot: Snapshot, settings: Settings) -> Job:
+        """The Workload as it is in the snapshot."""
+        known = self._jobs.get(id(workload))
+        if known is None:
+            limits = snapshot.limit_ranges.get(workload.metadata.namespace, ())
+            made = Job.of(workload, settings, limits, snapshot.runtime_classes)
+            _ = made.counted, made.usage, made.shape
+            known = self._jobs[id(workload)] = (workload, made)
+        return known[1].copied()
+
+    def nominations(self, objects: Sequence[object]) -> Nominations:
+        """`objects`: all that decides beside Workloads."""
+        key = tuple(id(one) for one in objects)
+        return self._nominations.setdefault(key, (objects, {}))[1]
+
+
 class Run:
     """The state of Kueue, moved cycle by cycle."""
 
-    def __init__(self, snapshot: Snapshot, settings: Settings, now: int) -> None:
+    def __init__(self, snapshot: Snapshot, settings: Settings, now: int, memory: Memory | None = None) -> None:
         self.settings = settings
         self.now = now
         self.is_settled = False
-        """No queue has a head, or the cycles repeat."""
+        """No queue has a head, the cycles repeat, or the scheduler stopped."""
+        self.has_stopped = False
+        """It waits for pods of admitted Workloads to be ready, and looks at nothing else."""
         self._snapshot = snapshot
+        self._memory = memory = memory or Memory()
         queues = {one.metadata.name: one for one in snapshot.of(ClusterQueue)}
         self._local_queues = {(one.metadata.namespace, one.metadata.name): one for one in snapshot.of(LocalQueue)}
         flavors = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
@@ -85,6 +116,8 @@ class Run:
         active = [name for name, one in self.readiness.items() if one.is_active]
         tree = Tree.of(list(queues.values()), snapshot.of(Cohort), active)
         self.cache = Cache(tree, flavors, topologies, checks, settings)
+        deciding = (queues.values(), snapshot.of(Cohort), flavors.values(), checks.values(), snapshot.of(Topology))
+        self._known = memory.nominations([one for objects in deciding for one in objects])
         self._selectors: dict[str, Selector] = {
             name: compile_selector(one.spec.namespace_selector) for name, one in queues.items()
         }
@@ -94,29 +127,27 @@ class Run:
             name: Queue(queue=one, ledger=self._ledger if is_usage_based(one) else None)
             for name, one in sorted(queues.items())
         }
+        self.watched: Collection[str] = self.queues
+        """The ClusterQueues whose heads are looked at."""
         self._trees: dict[str, list[str]] = {}
         for name, node in tree.queues.items():
             self._trees.setdefault(self._root(node), []).append(name)
-        self.jobs = {
-            one.key: Job.of(
-                one,
-                settings,
-                snapshot.limit_ranges.get(one.metadata.namespace, ()),
-                snapshot.runtime_classes,
-            )
-            for one in snapshot.of(Workload)
-        }
+        self.jobs = {one.key: memory.job(one, snapshot, settings) for one in snapshot.of(Workload)}
         self._evicted: dict[str, str] = {}
         self._controllers = Controllers(self, settings, self._evicted)
         self._cycle = 0
+        self.presumed_ready: set[str] = set()
+        """Workloads whose pods become ready as soon as Kueue admits them."""
         for job in self.jobs.values():
             queue = self.queue_of(job)
             if job.is_admissible:
                 if queue is not None:
-                    queue.waiting[job.key] = job  # whatever its backoff: a queue that starts looks at all once
+                    queue.add(job)  # whatever its backoff: a queue that starts looks at all once
             elif self._holds_quota(job):
                 self.cache.hold(job)
-        self.unseen = {name: dict(self._unseen(queue)) for name, queue in queues.items()}
+        if memory.unseen is None:
+            memory.unseen = {name: dict(self._unseen(queue)) for name, queue in queues.items()}
+        self.unseen = memory.unseen
         for name, usage in self.unseen.items():
             self.cache.add_usage(tree.queues[name], usage, {})
         for job in list(self.jobs.values()):
@@ -152,7 +183,9 @@ class Run:
 
     def _other_pods(self) -> dict[str, Requests]:
         """Node to what pods that Kueue has not placed take of it."""
-        taken: dict[str, Requests] = {}
+        if self._memory.other_pods is not None:
+            return self._memory.other_pods
+        taken = self._memory.other_pods = {}
         pods = self._snapshot.pods
         running = ~pods.phases.where(lambda phase: phase in ("Succeeded", "Failed"))
         named = pods.node_names.where(bool)
@@ -186,6 +219,12 @@ class Run:
     def is_active(self, name: str) -> bool:
         return self.readiness[name].is_active
 
+    def watch(self, job: Job) -> None:
+        """Look only at the queues that lend to or take from that of a Workload; places are taken anywhere."""
+        queue = self.queue_of(job)
+        if queue is not None and not self.cache.topologies and not self.not_ready:
+            self.watched = self._trees[self._root(self.cache.tree.queues[queue.queue.metadata.name])]
+
     def inadmissibility(self, job: Job, queue: ClusterQueue) -> str:
         """Why a Workload is refused before any flavor is evaluated."""
         if not self._is_selected(queue.metadata.name, job.namespace):
@@ -214,7 +253,6 @@ class Run:
         if is_held:
             self.cache.release(job, name)
         is_changed = change()
-        job.changed()
         if self._holds_quota(job):
             self.cache.hold(job)
         if not is_changed:
@@ -285,30 +323,50 @@ class Run:
 
     # --- a cycle
 
-    def cycle(self) -> Cycle | None:
-        """Look at the head of every active queue; None where there is none."""
-        heads = [
-            (job, name, queue.preemptor == job.key)
-            for name, queue in self.queues.items()
-            if self.is_active(name) and (job := queue.pop()) is not None
-        ]
-        if not heads:
-            return None
-        self._cycle += 1
-        scheduler = CycleScheduler(
+    def _scheduler(self, *, is_known: bool = True) -> CycleScheduler:
+        return CycleScheduler(
             self.cache,
             cycle=self._cycle,
             now=self.now,
             usage_share=self._usage_share,
             inadmissibility=self.inadmissibility,
+            is_blocked=bool(self.not_ready),
+            known=self._known if is_known else None,
         )
+
+    def evaluated(self, job: Job, *, is_known: bool = True) -> Entry | None:
+        """The decision about a Workload if it came first; nothing changes. None where its queue admits nothing.
+
+        `is_known`: no Workload has been taken out, so that earlier evaluations count.
+        """
+        queue = self.queue_of(job)
+        if queue is None or not self.is_active(queue.queue.metadata.name):
+            return None
+        return self._scheduler(is_known=is_known).decide([(job, queue.queue.metadata.name, False)])[0]
+
+    def cycle(self) -> Cycle | None:
+        """Look at the head of every active queue; None where there is none."""
+        if self.has_stopped:
+            return None
+        heads = [
+            (job, name, queue.preemptor == job.key)
+            for name, queue in self.queues.items()
+            if name in self.watched and self.is_active(name) and (job := queue.pop()) is not None
+        ]
+        if not heads:
+            return None
+        self._cycle += 1
+        scheduler = self._scheduler()
         entries = scheduler.decide(heads)
+        self.has_stopped = scheduler.has_stopped
         modes = {entry.job.key: self._podsets(entry) for entry in entries}
         for entry in entries:
             if entry.is_admitted:
                 self._admit(entry)
         for entry in entries:
-            if not entry.is_admitted:
+            if entry.is_untouched:
+                self._leave(entry)
+            elif not entry.is_admitted:
                 self._put_back(entry)
         for entry in entries:
             if entry.issues_preemption:
@@ -321,10 +379,22 @@ class Run:
             for local in self._local_queues:
                 if self._ledger.is_pending(local):
                     self._ledger.sample(local, self._used_by(local), self.now)
-        found = {entry.job.key: self._head(entry, modes[entry.job.key]) for entry in entries}
+        found = {
+            entry.job.key: self._head(entry, modes[entry.job.key])
+            for entry in entries
+            if entry.message or entry.is_admitted
+        }
         evicted = self._evictions()
         self.now += 1
         return Cycle(heads=found, evicted=evicted)
+
+    @property
+    def not_ready(self) -> list[str]:
+        """Workloads with quota whose pods are not ready, for which Kueue waits before it admits another one."""
+        if not self.settings.blocks_admission:
+            return []
+        held = (job for jobs in self.cache.jobs.values() for job in jobs.values())
+        return sorted(job.key for job in held if not job.has("PodsReady") and job.key not in self.presumed_ready)
 
     def _usage_share(self, job: Job) -> float | None:
         queue = self.queues.get(job.admission.cluster_queue) if job.admission is not None else None
@@ -348,6 +418,7 @@ class Run:
                 total = {name: amount for name, amount in total.items() if name in covered}
             self._ledger.charge(job.local_queue, job.key, total, self.now)
         job.progress = None
+        self.presumed_ready.add(job.key)
 
         def change() -> bool:
             job.reserve(admission, self.now)
@@ -369,6 +440,13 @@ class Run:
         job.has_requested = True
         if is_written and not self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
             job.progress = None
+
+    def _leave(self, entry: Entry) -> None:
+        """Put a Workload back where it was; the one at which the scheduler stopped gets its condition."""
+        self.queues[entry.node.name].add(entry.job)
+        if entry.message:
+            is_observed = self.settings.enabled("UnadmittedWorkloadsObservability")
+            entry.job.release(entry.cause if is_observed else "Waiting", entry.message, self.now)
 
     def _preempt(self, entry: Entry) -> None:
         uid = entry.job.uid or "UNKNOWN"

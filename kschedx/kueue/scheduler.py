@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kschedx.kube.kueue import ClusterQueue
 from kschedx.kueue.amounts import Usage, minus
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.flavors import Assigner, Assignment, Mode, partial_counts, placement_requests
-from kschedx.kueue.preemption import Preemptor, Target, UsageShare, can_always_reclaim
+from kschedx.kueue.preemption import Preemptor, Reason, Target, UsageShare, can_always_reclaim
 from kschedx.kueue.queues import Requeue
 from kschedx.kueue.quota import CohortNode, QueueNode, Share
 from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
@@ -20,6 +23,7 @@ from kschedx.kueue.workloads import REJECTED, RETRY, Job, ScanProgress
 NAMESPACE_MISMATCH = "workload namespace doesn't match ClusterQueue selector"
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAPPING_TARGETS = "Workload has overlapping preemption targets with another workload"
+PODS_NOT_READY = "waiting for all admitted workloads to be in PodsReady condition"
 FITS_AFTER_PREEMPTIONS = f"{OVERLAPPING_TARGETS}, but will fit after these preemptions complete"
 
 
@@ -40,11 +44,25 @@ class Entry:
     """It was evaluated for flavors."""
     is_skipped: bool = False
     is_admitted: bool = False
+    is_untouched: bool = False
+    """The scheduler stopped before it: at itself, where it has a message."""
     issues_preemption: bool = False
 
     @property
     def usage(self) -> Usage:
         return self.assignment.usage
+
+
+class Nomination(NamedTuple):
+    """What an evaluation came to, without anything of the run that made it."""
+
+    assignment: Assignment
+    targets: tuple[tuple[str, str, Reason], ...]
+    """ClusterQueue, Workload, and the reason."""
+
+
+Nominations = dict[tuple[object, ...], Nomination]
+"""By all that an evaluation depends on, so that runs on almost the same cluster evaluate only what differs."""
 
 
 class CycleScheduler:
@@ -58,13 +76,19 @@ class CycleScheduler:
         now: int,
         usage_share: UsageShare,
         inadmissibility: Callable[[Job, ClusterQueue], str],
+        is_blocked: bool = False,
+        known: Nominations | None = None,
     ) -> None:
-        """`inadmissibility`: why a Workload is refused before any flavor is evaluated."""
+        """`inadmissibility`: why a Workload is refused before any flavor is evaluated. `is_blocked`: pods of an
+        admitted Workload are not ready, and the scheduler stops at the first Workload that it would admit."""
         self.cache = cache
         self.settings = cache.settings
         self._cycle = cycle
         self._preemptor = Preemptor(cache, now, usage_share)
         self._inadmissibility = inadmissibility
+        self._is_blocked = is_blocked
+        self._known = known if cache.settings.usage_based is None else None
+        self.has_stopped = False
 
     def decide(self, heads: Iterable[tuple[Job, str, bool]]) -> list[Entry]:
         """`heads`: Workload, ClusterQueue, and whether its victims were on their way before."""
@@ -72,7 +96,10 @@ class CycleScheduler:
             entries = [self._nominate(job, name, is_preemptor=is_preemptor) for job, name, is_preemptor in heads]
             victims: dict[str, Target] = {}
             for entry in self._in_order([one for one in entries if one.is_nominated]):
-                self._process(entry, victims)
+                if self.has_stopped:
+                    entry.is_untouched, entry.message = True, ""
+                else:
+                    self._process(entry, victims)
         return entries
 
     def _nominate(self, job: Job, name: str, *, is_preemptor: bool) -> Entry:
@@ -88,12 +115,34 @@ class CycleScheduler:
                 entry.why = Requeue.NAMESPACE_MISMATCH
         else:
             entry.is_nominated = True
-            self._assign(entry)
+            self._evaluate(entry)
         return entry
 
+    def _evaluate(self, entry: Entry) -> None:
+        """Assign flavors at the beginning of a cycle, or as it was done before in the same state."""
+        job, name = entry.job, entry.node.name
+        self._forget_outdated(entry)
+        if self._known is None or job.shape is None:
+            self._assign(entry)
+            return
+        begun = None if entry.progress is None else repr(entry.progress.tried)
+        states = tuple((one.name, one.state) for one in job.checks)
+        key = (self.cache.mark, name, job.key, job.shape, job.queued_since, states, begun)
+        known = self._known.get(key)
+        if known is None:
+            self._assign(entry)
+            targets = tuple((self.cache.queue_of(one.job).name, one.job.key, one.reason) for one in entry.targets)
+            self._known[key] = Nomination(entry.assignment, targets)
+            return
+        entry.assignment = known.assignment
+        entry.targets = [Target(job=self.cache.jobs[queue][key], reason=reason) for queue, key, reason in known.targets]
+        entry.message = known.assignment.message
+        if known.assignment.progress is not None:
+            generation = self.cache.generations[name]
+            entry.progress = replace(known.assignment.progress, cycle=self._cycle, generation=generation)
+
     def _assign(self, entry: Entry, nominated: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        if entry.progress is not None and self._is_outdated(entry.progress, entry):
-            entry.progress = None
+        self._forget_outdated(entry)
         assigner = Assigner(
             entry.job,
             entry.node,
@@ -108,6 +157,10 @@ class CycleScheduler:
         entry.assignment, entry.targets = assignment, targets
         entry.message = assignment.message
         entry.progress = assignment.progress
+
+    def _forget_outdated(self, entry: Entry) -> None:
+        if entry.progress is not None and self._is_outdated(entry.progress, entry):
+            entry.progress = None
 
     def _is_outdated(self, progress: ScanProgress, entry: Entry) -> bool:
         if self.settings.enabled("FlavorFungibilityPreserveScanProgress"):
@@ -253,6 +306,9 @@ class CycleScheduler:
                     None,
                 )
                 entry.message += f". Pending the preemption of {len(entry.targets)} workload(s)"
+            elif self._is_blocked:
+                self.has_stopped = entry.is_untouched = True
+                entry.message, entry.cause = PODS_NOT_READY, "WaitingForPodsReady"
             else:
                 entry.is_admitted = True
 

@@ -5,16 +5,19 @@ Upstream: apis/config/v1beta2, pkg/features/kube_features.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 import msgspec
 from msgspec import Struct, field
 
-from kschedx.errors import InputError
+from kschedx.errors import InputError, Place
 from kschedx.kube.duration import Duration
+from kschedx.kube.kueue import MANAGER_CONFIG
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import exact_amounts
+from kschedx.kube.types import ConfigMap, ObjectMeta
+from kschedx.snapshot.snapshot import Snapshot
 
 VERSION = "0.19.2"
 """The version whose decisions were recorded and compared."""
@@ -76,20 +79,32 @@ class AdmissionFairSharing(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_weights: dict[str, float] = {}
 
 
-class WaitForPodsReady(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Not evaluated, apart from what it says of the order of evicted Workloads."""
+class RequeuingStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    timestamp: str = ""
 
-    requeuing_strategy: dict[str, object] = {}
+
+class WaitForPodsReady(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Its timeouts are not evaluated."""
+
+    enable: bool | None = None
+    """Of v1beta1."""
+    block_admission: bool | None = None
+    requeuing_strategy: RequeuingStrategy = RequeuingStrategy()
 
 
 class Configuration(Struct, frozen=True, kw_only=True, rename="camel"):
     """`config.kueue.x-k8s.io`, as far as admission reads it."""
 
+    api_version: str = ""
     fair_sharing: FairSharing | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
     resources: Resources = Resources()
     feature_gates: dict[str, bool] = {}
     wait_for_pods_ready: WaitForPodsReady | None = None
+
+    @property
+    def is_old(self) -> bool:
+        return self.api_version.endswith("/v1beta1")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -102,12 +117,30 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def fair_sharing(self) -> FairSharing | None:
         sharing = self.configuration.fair_sharing
-        return None if sharing is None or sharing.enable is False else sharing
+        if sharing is None or not (sharing.enable or (sharing.enable is None and not self.configuration.is_old)):
+            return None
+        return sharing
 
     @property
     def strategies(self) -> tuple[str, ...]:
         given = self.fair_sharing.preemption_strategies if self.fair_sharing else ()
         return given or ("LessThanOrEqualToFinalShare", "LessThanInitialShare")
+
+    @property
+    def blocks_admission(self) -> bool:
+        """Nothing is admitted while the pods of an admitted Workload are not ready."""
+        wait = self.configuration.wait_for_pods_ready
+        if wait is None:
+            return False
+        if self.configuration.is_old:
+            return bool(wait.enable and wait.block_admission is not False)
+        return bool(wait.block_admission)
+
+    @property
+    def keeps_place_of_creation(self) -> bool:
+        """A Workload whose pods were not ready in time is queued by its creation, not by its eviction."""
+        wait = self.configuration.wait_for_pods_ready
+        return wait is not None and wait.requeuing_strategy.timestamp == "Creation"
 
     @property
     def usage_based(self) -> AdmissionFairSharing | None:
@@ -119,17 +152,70 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.enabled("QuotaCheckStrategy") and strategy == "IgnoreUndeclared"
 
 
-def resolve(config: Mapping[str, object] | None, feature_gates: Mapping[str, bool] | None) -> Settings:
+def resolve(config: Mapping[str, object] | None) -> Settings:
     """Raises `InputError` for a configuration that cannot be read; unknown gates decide nothing here."""
     try:
         configuration = msgspec.convert(config or {}, Configuration, strict=False)
     except msgspec.ValidationError as error:
         raise InputError(f"Kueue configuration: {error}") from None
-    asked = {**configuration.feature_gates, **(feature_gates or {})}
-    return Settings(
-        configuration=configuration, gates={**GATES, **{name: on for name, on in asked.items() if name in GATES}}
-    )
+    known = {name: on for name, on in configuration.feature_gates.items() if name in GATES}
+    return Settings(configuration=configuration, gates={**GATES, **known})
 
 
 def seconds(duration: str) -> float:
     return Duration.parse(duration) / 1e9
+
+
+# --- of a cluster
+
+
+def settings_of(snapshot: Snapshot) -> Settings:
+    """Of the cluster's ConfigMap, else the defaults; read once for a snapshot. Raises `InputError`."""
+    cached = vars(snapshot)
+    if "_kueue_settings" not in cached:
+        name = MANAGER_CONFIG.rpartition("/")[2]
+        maps = [one for one in snapshot.of(ConfigMap) if one.metadata.name == name]
+        place = f"ConfigMap {maps[0].metadata.namespace}/{name}" if maps else ""
+        written: object = {"kind": "ConfigMap", "data": maps[0].data} if maps else None
+        cached["_kueue_settings"] = resolve(next(_configurations(written, place), None))
+    settings = cached["_kueue_settings"]
+    assert isinstance(settings, Settings)
+    return settings
+
+
+def with_configuration(
+    snapshot: Snapshot, config: Mapping[str, object] | None, feature_gates: Mapping[str, bool]
+) -> Snapshot:
+    """The cluster with another Configuration (None: its own) and feature gates. Raises `InputError`."""
+    known = settings_of(snapshot) if config is None else resolve(config)
+    gates = {**known.configuration.feature_gates, **feature_gates}
+    settings = msgspec.structs.replace(known.configuration, feature_gates=gates)
+    written = msgspec.json.encode({"kind": "Configuration", **msgspec.to_builtins(settings)})
+    namespace, _, name = MANAGER_CONFIG.partition("/")
+    made = ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data={"config": written.decode()})
+    others = (one for one in snapshot.of(ConfigMap) if one.metadata.name != name)
+    return snapshot.with_records(ConfigMap, [made, *others])
+
+
+def configuration_in(document: object, source: str) -> Mapping[str, object]:
+    """The Configuration that a file is, or that is in its ConfigMap. Raises `InputError`."""
+    found = list(_configurations(document, source))
+    if len(found) != 1:
+        raise InputError("expected one Kueue Configuration", place=Place(source=source))
+    return found[0]
+
+
+def _configurations(document: object, source: str) -> Iterator[Mapping[str, object]]:
+    from kschedx.sources import yaml
+
+    if not isinstance(document, Mapping):
+        return
+    data = document.get("data")
+    if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
+        for key, text in data.items():
+            place = f"{source}: data[{key}]"
+            for part in yaml.split(str(text).encode(), source=place):
+                read = yaml.load(part, source=place)
+                yield from _configurations(None if read is None else read.value, place)
+    elif document.get("kind") == "Configuration":
+        yield document

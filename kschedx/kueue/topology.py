@@ -61,6 +61,11 @@ class Request(Struct, frozen=True, kw_only=True):
     """The pod set asks for no topology: all flavors of its queue have one."""
     updates: tuple[PodSetUpdate, ...] = ()
 
+    @property
+    def group(self) -> str | None:
+        """Pod sets with the same name are placed together, one of them as the leader."""
+        return None if self.pod_set.topology_request is None else self.pod_set.topology_request.pod_set_group_name
+
 
 class Placement(Struct, frozen=True, kw_only=True):
     flavor: str
@@ -80,11 +85,20 @@ class _Place:
     """Of a host."""
     pods: int = 0
     slices: int = 0
+    leaders: int = 0
+    led_pods: int = 0
+    """Pods that fit beside a leader."""
+    led_slices: int = 0
 
     def clear(self) -> None:
-        self.pods = self.slices = 0
+        self.pods = self.slices = self.leaders = self.led_pods = self.led_slices = 0
         for child in self.children:
             child.clear()
+
+    def room(self, *, by_slices: bool, is_led: bool) -> int:
+        if by_slices:
+            return self.led_slices if is_led else self.slices
+        return self.led_pods if is_led else self.pods
 
 
 class FlavorTopology:
@@ -172,8 +186,16 @@ class FlavorTopology:
 
     # --- placing
 
-    def place(self, request: Request, assumed: dict[Values, Requests], *, is_empty: bool) -> Assignment | str:
-        """The assignment, or why there is none. `assumed`: what other pod sets of the Workload take."""
+    def place(
+        self, group: Sequence[Request], assumed: Mapping[Values, Requests], *, is_empty: bool
+    ) -> dict[str, Assignment] | str:
+        """Pod set to its assignment, or why there is none. `assumed`: what other pod sets of the Workload take.
+
+        Of two pod sets in a group, the smaller is the leader, which shares the domain of some of the workers.
+        """
+        request, leader = group[0], group[1] if len(group) > 1 else None
+        if leader is not None and leader.count > request.count:
+            request, leader = leader, request
         wanted = request.pod_set.topology_request
         slices = wanted.slices if wanted is not None else ()
         size = slices[0].size if slices else 1
@@ -202,17 +224,21 @@ class FlavorTopology:
             layers=slices if inner else (),
             is_required=wanted is not None and wanted.required is not None,
             is_unconstrained=request.is_implied or is_slices_only or bool(wanted and wanted.unconstrained),
+            leaders=int(leader is not None),
         )
-        search.count_pods(request, assumed, is_empty=is_empty)
+        search.count_pods(request, leader, assumed, is_empty=is_empty)
         found = search.assign(self.levels.index(level))
         if isinstance(found, str):
             return found
+        places = sorted(found, key=lambda one: one.values)
+        counts = {request.pod_set.name: [(one, one.pods) for one in places]}
+        if leader is not None:
+            counts[leader.pod_set.name] = [(one, one.leaders) for one in places]
+        return {name: self._assignment(taken) for name, taken in counts.items()}
+
+    def _assignment(self, taken: Iterable[tuple[_Place, int]]) -> Assignment:
         depth = len(self.levels) - 1 if self.is_by_host else 0
-        domains = tuple(
-            Domain(values=one.values[depth:], count=one.pods)
-            for one in sorted(found, key=lambda one: one.values)
-            if one.pods
-        )
+        domains = tuple(Domain(values=one.values[depth:], count=count) for one, count in taken if count)
         return Assignment(levels=self.levels[depth:], domains=domains)
 
     def _inner_sizes(self, slices: Sequence[SliceConstraint]) -> dict[int, int] | str:
@@ -253,6 +279,7 @@ class _Search:
     layers: Sequence[SliceConstraint]
     is_required: bool
     is_unconstrained: bool
+    leaders: int
     nodes: int = 0
     excluded: Counter[str] = field(default_factory=Counter)
 
@@ -262,9 +289,12 @@ class _Search:
 
     # --- counting
 
-    def count_pods(self, request: Request, assumed: Mapping[Values, Requests], *, is_empty: bool) -> None:
+    def count_pods(
+        self, request: Request, leader: Request | None, assumed: Mapping[Values, Requests], *, is_empty: bool
+    ) -> None:
         tree = self.tree
         single = added(request.single, {PODS: 1})
+        lead = None if leader is None else added(leader.single, {PODS: 1})
         for root in tree._by_level[0].values():
             root.clear()
         fits = _NodeFilter(request, tree._tolerations)
@@ -274,47 +304,74 @@ class _Search:
                 self.excluded[cause] += 1
                 continue
             free = leaf.free if is_empty else _minus(leaf.free, leaf.used)
-            leaf.pods, resource = count_in(single, _minus(free, assumed.get(key, {})))
+            free = _minus(free, assumed.get(key, {}))
+            leaf.pods, resource = count_in(single, free)
             if leaf.pods == 0 and resource:
                 self.excluded[f'resource "{resource}"'] += 1
+            leaf.led_pods = leaf.pods
+            if lead is not None and count_in(lead, free)[0] > 0:
+                leaf.leaders = 1
+                leaf.led_pods = count_in(single, _minus(free, lead))[0]
         for root in tree._by_level[0].values():
             self._sum(root, 0)
 
     def _sum(self, place: _Place, level: int) -> None:
+        """The room of a domain; beside a leader, less what the leader costs in its cheapest child."""
         for child in place.children:
             self._sum(child, level + 1)
         if place.children:
             group = self.inner.get(level + 1, 1)
             place.pods = sum(child.pods // group * group for child in place.children)
             place.slices = sum(child.slices for child in place.children)
+            leading = [child for child in place.children if child.leaders or not self.leaders]
+            place.leaders = max(child.leaders for child in place.children)
+            if leading:
+                place.led_pods = place.pods - min(
+                    child.pods // group * group - child.led_pods // group * group for child in leading
+                )
+                place.led_slices = place.slices - min(child.slices - child.led_slices for child in leading)
         if level == self.slice_level:
             place.slices = place.pods // self.size
+            place.led_slices = place.led_pods // self.size
 
     # --- choosing
 
-    def _sorted(self, places: Iterable[_Place]) -> list[_Place]:
+    def _sorted(self, places: Iterable[_Place], *, is_led: bool = False) -> list[_Place]:
         sign = 1 if self.takes_least_free else -1
+        if is_led:
+            return sorted(places, key=lambda one: (-one.leaders, sign * one.led_slices, one.led_pods, one.values))
         return sorted(places, key=lambda one: (sign * one.slices, one.pods, one.values))
 
-    def _best(self, places: Sequence[_Place], needed: int, *, by_slices: bool = True) -> _Place:
+    def _best(self, places: Sequence[_Place], needed: int, leaders: int, *, by_slices: bool = True) -> _Place:
         """The domain with the least room of those that hold all; the first where none does."""
         fitting = [
             (number, index)
             for index, one in enumerate(places)
-            if (number := one.slices if by_slices else one.pods) >= needed
+            if one.leaders >= leaders and (number := one.room(by_slices=by_slices, is_led=leaders > 0)) >= needed
         ]
         return places[min(fitting)[1]] if fitting else places[0]
+
+    def _leader_first(self, places: list[_Place], count: int, leaders: int, *, by_slices: bool) -> list[_Place]:
+        """In front, the first domain that takes the leader and leaves enough room in all for the workers."""
+        if not leaders:
+            return places
+        room = sum(one.room(by_slices=by_slices, is_led=False) for one in places)
+        for one in places:
+            cost = one.room(by_slices=by_slices, is_led=False) - one.room(by_slices=by_slices, is_led=True)
+            if one.leaders >= leaders and room - cost >= count:
+                return [one, *(other for other in places if other is not one)]
+        return places
 
     def assign(self, level: int) -> list[_Place] | str:
         found = self._fitting(level)
         if isinstance(found, str):
             return found
         depth, places = found
-        places = self._spread(places, self.count, self.size, by_slices=True)
+        places = self._spread(places, self.count, self.leaders, self.size, by_slices=True)
         last = len(self.tree.levels) - 1
         while depth < min(last, self.slice_level):
             below = self._sorted(child for one in places for child in one.children)
-            places = self._spread(below, self.count, self.size, by_slices=True)
+            places = self._spread(below, self.count, self.leaders, self.size, by_slices=True)
             depth += 1
         while depth < last:
             size = self.inner.get(depth + 1, 1) if depth >= self.slice_level else self.size
@@ -323,57 +380,71 @@ class _Search:
                 children = self._sorted(one.children)
                 if size > 1:
                     for child in children:
-                        child.slices = child.pods // size
-                lower += self._spread(children, one.pods, size, by_slices=size > 1)
+                        child.slices, child.led_slices = child.pods // size, child.led_pods // size
+                lower += self._spread(children, one.pods, one.leaders, size, by_slices=size > 1)
             places = lower
             depth += 1
         return places
 
     def _fitting(self, level: int) -> tuple[int, list[_Place]] | str:
         """The level at which pods are assigned, and its domains that hold them."""
-        places = self._sorted(self.tree._by_level[level].values())
+        places = self._sorted(self.tree._by_level[level].values(), is_led=True)
         if not places:
             return f"no topology domains at level: {self.tree.levels[level]}"
         needed = self.count // self.size
-        if self.takes_least_free:
-            for one in places:
-                if one.slices >= needed:
-                    return level, [one]
-            if self.is_required:
-                return self._failure(level, places[-1].pods, needed)
-        elif places[0].slices >= needed:
-            return level, [self._best(places, needed)]
+        fitting = [one for one in places if one.leaders >= self.leaders and one.led_slices >= needed]
+        if fitting and self.takes_least_free:
+            return level, fitting[:1]
+        if fitting and fitting[0] is places[0]:
+            return level, [self._best(places, needed, self.leaders)]
         if self.is_required:
-            return self._failure(level, places[0].slices, needed)
+            room = places[-1].pods if self.takes_least_free else places[0].slices
+            return self._failure(level, room, needed)
         if level > 0 and not self.is_unconstrained:
             return self._fitting(level - 1)
+        places = self._leader_first(places, needed, self.leaders, by_slices=True)
         taken: list[_Place] = []
         left = needed
+        if self.leaders:
+            if not places[0].leaders:
+                return self._failure(level, 0, needed)
+            is_last = not self.takes_least_free and places[0].led_slices >= left
+            taken.append(self._best(places, left, self.leaders) if is_last else places[0])
+            left -= taken[0].led_slices
+            places = self._sorted(places[1:])
         for index, place in enumerate(places):
             if left <= 0:
                 break
             is_last = not self.takes_least_free and place.slices >= left
-            one = self._best(places[index:], left) if is_last else place
+            one = self._best(places[index:], left, 0) if is_last else place
             taken.append(one)
             left -= one.slices
         return self._failure(level, needed - left, needed) if left > 0 else (level, taken)
 
-    def _spread(self, places: Sequence[_Place], count: int, size: int, *, by_slices: bool) -> list[_Place]:
-        """As few of the domains as needed, each with the pods that it takes."""
+    def _spread(self, places: list[_Place], count: int, leaders: int, size: int, *, by_slices: bool) -> list[_Place]:
+        """As few of the domains as needed, each with the pods and the leader that it takes."""
         taken = []
-        left = count // size if by_slices else count
+        unit = size if by_slices else 1
+        left = count // unit
+        places = self._leader_first(places, left, leaders, by_slices=by_slices)
         for index, place in enumerate(places):
-            one = place
-            if not self.takes_least_free and (one.slices if by_slices else one.pods) >= left:
-                one = self._best(places[index:], left, by_slices=by_slices)
-            room = one.slices if by_slices else one.pods
+            one, is_led = place, leaders > 0
+            if (
+                not self.takes_least_free
+                and one.leaders >= leaders
+                and one.room(by_slices=by_slices, is_led=is_led) >= left
+            ):
+                one = self._best(places[index:], left, leaders, by_slices=by_slices)
+            room = one.room(by_slices=by_slices, is_led=is_led)
+            is_last = room >= left and one.leaders >= leaders
             share = min(room, left)
-            one.pods = share * (size if by_slices else 1)
+            one.pods, one.leaders = share * unit, min(one.leaders, leaders)
             if by_slices:
                 one.slices = share
             taken.append(one)
             left -= share
-            if room >= left + share:
+            leaders -= one.leaders
+            if is_last:
                 return taken
         return []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum, unique
 
 from msgspec import Struct
@@ -25,9 +25,9 @@ from kschedx.kueue.amounts import FlavorResource, divided, exact, plus, quota_am
 from kschedx.kueue.controllers import is_stopped
 from kschedx.kueue.document import Head, Victim
 from kschedx.kueue.flavors import Shortage, untolerated_taint
-from kschedx.kueue.run import Run
-from kschedx.kueue.scheduler import NAMESPACE_MISMATCH
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.run import Memory, Run
+from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, PODS_NOT_READY
+from kschedx.kueue.settings import Settings, settings_of
 from kschedx.kueue.topology import taint_text
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.snapshot.snapshot import Snapshot
@@ -36,6 +36,8 @@ MOST_CYCLES = 2_000
 MOST_REMEDIES = 4
 MOST_FINISHING = 8
 """Workloads whose end is tried."""
+MOST_QUEUED = 3
+"""Trials of one kind on the whole of Kueue."""
 
 HAS_QUOTA = ("Admitted", "QuotaReserved")
 
@@ -71,6 +73,8 @@ class Wait(StrEnum):
     """Its requests are refused."""
     QUEUE = "queue"
     """Its queue is stopped, inactive, or missing."""
+    PODS_READY = "podsReady"
+    """Kueue admits nothing before the pods of other Workloads are ready (waitForPodsReady.blockAdmission)."""
     CHECKS = "checks"
     TURN = "turn"
     """Kueue admits it in one of its next cycles."""
@@ -98,6 +102,8 @@ class Verdict(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     """None for a Workload that waits for nothing."""
     behind: str = ""
     """The Workload in front of a StrictFIFO queue, for which it waits."""
+    not_ready: tuple[str, ...] = ()
+    """The Workloads with pods that are not ready, for which Kueue waits."""
     checks: tuple[str, ...] = ()
     """Admission checks that are not ready."""
     blocked: str = ""
@@ -145,11 +151,20 @@ def judge(
     snapshot: Snapshot, key: str, settings: Settings | None = None, *, now: int = 0, with_remedies: bool = True
 ) -> Verdict | None:
     """The verdict about a Workload, `namespace/name`; None for one that is not in the snapshot."""
-    settings = settings or Settings()
-    run = Run(snapshot, settings, now)
-    job = run.jobs.get(key)
-    if job is None:
+    memory = vars(snapshot).setdefault("_kueue_memory", Memory())
+    settings = settings or settings_of(snapshot)
+    run = Run(snapshot, settings, now, memory)
+    if key not in run.jobs:
         return None
+    verdict = _verdict(run, key)
+    if not with_remedies or verdict.wait in (None, Wait.CHECKS) or verdict.has_quota_now:
+        return verdict
+    trials = _Trials(snapshot, Run(snapshot, settings, now, memory), verdict, memory)
+    return replace(verdict, remedies=tuple(trials.remedies())[:MOST_REMEDIES])
+
+
+def _verdict(run: Run, key: str) -> Verdict:
+    job = run.jobs[key]
     queue = run.queue_of(job)
     order = [one.key for one in queue.everyone] if queue is not None else []
     position = order.index(key) if key in order else None
@@ -169,15 +184,13 @@ def judge(
         return verdict
     head, equal = _first_decision(run, job)
     verdict = replace(verdict, head=head, equal_to=equal)
-    verdict = _not_looked_at(verdict, run, job) if head is None else replace(verdict, wait=_wait_of(head))
-    if not with_remedies or verdict.has_quota_now:
-        return verdict
-    trials = _Trials(snapshot, settings, now, Run(snapshot, settings, now), verdict)
-    return replace(verdict, remedies=tuple(trials.remedies())[:MOST_REMEDIES])
+    if run.has_stopped and (head is None or head.message == PODS_NOT_READY):
+        return replace(verdict, wait=Wait.PODS_READY, not_ready=tuple(run.not_ready), blocked=PODS_NOT_READY)
+    return _not_looked_at(verdict, run, job) if head is None else replace(verdict, wait=_wait_of(head))
 
 
 def decision_of(snapshot: Snapshot, key: str) -> Verdict | None:
-    """The verdict without remedies, with Kueue's defaults; made once for a snapshot."""
+    """The verdict without remedies, made once for a snapshot."""
     known = vars(snapshot).setdefault("_kueue_decisions", {})
     if key not in known:
         known[key] = judge(snapshot, key, now=timestamp(snapshot.source.taken), with_remedies=False)
@@ -211,6 +224,7 @@ def _wait_of(head: Head) -> Wait:
 
 def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
     """The Workload's outcome when its turn comes, and the equal Workload that was decided in its place."""
+    run.watch(job)
     for _ in range(MOST_CYCLES):
         cycle = run.cycle()
         if cycle is None:
@@ -230,11 +244,10 @@ def _first_decision(run: Run, job: Job) -> tuple[Head | None, str]:
 
 
 class _Trials:
-    def __init__(self, snapshot: Snapshot, settings: Settings, now: int, run: Run, verdict: Verdict) -> None:
+    def __init__(self, snapshot: Snapshot, run: Run, verdict: Verdict, memory: Memory) -> None:
         self._snapshot = snapshot
-        self._settings = settings
-        self._now = now
         self._run = run
+        self._memory = memory
         self._verdict = verdict
         self._job = run.jobs[verdict.workload]
         self._workload = next(one for one in snapshot.of(Workload) if one.key == verdict.workload)
@@ -247,6 +260,9 @@ class _Trials:
             case Wait.HEAD:
                 yield from self._before_the_head()
                 yield from self._other_queues()
+                return
+            case Wait.PODS_READY:
+                yield from self._others_ready()
                 return
             case Wait.NAMESPACE:
                 yield from self._selected()
@@ -263,14 +279,21 @@ class _Trials:
         yield from self._finishing()
 
     def _tried(self, kind: RemedyKind, title: str, snapshot: Snapshot) -> Remedy | None:
-        verdict = judge(snapshot, self._verdict.workload, self._settings, now=self._now, with_remedies=False)
-        if verdict is None or verdict.head is None:
+        """Evaluated by itself first, since others that come before it leave it less."""
+        run = self._run_on(snapshot)
+        entry = run.evaluated(run.jobs[self._verdict.workload])
+        may_preempt = kind is not RemedyKind.WAIT and self._verdict.head is not None and not self._verdict.victims
+        if entry is None or not (entry.is_admitted or (entry.issues_preemption and may_preempt)):
             return None
-        if verdict.head.outcome in HAS_QUOTA:
+        head, _ = _first_decision(run, run.jobs[self._verdict.workload])
+        if head is not None and head.outcome in HAS_QUOTA:
             return Remedy(kind=kind, title=title)
-        if verdict.head.outcome == "Preempting" and self._verdict.head is not None and not self._verdict.victims:
-            return Remedy(kind=kind, title=title, victims=tuple(one.workload for one in verdict.victims))
+        if head is not None and head.outcome == "Preempting" and may_preempt:
+            return Remedy(kind=kind, title=title, victims=tuple(one.workload for one in head.targets))
         return None
+
+    def _run_on(self, snapshot: Snapshot) -> Run:
+        return Run(snapshot, self._run.settings, self._run.now, self._memory)
 
     def _with_workload(self, workload: Workload) -> Snapshot:
         others = [workload if one.key == workload.key else one for one in self._snapshot.of(Workload)]
@@ -341,15 +364,22 @@ class _Trials:
     # --- elsewhere
 
     def _other_queues(self) -> Iterator[Remedy]:
-        for one in self._snapshot.of(LocalQueue):
-            is_own = one.spec.cluster_queue == self._verdict.cluster_queue
-            if one.metadata.namespace != self._workload.metadata.namespace or is_own:
-                continue
+        namespace, own = self._workload.metadata.namespace, self._verdict.cluster_queue
+        others = {
+            one.spec.cluster_queue: one
+            for one in self._snapshot.of(LocalQueue)
+            if one.metadata.namespace == namespace and one.spec.cluster_queue != own
+        }
+        fewest = sorted(others.items(), key=lambda one: len(self._pending_in(one[0])))
+        for _, one in fewest[:MOST_QUEUED]:
             title = f"use LocalQueue {one.metadata.name} (ClusterQueue {one.spec.cluster_queue})"
             spec = replace(self._workload.spec, queue_name=one.metadata.name)
             if remedy := self._tried(RemedyKind.QUEUE, title, self._with_workload(replace(self._workload, spec=spec))):
                 yield remedy
                 return
+
+    def _pending_in(self, queue: str) -> Sequence[Job]:
+        return self._run.queues[queue].everyone if queue in self._run.queues else ()
 
     def _other_flavors(self) -> Iterator[Remedy]:
         queue = self._run.queues[self._verdict.cluster_queue].queue
@@ -457,6 +487,12 @@ class _Trials:
 
     # --- others first
 
+    def _others_ready(self) -> Iterator[Remedy]:
+        names = self._verdict.not_ready
+        title = f"wait until the pods of {', '.join(names[:MOST_FINISHING])} are ready"
+        if remedy := self._tried(RemedyKind.WAIT, title, self._with_condition(names, "PodsReady")):
+            yield remedy
+
     def _finishing(self) -> Iterator[Remedy]:
         """The Workload whose end suffices, or the fewest that are needed, the largest first."""
         wanted = {FlavorResource(one.flavor, one.resource) for one in self._verdict.shortages}
@@ -464,25 +500,36 @@ class _Trials:
             return
         held = [job for jobs in self._run.cache.jobs.values() for job in jobs.values() if job.uses_any(wanted)]
         held.sort(key=lambda job: (-max(job.usage.get(fr, 0) for fr in wanted), job.key))
-        for job in held[:MOST_FINISHING]:
-            if remedy := self._tried(RemedyKind.WAIT, f"wait until {job.key} finishes", self._finished([job])):
-                yield remedy
-                return
-        for number in range(2, min(len(held), MOST_FINISHING) + 1):
-            names = [job.key for job in held[:number]]
-            title = f"wait until {', '.join(names[:-1])} and {names[-1]} finish"
-            if remedy := self._tried(RemedyKind.WAIT, title, self._finished(held[:number])):
+        groups = [[job] for job in held[:MOST_FINISHING]]
+        groups += [held[:number] for number in range(2, min(len(held), MOST_FINISHING) + 1)]
+        enough = [group for group in groups if self._fits_without(group)]
+        for group in enough[:MOST_QUEUED]:
+            names = [job.key for job in group]
+            title = (
+                f"wait until {', '.join(names[:-1])} and {names[-1]} finish"
+                if names[1:]
+                else f"wait until {names[0]} finishes"
+            )
+            if remedy := self._tried(RemedyKind.WAIT, title, self._with_condition(names, "Finished")):
                 yield remedy
                 return
 
-    def _finished(self, jobs: Iterable[Job]) -> Snapshot:
-        gone = {job.key for job in jobs}
-        finished = Condition(type="Finished", status="True", reason="Succeeded")
+    def _fits_without(self, jobs: Sequence[Job]) -> bool:
+        """Whether it fits if others finish, and nothing comes before it."""
+        run, mine = self._run, self._job
+        held = [job for job in jobs if job.key in run.cache.jobs[run.cache.queue_of(job).name]]
+        with run.cache.without(held):
+            entry = run.evaluated(mine, is_known=False)
+        return entry is not None and entry.is_admitted
+
+    def _with_condition(self, keys: Collection[str], kind: str) -> Snapshot:
+        """The cluster in which Workloads have a condition."""
+        added = Condition(type=kind, status="True", reason="Succeeded")
         return self._snapshot.with_records(
             Workload,
             [
-                replace(one, status=replace(one.status, conditions=(*one.status.conditions, finished)))
-                if one.key in gone
+                replace(one, status=replace(one.status, conditions=(*one.status.conditions, added)))
+                if one.key in keys
                 else one
                 for one in self._snapshot.of(Workload)
             ],

@@ -6,6 +6,7 @@ Upstream: pkg/workload/workload.go, pkg/workload/admissionchecks.go, pkg/util/pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -106,6 +107,7 @@ class Job:
     admission: Admission | None
     is_active: bool
     requeue_at: int | None
+    created: int
     progress: ScanProgress | None = None
     has_requested: bool = False
     """Its status names what it requests (`status.resourceRequests`)."""
@@ -135,7 +137,14 @@ class Job:
             admission=workload.status.admission,
             is_active=workload.spec.active is not False,
             requeue_at=timestamp(state.requeue_at) if state is not None and state.requeue_at else None,
+            created=timestamp(workload.metadata.creation_timestamp) * 1000,
         )
+
+    def copied(self) -> Job:
+        """As it is now; what was counted is not counted again."""
+        other = copy(self)
+        other.conditions = {kind: copy(one) for kind, one in self.conditions.items()}
+        return other
 
     @property
     def key(self) -> str:
@@ -250,14 +259,14 @@ class Job:
         if (
             evicted is not None
             and evicted.status == "True"
-            and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck")
+            and evicted.reason in ("PodsReadyTimeout", "AdmissionCheck")[self.settings.keeps_place_of_creation :]
         ):
             return evicted.since * 1000
         if not self.settings.enabled("PrioritySortingWithinCohort"):
             preempted = self.conditions.get("Preempted")
             if preempted is not None and preempted.status == "True" and preempted.reason == WHILE_BORROWING:
                 return preempted.since * 1000 + 1
-        return timestamp(self.workload.metadata.creation_timestamp) * 1000
+        return self.created
 
     def quota_since(self, now: int) -> int:
         found = self.conditions.get("QuotaReserved")
@@ -278,8 +287,9 @@ class Job:
     def release(self, reason: str, message: str, now: int) -> bool:
         """UnsetQuotaReservationWithCondition."""
         is_changed = self.set("QuotaReserved", False, reason, message, now) or self.admission is not None
-        self.admission = None
-        self.changed()
+        if self.admission is not None:
+            self.admission = None
+            self.changed()
         return self.sync_admitted(now) or is_changed
 
     def evict(self, reason: str, message: str, now: int) -> None:
@@ -405,6 +415,12 @@ class Job:
                 for flavor in dict.fromkeys(one.flavors.values()):
                     found.setdefault(flavor, []).extend(one.domains)
         return found
+
+    @property
+    def mark(self) -> int:
+        """Equal for Workloads with quota that are equal to the others, which they may be preempted for."""
+        stamps = [(kind, one.status, one.reason, one.since) for kind, one in sorted(self.conditions.items())]
+        return hash((self.key, self.priority, repr(self.admission), repr(self.counted), tuple(stamps)))
 
     def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
         wanted = frozenset(frs)

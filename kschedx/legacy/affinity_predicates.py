@@ -1,4 +1,4 @@
-"""Services and controllers that a pod belongs to by its labels."""
+"""The predicates about other pods: MatchInterPodAffinity of 1.13 and 1.5, and CheckServiceAffinity."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from kschedx.snapshot.columns import BoolArray, ClusterRows, IntArray, TableRow
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import Numbers, Tally
 from kschedx.snapshot.snapshot import Snapshot
+
+# Services and controllers that a pod belongs to by its labels.
 
 
 def services_of(pod: Pod, snapshot: Snapshot) -> tuple[Service, ...]:

@@ -1,4 +1,4 @@
-"""What one of the two schedulers knows and says, as a frozen value."""
+"""What the two schedulers before the framework share: predicates, priorities, and providers that name them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from kschedx.kube.types import Pod
 from kschedx.legacy.stored import Schema
 from kschedx.snapshot.columns import Column, IntArray, TableRow, TableRows, each_row
 from kschedx.snapshot.nodes import NodeTable, PodRows
+
+# What one of the two schedulers knows and says, as a frozen value.
 
 
 class Texts(Struct, frozen=True, kw_only=True):

@@ -190,8 +190,7 @@ def _error(text: str, finding: Finding) -> Status:
 
 # Preemption in 1.13 (Preempt, selectVictimsOnNode and pickOneNodeForPreemption in generic_runner.go).
 #
-# As in `framework.preemption`, a wave over all nodes costs what a single run of the predicates costs: one evicts
-# every
+# As in `framework.preemption`, a wave over all nodes costs what a single run of the predicates costs: one evicts every
 # pod of lower priority, then the n-th asks each node whether its n-th pod may stay.
 
 NOT_ELIGIBLE = Status(code=Code.UNSCHEDULABLE, reasons=("a pod on the nominated node is terminating",))

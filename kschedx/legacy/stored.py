@@ -1,4 +1,4 @@
-"""What a pod asks for, as it was counted then: the incoming pod with its init containers, a pod that runs without."""
+"""A cluster as API servers of the time stored it, and what its pods request as it was counted then."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from kschedx.kube.types import (
 from kschedx.snapshot.columns import Column
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import Storage
+
+# What a pod asks for, as it was counted then: the incoming pod with its init containers, a pod that runs without.
 
 
 def whole_units(resources: ResourceList) -> dict[str, int]:

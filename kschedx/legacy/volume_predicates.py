@@ -1,4 +1,4 @@
-"""NoDiskConflict (pkg/scheduler/algorithm/predicates/predicates.go)."""
+"""The predicates about volumes: conflicts, binding, limits, and zones."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from kschedx.plugins.volume_binding.binding import REASON_UNBOUND_IMMEDIATE, Bin
 from kschedx.plugins.volume_restrictions import VolumeRestrictions
 from kschedx.snapshot.columns import BoolArray, TableRow
 from kschedx.snapshot.nodes import NodeTable
+
+# NoDiskConflict (pkg/scheduler/algorithm/predicates/predicates.go).
 
 
 class NoDiskConflict(PluginPredicate):
@@ -130,8 +132,7 @@ class CheckVolumeBinding(Predicate):
 # How many volumes a node can attach: MaxEBSVolumeCount and its like, and MaxCSIVolumeCountPred.
 #
 # Upstream: pkg/scheduler/algorithm/predicates/predicates.go and csi_volume_predicate.go;
-# plugin/pkg/scheduler/algorithm/
-# predicates/predicates.go of 1.5.
+# plugin/pkg/scheduler/algorithm/ predicates/predicates.go of 1.5.
 
 INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
 NITRO = re.compile(r"^[cmr]5.*|t3|z1d")

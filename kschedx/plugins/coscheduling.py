@@ -1,4 +1,4 @@
-"""Quantities as Go prints the struct: for plugins whose texts show one with %v."""
+"""Coscheduling of scheduler-plugins, and quantities as its texts show them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.types import Pod
 from kschedx.snapshot.columns import ClusterRow, IntArray
 from kschedx.snapshot.nodes import NodeTable
+
+# Quantities as Go prints the struct: for plugins whose texts show one with %v.
 
 NO_GROUP = "can not find pod group"
 GROUP_NOT_FOUND = "PodGroup not found"
@@ -73,9 +75,8 @@ class GoQuantity(Struct, frozen=True, kw_only=True):
 
 # Coscheduling of scheduler-plugins (pkg/coscheduling), as of August 2026 with Kubernetes 1.35.4.
 #
-# What it remembers from one attempt to the next is in no snapshot: groups that failed a moment ago, the pods that
-# wait at
-# Permit. It decides here as it does about a group that it sees for the first time.
+# What it remembers from one attempt to the next is in no snapshot: groups that failed a moment ago, the pods that wait
+# at Permit. It decides here as it does about a group that it sees for the first time.
 
 PODS = "pods"
 SENT_AWAY = "0/1 nodes are available: 1 optimistic rejection in PostFilter."

@@ -1,4 +1,4 @@
-"""What plugins that make room by evicting pods have in common (Evaluator in pkg/scheduler/framework/preemption)."""
+"""DefaultPreemption, and what it shares with other plugins that make room by evicting pods."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, rows_where
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pod_groups import group_of_pod, group_priority, members_of, whole_group_of
 from kschedx.snapshot.pods import PodTable
+
+# What plugins that make room by evicting pods have in common (Evaluator in pkg/scheduler/framework/preemption).
 
 NEVER = "not eligible due to preemptionPolicy=Never."
 VICTIMS_TERMINATING = "not eligible due to a terminating pod on the nominated node."

@@ -30,7 +30,7 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 ANY_IP = "0.0.0.0"
 
 
-class _HostPort(Struct, frozen=True):
+class HostPort(Struct, frozen=True):
     """A port of the host with the defaults filled in."""
 
     ip: str
@@ -38,10 +38,10 @@ class _HostPort(Struct, frozen=True):
     port: int
 
     @classmethod
-    def of(cls, port: ContainerPort) -> _HostPort:
+    def of(cls, port: ContainerPort) -> HostPort:
         return cls(port.host_ip or ANY_IP, port.protocol or "TCP", port.host_port)
 
-    def conflicts(self, other: _HostPort) -> bool:
+    def conflicts(self, other: HostPort) -> bool:
         """The same port of the same protocol, on the same address or where one of the two has all addresses."""
         same_ip = self.ip == other.ip or ANY_IP in (self.ip, other.ip)
         return same_ip and (self.protocol, self.port) == (other.protocol, other.port)
@@ -50,20 +50,20 @@ class _HostPort(Struct, frozen=True):
 class _Wanted(Struct, frozen=True, kw_only=True):
     """What the pod wants, and how the release counts what others have."""
 
-    ports: tuple[_HostPort, ...]
+    ports: tuple[HostPort, ...]
     sidecars: bool
     """Ports of restartable init containers count."""
 
-    def occupied(self, spec: PodSpec) -> tuple[_HostPort, ...]:
+    def occupied(self, spec: PodSpec) -> tuple[HostPort, ...]:
         """The ports of a pod that runs."""
-        return tuple(map(_HostPort.of, host_ports(spec, sidecars=self.sidecars)))
+        return tuple(map(HostPort.of, host_ports(spec, sidecars=self.sidecars)))
 
-    def contested(self, spec: PodSpec) -> frozenset[_HostPort]:
+    def contested(self, spec: PodSpec) -> frozenset[HostPort]:
         """Those of them that conflict with one that is wanted."""
         ports = self.occupied(spec)
         if not ports:  # nearly always
             return frozenset()
-        same: dict[int, list[_HostPort]] = {}
+        same: dict[int, list[HostPort]] = {}
         for wanted in self.ports:
             same.setdefault(wanted.port, []).append(wanted)
         return frozenset(port for port in ports if any(port.conflicts(other) for other in same.get(port.port, ())))
@@ -75,7 +75,7 @@ class _State(Struct, frozen=True, kw_only=True):
     """(pod,) whether a pod has a port that conflicts with one that is wanted, wherever it runs."""
     taken: BoolArray
     """(node,) whether a pod that runs on the node has such a port."""
-    changed: Mapping[ClusterRow, frozenset[_HostPort]]
+    changed: Mapping[ClusterRow, frozenset[HostPort]]
     """Nodes where pods with such ports were added or removed to those ports in use; `taken` is outdated there.
 
     It is a set, as kube-scheduler's is: of two pods that share a port, the first one that is removed frees it.
@@ -98,7 +98,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         sidecars = self.handle.release.behaviour.sidecar_ports_are_occupied
-        ports = tuple(map(_HostPort.of, host_ports(pod.spec, sidecars=sidecars)))
+        ports = tuple(map(HostPort.of, host_ports(pod.spec, sidecars=sidecars)))
         wanted = _Wanted(ports=ports, sidecars=sidecars)
         contested = all_false(len(nodes.pods))
         taken = np.zeros(len(nodes.cluster.nodes), dtype=np.bool_)
@@ -137,7 +137,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         )
 
 
-def _in_use(nodes: NodeTable, node: ClusterRow, state: _State) -> frozenset[_HostPort]:
+def _in_use(nodes: NodeTable, node: ClusterRow, state: _State) -> frozenset[HostPort]:
     """The contested ports that pods on a node occupy, before any change."""
     pods = nodes.pods.on_node(node)
     specs = (nodes.pods.specs[int(pod)] for pod in pods[state.contested[pods]])
@@ -146,7 +146,7 @@ def _in_use(nodes: NodeTable, node: ClusterRow, state: _State) -> frozenset[_Hos
 
 def _conflicts(nodes: NodeTable, row: TableRow, wanted: _Wanted) -> tuple[HostPortConflict, ...]:
     """Every pair of a wanted port and a pod on the node that is in its way."""
-    holders: dict[int, list[tuple[str, _HostPort]]] = {}
+    holders: dict[int, list[tuple[str, HostPort]]] = {}
     for pod in nodes.pods_on(row):
         for port in wanted.occupied(nodes.pods.specs[int(pod)]):
             holders.setdefault(port.port, []).append((nodes.pods.key(int(pod)), port))

@@ -266,9 +266,8 @@ def where_present(label: Column[str | None]) -> BoolArray:
 
 # Hard constraints: how the matching pods are spread, and on which nodes this pod would make the skew too large.
 #
-# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go. What upstream keeps as two "critical
-# paths" is
-# the minimum over the other domains here: only the node's own domain can change in its world, so both give the same.
+# Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go. What upstream keeps as two "critical paths"
+# is the minimum over the other domains here: only the node's own domain can change in its world, so both give the same.
 
 REASON_SKEW = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL = f"{REASON_SKEW} (missing required label)"

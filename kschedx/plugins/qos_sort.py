@@ -1,4 +1,4 @@
-"""A pod's quality of service (ComputePodQOS in pkg/apis/core/v1/helper/qos)."""
+"""QOSSort of scheduler-plugins, and the quality of service that it sorts pods by."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from kschedx.kube.quantity import ResourceList
 from kschedx.kube.resources import nano_units
 from kschedx.kube.types import Pod
 from kschedx.releases import Release
+
+# A pod's quality of service (ComputePodQOS in pkg/apis/core/v1/helper/qos).
 
 COUNTED = ("cpu", "memory")
 

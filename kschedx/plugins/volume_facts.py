@@ -1,7 +1,4 @@
-"""In-tree volume plugins that scheduling leaves to the CSI drivers which replaced them.
-
-Upstream: isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go; a sister in volumebinding.
-"""
+"""What the volume plugins know about claims, and which in-tree volumes CSI drivers have taken over."""
 
 from __future__ import annotations
 
@@ -13,6 +10,10 @@ from kschedx.kube.selectors import LabelSelector, NodeSelector, compile_node_sel
 from kschedx.kube.storage import IN_TREE_PLUGINS, PersistentVolumeClaim
 from kschedx.releases import Release
 from kschedx.snapshot.storage import Storage
+
+# In-tree volume plugins that scheduling leaves to the CSI drivers which replaced them.
+#
+# Upstream: isCSIMigrationOn in pkg/scheduler/framework/plugins/nodevolumelimits/utils.go; a sister in volumebinding.
 
 _GATES: Mapping[str, str] = {"kubernetes.io/portworx-volume": "CSIMigrationPortworx"}
 """Plugin to the feature gate that some release needed; the others were migrated before."""

@@ -13,10 +13,10 @@ from kschedx.explain.ranking import Ranking
 from kschedx.explain.root_causes import root_causes
 from kschedx.framework.cycle import Cycle, Outcome, Stake, UnevaluatedKind, open_stake
 from kschedx.holding import Holding
-from kschedx.inquiry.explanation import Replicas
+from kschedx.inquiry.explanation import Explanation, Replicas
 from kschedx.render.holding import gang_text, holder_text
 from kschedx.render.scores import decision
-from kschedx.render.terminal import BAD, BOLD, GOOD, fact_lines, paragraph, text, title_lines
+from kschedx.render.terminal import fact_lines, paragraph, text, title_lines
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.causes import because
@@ -29,12 +29,12 @@ SHOWN_REASONS = 6
 MOST_ROOT_CAUSES = 3
 
 
-def replicas_block(replicas: Replicas, width: int) -> list[Text]:
-    """How many of them can be placed, and where."""
-    mark, style = ("✓ ", GOOD) if replicas.fits else ("✗ ", BAD)
-    if replicas.fits and replicas.undecided:
-        mark, style = "? ", BOLD
-    lines = paragraph(replicas_sentence(replicas), width, first=mark, style=f"{BOLD} {style.split()[-1]}")
+def replicas_block(explanation: Explanation, width: int) -> list[Text]:
+    """How many of its replicas can be placed, and where; nothing about a pod by itself."""
+    replicas = explanation.replicas
+    if replicas is None:
+        return []
+    lines = title_lines(replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall), width)
     nodes = Counter(replicas.placed.values()).most_common()
     if len(nodes) > 2:
         nodes = [(name, number) for name, number in nodes]
@@ -51,8 +51,9 @@ def replicas_block(replicas: Replicas, width: int) -> list[Text]:
     return lines
 
 
-def replicas_sentence(replicas: Replicas) -> str:
-    """`shop/deploy/web: 6 of 20 replicas can be placed, 14 cannot`; those that the API server refuses are apart."""
+def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
+    """`shop/deploy/web: 6 of 20 replicas can be scheduled, 14 stay pending`. `overall` is the outcome of all of them;
+    those that the API server refuses are apart."""
     if replicas.kubelet:
         return f"{replicas.workload}: {_of_kubelet(replicas)}"
     asked, placed = replicas.asked, len(replicas.placed)
@@ -63,6 +64,10 @@ def replicas_sentence(replicas: Replicas) -> str:
         every = {1: "its only pod", 2: "both"}.get(asked, f"all {asked:,}")
         told = f"{every}{which.partition(f'{asked:,}')[2] if asked > 1 else ''} can be scheduled"
         told += f"; {replicas.undecided}" if replicas.undecided else ""
+    elif overall is Outcome.UNDECIDED:
+        told = (
+            f"{placed:,} of {which} can be scheduled, the others are undecided" if placed else f"{which} are undecided"
+        )
     elif not placed:
         told = f"none of {which} can be scheduled"
     elif replicas.pending:
@@ -111,12 +116,8 @@ def headline_lines(view: View, width: int) -> list[Text]:
     return lines
 
 
-def outcome_tone(cycle: Cycle, holding: Holding | None = None) -> Tone:
-    if (bound := bound_by_hand(cycle)) is not None:
-        return Tone.GOOD if bound.is_taken else Tone.BAD
-    if _lacks_room(cycle, holding):
-        return Tone.BAD
-    match cycle.outcome:
+def outcome_tone(outcome: Outcome) -> Tone:
+    match outcome:
         case Outcome.SCHEDULED:
             return Tone.GOOD
         case Outcome.GATED:
@@ -126,7 +127,7 @@ def outcome_tone(cycle: Cycle, holding: Holding | None = None) -> Tone:
         case Outcome.UNSCHEDULABLE | Outcome.ERROR:
             return Tone.BAD
         case _:
-            assert_never(cycle.outcome)
+            assert_never(outcome)
 
 
 def outcome_details(cycle: Cycle, ranking: Ranking | None) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.workloads import MAKING_PODS
 from kschedx.render import terminal
+from kschedx.render.states import decision_name, row_named
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
@@ -23,14 +24,6 @@ MOST_LINES = 30
 SHOWN = 3
 SHOWN_OTHERS = 2
 EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
-_STATES = {
-    "BeingDeleted": "being deleted",
-    "NamespaceTerminating": "in a namespace that is being deleted",
-    "WaitingForKubelet": "scheduled and not running",
-    "Refused": "not created",
-    "Suspended": "suspended",
-}
-"""What a state makes of pods, where no decision about one of them does."""
 
 
 def print_pending(
@@ -115,29 +108,15 @@ def pending_tone(answers: Sequence[PodAnswer]) -> Tone:
 
 def pending_sentence(answers: Sequence[PodAnswer]) -> str:
     """`12 pods: 3 can be scheduled, 9 cannot`."""
-    parts: list[tuple[int, str]] = []
+    parts: Counter[str] = Counter()
     for (outcome, state), number in counts(answers).items():
-        match outcome:
-            case _ if state in _STATES:
-                parts.append((number, _STATES[state]))
-            case Outcome.SCHEDULED:
-                parts.append((number, "can be scheduled"))
-            case Outcome.UNSCHEDULABLE:
-                parts.append((number, "unschedulable"))
-            case Outcome.GATED:
-                parts.append((number, "gated"))
-            case Outcome.ERROR:
-                parts.append((number, "fail with an internal error of kube-scheduler"))
-            case None | Outcome.UNDECIDED:
-                parts.append((number, "undecided"))
-            case _:
-                assert_never(outcome)
+        parts[row_named(state or decision_name(outcome)).counted] += number
     pods = count(len(answers), "pod")
     if len(parts) == 1:
-        told = parts[0][1]
+        [told] = parts
         verb = "" if told.startswith(("can", "fail")) else "is " if len(answers) == 1 else "are "
         return f"{pods} {verb}{told}"
-    return f"{pods}: {', '.join(f'{number:,} {told}' for number, told in parts)}"
+    return f"{pods}: {', '.join(f'{number:,} {told}' for told, number in parts.items())}"
 
 
 def evicted_note(evicted: Sequence[str]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import assert_never
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from kschedx.autoscaler.scale_down import (
@@ -20,7 +21,8 @@ from kschedx.karpenter.consolidation import Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
 from kschedx.render import terminal
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, cut, ended, fact_lines, paragraph, shortens, text
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, fact_lines, paragraph, shortens, text, wrapped
+from kschedx.render.terminal import shown as as_shown
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, listed
 from kschedx.simulate.compaction import EmptiedTogether
@@ -354,12 +356,19 @@ def _several(removals: Sequence[Removal], width: int, *, wide: bool) -> list[Tex
     lines = paragraph(f"{number} {could}, each by itself", width, first=mark, style=style)
     ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
     shown = ordered if wide else ordered[:MOST_NODES]
-    name = max((len(one.node) for one in shown), default=0)
-    name = min(name, width // 2)
+    shares = [
+        "" if one.utilization is None else f"{round(100 * one.utilization.share)}% {one.utilization.resource}"
+        for one in shown
+    ]
+    before = [
+        max(map(cell_len, cells))
+        for cells in (["node", *(as_shown(one.node) for one in shown)], ["requested", *shares])
+    ]
+    room = max(width - sum(before) - 6, 24)
     rows = [["node", "requested", "why"]]
-    for one in shown:
-        share = "" if one.utilization is None else f"{round(100 * one.utilization.share)}% {one.utilization.resource}"
-        rows.append([cut(one.node, name), share, ended(removal_label(one), max(width - name - 20, 24))])
+    for one, share in zip(shown, shares, strict=True):
+        first, *more = wrapped(as_shown(removal_label(one)), room)
+        rows += [[one.node, share, first], *(["", "", told] for told in more)]
     lines += [BLANK, *columns(rows, indent=2, header=True)]
     if len(ordered) > len(shown):
         lines.append(text(f"  {count(len(ordered) - len(shown), 'more node')}: -o wide", DIM))

@@ -127,7 +127,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         command="kschedx why",
         subject=cycle.pod.key,
         headline=_headline(explanation, diagnosis, ranked),
-        tone=outcome_tone(cycle, explanation.holding),
+        tone=outcome_tone(explanation.alone),
         details=(
             *outcome_details(cycle, ranked),
             *(note.text for note in explanation.notes if note.id == "runs-already"),
@@ -208,7 +208,7 @@ def _head(explanation: Explanation, view: View, width: int, limit: int | None, *
     facts = holding_facts(explanation.holding, explanation.cycle, wide=True) if wide else view.facts
     label = "event" if view.tone is Tone.GOOD else "because"
     return _sections(
-        _replicas(explanation, width),
+        replicas_block(explanation, width),
         [
             *headline_lines(view, width),
             *labelled_all("because", view.because, width),
@@ -258,10 +258,6 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
     blockers = _fitted(_blocks(diagnosis, width), room, diagnosis, most=_most_level(diagnosis))
     return _sections(head, scores, blockers, tail, hint)[:MOST_LINES]
-
-
-def _replicas(explanation: Explanation, width: int) -> list[Text]:
-    return [] if explanation.replicas is None else replicas_block(explanation.replicas, width)
 
 
 def _decider(decider: Decider, width: int, *, everything: bool = False) -> list[Text]:

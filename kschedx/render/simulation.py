@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import assert_never
 
@@ -21,15 +22,20 @@ from kschedx.controllers.workloads import Workload
 from kschedx.explain.notes import AfterChanges
 from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
+from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import story_fix_lines, story_reason
+from kschedx.render.outcome import outcome_tone
+from kschedx.render.screen import explanation_view
+from kschedx.render.states import NoScheduler
 from kschedx.render.terminal import (
     BAD,
     BLANK,
     BOLD,
     DIM,
     GOOD,
+    OPEN,
     SEPARATOR,
     columns,
     cut,
@@ -232,7 +238,8 @@ def simulation_lines(
         first += [BLANK, *drain_lines(drained, width, most=None if wide else 6)]
     lines: list[Text] = []
     for shown in (ALL,) if wide else SHOWN_ROWS:
-        lines = first + _workloads(simulation, mending, width, shown.workloads)
+        lines = first + _states(simulation, width, shown.workloads)
+        lines += _workloads(simulation, mending, width, shown.workloads)
         lines += _nodes(simulation, width, shown.nodes)
         above = {key: one.workload for one in shown_workloads(simulation)[: shown.workloads] for key in one.pending}
         lines += _pending(simulation, mending, width, shown.causes, named=10_000 if wide else 2, above=above)
@@ -268,10 +275,9 @@ def goal_text(goal: GoalResult) -> str:
 
 
 def simulation_tone(simulation: Simulation) -> Tone:
-    if simulation.is_done:
-        return Tone.GOOD
-    is_open = simulation.pending and set(simulation.pending) <= simulation.undecided.keys()
-    return Tone.OPEN if is_open else Tone.BAD
+    if simulation.overall is Outcome.UNDECIDED and simulation.pending:
+        return Tone.OPEN if simulation.undecided.keys() >= {*simulation.pending} else Tone.BAD
+    return outcome_tone(simulation.overall)
 
 
 def simulation_headline(simulation: Simulation) -> str:
@@ -304,6 +310,12 @@ def simulation_headline(simulation: Simulation) -> str:
         parts.append(f"{count(len(simulation.kueue.pending), 'Workload')} pending in Kueue")
     if simulation.of_others:
         parts.append(f"{count(len(simulation.of_others), 'pod')} for another scheduler")
+    states = Counter(
+        ("workload" if one.lifecycle.subject.count("/") > 1 else "pod", one.state.counted)
+        for one in simulation.states
+        if one.lifecycle is not None and not isinstance(one.lifecycle, NoScheduler)
+    )
+    parts += [f"{count(number, noun)} {counted}" for (noun, counted), number in states.items()]
     if refused := sum(one.number for one in simulation.refused.values()):
         parts.append(f"{count(refused, 'replica')} refused by the API server")
     if undecided and not is_open:
@@ -366,8 +378,28 @@ def _workloads(simulation: Simulation, mending: SharedFixes, width: int, most: i
     return lines
 
 
+def _states(simulation: Simulation, width: int, most: int) -> list[Text]:
+    """What no decision of kube-scheduler explains, with the first cause and the first fix of each."""
+    lines = [BLANK] if simulation.states else []
+    for one in simulation.states[:most]:
+        view = explanation_view(one)
+        lines += paragraph(view.headline, width, first=view.tone.mark, indent=4)
+        for root in view.roots[:1]:
+            lines += paragraph(root, width, first="    ")
+        for fix in view.fixes[:1]:
+            lines += paragraph(fix.text, width, first="    fix  ")
+    left = len(simulation.states) - most
+    return lines + ([line((f"  {left:,} more: -o wide shows all", DIM))] if left > 0 else [])
+
+
+def workload_tone(result: WorkloadResult) -> Tone:
+    if not (result.pending or result.refused):
+        return Tone.GOOD
+    return Tone.OPEN if not result.refused and len(result.undecided) == len(result.pending) else Tone.BAD
+
+
 def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[Text]:
-    mark = ("✗ ", BAD) if result.pending or result.refused else ("✓ ", GOOD)
+    tone = workload_tone(result)
     story = mending.story(result.pending) if result.pending else None
     why = "" if story is None else story_reason(story)
     nodes = result.nodes
@@ -382,11 +414,14 @@ def _workload(result: WorkloadResult, mending: SharedFixes, width: int) -> list[
     if result.evicted:
         parts.append(f"{len(result.evicted):,} evicted")
     if result.pending:
-        number = "pending" if wanted == 1 else f"{len(result.pending):,} pending"
+        told = "undecided" if tone is Tone.OPEN else "pending"
+        number = told if wanted == 1 else f"{len(result.pending):,} {told}"
         parts.append(f"{number}: {why}" if why else number)
+    if result.to_come:
+        parts.append(f"{result.to_come:,} not created before the others are ready")
     if result.refused:
         parts.append(f"{result.refused:,} refused: {result.refusal}")
-    lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=mark[0], indent=4)
+    lines = paragraph(f"{result.workload.reference}  {' · '.join(parts)}", width, first=tone.mark, indent=4)
     return lines + story_fix_lines(story, width)
 
 
@@ -476,8 +511,9 @@ def _pending(
     ordered = sorted(causes.values(), key=lambda pods: -len(pods))
     lines = [BLANK] if ordered else []
     for pods in ordered[:most]:
-        pending = f"{count(len(pods), 'pod')} pending: {listed(pods, named)}"
-        lines += paragraph(pending, width, first="✗ ", style=BAD)
+        is_open = pods[0] in simulation.undecided
+        pending = f"{count(len(pods), 'pod')} {'undecided' if is_open else 'pending'}: {listed(pods, named)}"
+        lines += paragraph(pending, width, first="? " if is_open else "✗ ", style=OPEN if is_open else BAD)
         lines += paragraph(simulation.messages[pods[0]] or "unschedulable", width, first="  ")
         workloads = {above.get(pod) for pod in pods}
         if len(workloads) > 1 or None in workloads:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
+from kschedx.framework.cycle import Outcome
 from kschedx.render.wording import listed
 
 if TYPE_CHECKING:
@@ -127,6 +128,9 @@ def kueue_wait(verdict: Verdict) -> str:
             if verdict.cluster_queue:
                 return f"waits in Kueue because ClusterQueue {verdict.cluster_queue} is inactive"
             return "waits in Kueue because its LocalQueue is stopped or missing"
+        case Wait.PODS_READY:
+            others = listed(verdict.not_ready, 2, conjunction="and")
+            return f"waits in Kueue until the pods of {others} are ready"
         case Wait.CHECKS:
             noun = "admission check" if len(verdict.checks) == 1 else "admission checks"
             return f"has quota in Kueue and waits for the {noun} {listed(verdict.checks, 3, conjunction='and')}"
@@ -262,6 +266,28 @@ class Contradicted(Facts, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
 
 
+class NotBound(Facts, frozen=True, kw_only=True):
+    """kube-scheduler finds a node, and what has to be done there before it binds the pod fails."""
+
+    is_open: ClassVar[bool] = True
+
+    message: str
+    """Of the event; empty where only the claim's driver reports."""
+    claim: str = ""
+    """`shop/data`, which waits for its volume."""
+    provisioner: str = ""
+    report: str = ""
+    """What the driver says of the claim."""
+
+    @property
+    def why(self) -> str:
+        return (
+            f"claim {self.claim} waits for its volume"
+            if self.claim
+            else "kube-scheduler selects a node and fails there"
+        )
+
+
 class Decision(Facts, frozen=True, kw_only=True):
     """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
 
@@ -281,6 +307,7 @@ Lifecycle: TypeAlias = (
     | WaitingForKubelet
     | NoScheduler
     | Contradicted
+    | NotBound
 )
 """States in which no decision of kube-scheduler answers the question."""
 
@@ -290,6 +317,8 @@ class StateRow(Struct, frozen=True, kw_only=True):
     """In documents."""
     reads: str
     """The headline, a template over the facts `s`."""
+    counted: str
+    """Behind a number of pods or workloads that are in it."""
     exit_code: ExitCode
     example: Facts
 
@@ -300,69 +329,114 @@ class StateRow(Struct, frozen=True, kw_only=True):
 _POD, _DEPLOYMENT = "shop/web-0", "shop/deploy/web"
 
 
-def _row(name: str, exit_code: ExitCode, reads: str, example: Facts) -> StateRow:
-    return StateRow(name=name, reads=reads, exit_code=exit_code, example=example)
+def _row(name: str, exit_code: ExitCode, counted: str, reads: str, example: Facts) -> StateRow:
+    return StateRow(name=name, reads=reads, exit_code=exit_code, counted=counted, example=example)
 
 
-def _decision(name: str, exit_code: ExitCode, verdict: str) -> StateRow:
-    return _row(name, exit_code, "{s.subject} {s.verdict}", Decision(subject=_POD, verdict=verdict))
+def _decision(name: str, exit_code: ExitCode, counted: str, verdict: str) -> StateRow:
+    return _row(name, exit_code, counted, "{s.subject} {s.verdict}", Decision(subject=_POD, verdict=verdict))
 
 
 _FITS, _NOT, _OPEN = ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE, ExitCode.UNDECIDED
 
 STATES: tuple[StateRow, ...] = (
     _row(
-        "NamespaceTerminating", _NOT, "{s.subject} {s.effect}: namespace {s.namespace} is being deleted",
+        "NamespaceTerminating", _NOT, "in a namespace that is being deleted",
+        "{s.subject} {s.effect}: namespace {s.namespace} is being deleted",
         NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
     ),
     _row(
-        "BeingDeleted", _NOT, "{s.subject} is being deleted since {s.since}",
+        "BeingDeleted", _NOT, "being deleted", "{s.subject} is being deleted since {s.since}",
         BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
     ),
-    _row("Finished", _FITS, "{s.subject} has finished: {s.phase}", Finished(subject=_POD, phase="Succeeded")),
-    _row("Failed", _NOT, "{s.subject} has failed{s.told}", Failed(subject=_POD, reason="OutOfcpu", node="w0")),
     _row(
-        "WaitingForKubelet", _FITS, "{s.subject} is scheduled to {s.node} and {s.told}",
+        "Finished", _FITS, "finished", "{s.subject} has finished: {s.phase}",
+        Finished(subject=_POD, phase="Succeeded"),
+    ),
+    _row(
+        "Failed", _NOT, "failed", "{s.subject} has failed{s.told}",
+        Failed(subject=_POD, reason="OutOfcpu", node="w0"),
+    ),
+    _row(
+        "WaitingForKubelet", _FITS, "scheduled and not running", "{s.subject} is scheduled to {s.node} and {s.told}",
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
     ),
     _row(
-        "ScaledToZero", _FITS, "{s.subject} is scaled to zero: {s.field} is 0",
+        "ScaledToZero", _FITS, "scaled to zero", "{s.subject} is scaled to zero: {s.field} is 0",
         ScaledToZero(subject=_DEPLOYMENT, field="spec.replicas"),
     ),
-    _row("Suspended", _NOT, "{s.subject} is suspended: {s.by}", Suspended(subject="shop/job/train", kind="Job")),
     _row(
-        "Paused", _NOT, "{s.subject} is paused: {s.effect}",
+        "Suspended", _NOT, "suspended", "{s.subject} is suspended: {s.by}",
+        Suspended(subject="shop/job/train", kind="Job"),
+    ),
+    _row(
+        "Paused", _NOT, "paused", "{s.subject} is paused: {s.effect}",
         Paused(subject=_DEPLOYMENT, kind="Deployment", has_pods=False),
     ),
     _row(
-        "Refused", _NOT, "{s.subject} {s.effect}",
+        "Refused", _NOT, "not created", "{s.subject} {s.effect}",
         Refused(subject=_DEPLOYMENT, message="", by="LimitRange", is_workload=True),
     ),
     _row(
-        "WaitingForOrdinal", _NOT, "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
+        "WaitingForOrdinal", _NOT, "waiting for an earlier ordinal",
+        "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
     ),
     _row(
-        "NoScheduler", _OPEN, "{s.subject}: {s.known}",
+        "NoScheduler", _OPEN, "undecided", "{s.subject}: {s.known}",
         NoScheduler(subject=_POD, scheduler="my-schedulr", profiles=("default-scheduler",)),
     ),
     _row(
-        "Contradicted", _OPEN, "{s.subject} is undecided: the cluster's own event contradicts that it fits",
+        "Contradicted", _OPEN, "undecided",
+        "{s.subject} is undecided: the cluster's own event contradicts that it fits",
         Contradicted(subject=_POD, message="0/5 nodes are available: 5 Insufficient cpu."),
     ),
-    _decision("OtherScheduler", _OPEN, "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler"),
-    _decision("Gated", _NOT, "is gated, held back by scheduling gate example.com/gate"),
-    _decision("WaitingForGang", _NOT, "waits for its group pg: 3 of the 4 pods that it needs at once have room"),
-    _decision("Nominated", _NOT, "waits for 2 victims to terminate on its nominated node w0"),
-    _decision("Error", _NOT, "kube-scheduler fails with an internal error, so there is no decision"),
-    _decision("Undecided", _OPEN, "is undecided: the dump has no PersistentVolumeClaims"),
-    _decision("ScaleUp", _NOT, "is unschedulable: 0 of 5 nodes fit; cluster-autoscaler adds a node of group blue"),
-    _decision("Unschedulable", _NOT, "is unschedulable: 0 of 5 nodes fit"),
-    _decision("Schedulable", _FITS, "would be assigned to w0, the only node that fits"),
+    _row(
+        "NotBound", _NOT, "not bound", "{s.subject} is not bound: {s.why}",
+        NotBound(subject=_POD, message="", claim="shop/data", provisioner="ebs.csi.aws.com"),
+    ),
+    _decision(
+        "OtherScheduler", _OPEN, "undecided",
+        "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler",
+    ),
+    _decision("Gated", _NOT, "gated", "is gated, held back by scheduling gate example.com/gate"),
+    _decision(
+        "WaitingForGang", _NOT, "unschedulable",
+        "waits for its group pg: 3 of the 4 pods that it needs at once have room",
+    ),
+    _decision("Nominated", _NOT, "unschedulable", "waits for 2 victims to terminate on its nominated node w0"),
+    _decision(
+        "Error", _NOT, "fail with an internal error of kube-scheduler",
+        "kube-scheduler fails with an internal error, so there is no decision",
+    ),
+    _decision("Undecided", _OPEN, "undecided", "is undecided: the dump has no PersistentVolumeClaims"),
+    _decision(
+        "ScaleUp", _NOT, "unschedulable",
+        "is unschedulable: 0 of 5 nodes fit; cluster-autoscaler adds a node of group blue",
+    ),
+    _decision("Unschedulable", _NOT, "unschedulable", "is unschedulable: 0 of 5 nodes fit"),
+    _decision("Schedulable", _FITS, "can be scheduled", "would be assigned to w0, the only node that fits"),
 )  # fmt: skip
 """In the order in which they win."""
 
 _BY_NAME = {row.name: row for row in STATES}
+
+
+def decision_name(outcome: Outcome | None) -> str:
+    """Of the row of an outcome about which nothing more is known."""
+    match outcome:
+        case Outcome.SCHEDULED:
+            return "Schedulable"
+        case Outcome.UNSCHEDULABLE:
+            return "Unschedulable"
+        case Outcome.GATED:
+            return "Gated"
+        case Outcome.ERROR:
+            return "Error"
+        case None | Outcome.UNDECIDED:
+            return "Undecided"
+        case _:
+            assert_never(outcome)
 
 
 def row_of(facts: Lifecycle) -> StateRow:
@@ -377,6 +451,12 @@ def row_named(name: str) -> StateRow:
 def headline(facts: Lifecycle) -> str:
     """`shop/web-0 is being deleted since 2026-01-02T00:00:00Z`."""
     return row_of(facts).headline(facts)
+
+
+def state_document(facts: Lifecycle) -> dict[str, object]:
+    """Keys are added, never changed; what is empty is left out."""
+    known = {key: value for key, value in to_builtins(facts).items() if value}
+    return {"name": row_of(facts).name, "headline": headline(facts), **known}
 
 
 def state_table() -> Iterator[str]:

@@ -19,7 +19,9 @@ from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityF
 from kschedx.kube.escaping import shell_command
 from kschedx.render import terminal
 from kschedx.render.fixes import command_lines, fixes_block
+from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.simulation import rollout_text
+from kschedx.render.states import headline as state_headline
 from kschedx.render.terminal import (
     BAD,
     BLANK,
@@ -160,7 +162,9 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
     waiting = count(len(verdicts), "pending pod")
     would = f"fits {len(fitting):,} of {waiting}" if verdicts else "no pod is pending"
     tone = Tone.GOOD if fitting or not verdicts else Tone.BAD
-    lines = title_lines(f"node {answer.name}: {answer.pods:,} of {answer.most_pods:,} pods, {would}", tone, width)
+    stuck = f"{len(answer.states):,} not running, " if answer.states else ""
+    told = f"node {answer.name}: {answer.pods:,} of {answer.most_pods:,} pods, {stuck}{would}"
+    lines = title_lines(told, tone, width)
     keeps = _keeps_out(answer)
     if keeps:
         lines += paragraph(" · ".join(keeps), width, first="  ")
@@ -171,7 +175,19 @@ def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, w
             names = [_held(offer, index) for index in range(len(offer.holders))]
             text = listed(names, len(names) if shown is None else shown)
             lines += paragraph(text, width, first=f"  {offer.resource} used by  ", style=DIM)
-    return [*lines, *_verdicts(verdicts, width, wide=wide)]
+    return [*lines, *_states(answer, width, wide=wide), *_verdicts(verdicts, width, wide=wide)]
+
+
+def _states(answer: NodeAnswer, width: int, *, wide: bool) -> list[Text]:
+    """The pods on the node that do not simply run, each with its first cause."""
+    shown = answer.states if wide else answer.states[:SHOWN_PODS]
+    lines = [BLANK] if shown else []
+    for one in shown:
+        because = next(causes(one), "")
+        told = f"{state_headline(one)} · {because}" if because else state_headline(one)
+        lines += paragraph(told, width, first=state_tone(one).mark)
+    left = len(answer.states) - len(shown)
+    return lines + ([line((f"  {left:,} more pods that do not run: -o wide shows all", DIM))] if left else [])
 
 
 def _keeps_out(answer: NodeAnswer) -> list[str]:
@@ -219,19 +235,14 @@ _SHOWN_NODES = 2
 _SHOWN_NAMES = 3
 
 
-def print_pod_security(answer: PodSecurityAnswer) -> None:
+def print_pod_security(answer: PodSecurityAnswer, headline: str) -> None:
     out = terminal.console()
-    terminal.write(pod_security_lines(answer, width=out.width), out)
+    terminal.write(pod_security_lines(answer, headline, width=out.width), out)
 
 
-def pod_security_lines(answer: PodSecurityAnswer, *, width: int) -> list[Text]:
-    pod, maker = answer.pod, answer.maker
-    namespace = pod.metadata.namespace
-    about = f"{namespace}/{pod.metadata.name} is refused by Pod Security of its namespace"
-    if maker is not None:
-        others = "no other pod" if answer.has_pods else "no pod"
-        about = f"{maker.get('kind')} {namespace}/{_name(answer)} creates {others}: Pod Security refuses its pods"
-    lines = paragraph(about, width, first="✗ ", style=BAD)
+def pod_security_lines(answer: PodSecurityAnswer, headline: str, *, width: int) -> list[Text]:
+    lines = title_lines(headline, Tone.BAD, width)
+    maker = answer.maker
     lines += paragraph(answer.message, width, first=f"  {'because'.ljust(LABEL)}", indent=_INDENT + 2)
     for number, fix in enumerate(answer.fixes, start=1):
         label = ("fix 1" if len(answer.fixes) > 1 else "fix") if number == 1 else f"    {number}"
@@ -291,11 +302,6 @@ def _insists(answer: PodSecurityAnswer, width: int) -> list[Text]:
     for one in answer.insists_on:
         lines += paragraph(f"{one.reason} · {one.detail}", width, first="  ✗ ", indent=6)
     return lines
-
-
-def _name(answer: PodSecurityAnswer) -> str:
-    metadata = {} if answer.maker is None else answer.maker.get("metadata")
-    return str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
 
 
 def _flow(value: object) -> str:

@@ -328,6 +328,12 @@ _FIX: Mapping[str, Json] = {
 _COVERED: Json = json_object({"title": {"type": "string"}, "pods": {"type": "integer"}, "of": {"type": "integer"}})
 _OF_FIX: Mapping[str, Json] = {"costs": STRINGS, "apply": {"type": "array", "items": _CHANGE}, "replicas": _COVERED}
 
+STATE: Json = json_object(
+    {"name": {"enum": [row.name for row in STATES]}},
+    optional={"subject": {"type": "string"}, "headline": {"type": "string"}},
+    closed=False,
+)
+
 EXPLANATION: Json = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Explanation",
@@ -444,11 +450,7 @@ EXPLANATION: Json = {
                 }
             ),
             "overall": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
-            "state": json_object(
-                {"name": {"enum": [row.name for row in STATES]}},
-                optional={"subject": {"type": "string"}, "headline": {"type": "string"}},
-                closed=False,
-            ),
+            "state": STATE,
         },
         closed=False,
     ),

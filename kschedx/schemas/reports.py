@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kschedx.autoscaler.scale_down import RemovalBlocker, RemovalFate, Unremovable
+from kschedx.schemas.explanation import STATE
 from kschedx.schemas.parts import (
     COUNTS,
     DIALECT,
@@ -64,6 +65,7 @@ NODE_REPORT: Json = document(
         "resources": by_name(_RESOURCE),
         "pending": array(_VERDICT),
     },
+    optional={"states": array(STATE)},
 )
 
 

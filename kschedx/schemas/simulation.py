@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kschedx.schemas.explanation import GROWTH
+from kschedx.schemas.explanation import GROWTH, STATE
 from kschedx.schemas.parts import (
     COUNTS,
     INTEGER,
@@ -111,6 +111,7 @@ SIMULATION: SimulationJson = document(
         "budgetFixes": _list(_object({"title": _TEXT, "commands": _TEXTS, "drained": _COUNT, "of": _COUNT})),
         "effects": _list(_EFFECT),
         "rollouts": _list(_ROLLOUT),
+        "states": _list(dict(STATE)),
         "goal": _object(
             {
                 "text": _TEXT,

@@ -24,7 +24,7 @@ from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
 from kschedx.kube.types import Pod
 from kschedx.kueue.document import Eviction
 from kschedx.kueue.run import Run, cycles_of, start_of
-from kschedx.kueue.settings import Settings
+from kschedx.kueue.settings import settings_of
 from kschedx.kueue.workloads import READY, Job, timestamp
 from kschedx.simulate.simulator import Simulator
 
@@ -61,12 +61,14 @@ class _Admission:
     def __init__(self, simulator: Simulator) -> None:
         snapshot = simulator.snapshot
         self._simulator = simulator
-        self._run = Run(snapshot, Settings(), timestamp(start_of(snapshot, None)))
+        self._run = Run(snapshot, settings_of(snapshot), timestamp(start_of(snapshot, None)))
         self._workloads = {one.key: one for one in snapshot.of(Workload)}
         self._flavors = {one.metadata.name: one for one in snapshot.of(ResourceFlavor)}
         self._rows: dict[str, list[int]] = {}
         for row, key in self._pods_of_workloads():
             self._rows.setdefault(key, []).append(row)
+        names = simulator.pods.node_names
+        self._run.presumed_ready |= {key for key, rows in self._rows.items() if all(names[row] for row in rows)}
         self._admitted: dict[str, None] = {}
         self._evicted: dict[str, str] = {}
         self._refused: dict[str, str] = {}

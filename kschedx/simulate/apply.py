@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_sets import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
-from kschedx.errors import InputError, Place, nearest
+from kschedx.errors import InputError, NotAdmittedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
+from kschedx.inquiry.lifecycle import creates_no_pods
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
@@ -137,6 +138,10 @@ class ClusterChanges:
         """Pods that lost their nodes, and wait."""
         self._gone: list[str] = []
         """Pods that were deleted though no change names them."""
+        self.workloads: dict[Workload, Manifest | None] = {}
+        """What changes applied or scaled, to the manifest of a custom resource."""
+        self.refused: list[tuple[Manifest, NotAdmittedError]] = []
+        """Pods that the API server does not take."""
         self._count_what_is_there()
 
     @property
@@ -318,6 +323,7 @@ class ClusterChanges:
 
     def _scale(self, workload: Workload, replicas: int) -> None:
         workloads.require_scalable(workload.kind)
+        self.workloads[workload] = None
         self._manager.scale(workload, replicas)
 
     def _delete(self, target: str) -> None:
@@ -338,6 +344,7 @@ class ClusterChanges:
                 self._drop([row])
             return
         self._manager.forget(workload)
+        self.workloads.pop(workload, None)
         self._drop(self._manager.members(workload))
         left = dict(self.snapshot.workloads)
         if left.pop((workload.kind, workload.namespace, workload.name), None) is not None:
@@ -347,6 +354,11 @@ class ClusterChanges:
     def _apply_maker(self, manifest: dict[str, object]) -> None:
         if manifest.get("kind") == "Pod":
             self._apply_pod(manifest)
+            return
+        workload = workloads.workload_of(manifest)
+        self.workloads[workload] = None
+        if creates_no_pods(self.snapshot, manifest):
+            self._manager.keep_manifest(workload, manifest)
         else:
             self._manager.apply(manifest)
 
@@ -378,7 +390,11 @@ class ClusterChanges:
         row = self._simulator.row(workload.key)
         if row is not None:
             self._drop([row])
-        subject = admitted(self.snapshot, manifest, self._setup)
+        try:
+            subject = admitted(self.snapshot, manifest, self._setup)
+        except NotAdmittedError as error:
+            self.refused.append((manifest, error))
+            return
         self._simulator.create(subject.snapshot, [subject.pod])
         self._count([subject.pod], came=True)
 
@@ -449,8 +465,11 @@ class ClusterChanges:
 
     def _apply_custom(self, manifest: Manifest) -> None:
         """A custom resource: as many pods of each of its templates as are known."""
+        workload = workloads.workload_of(manifest)
+        self.workloads[workload] = manifest
+        if creates_no_pods(self.snapshot, manifest):
+            return
         for one in foreign_pods(manifest):
-            workload = workloads.workload_of(manifest)
             subject = admitted(self.snapshot, one.manifest, self._setup, title=workloads.title(manifest))
             count = 1 if one.count.number is None else one.count.number
             self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, count))

@@ -1,17 +1,9 @@
-"""Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
-Coscheduling.
-
-kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
-binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
-(pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
-other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
-"""
+"""A queue of pods and gangs, one decision after the other, each on the cluster that those before it left."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import TypeAlias, assert_never
@@ -22,13 +14,14 @@ from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict, is_controlled
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.missing_kinds import require_for_decision
-from kschedx.framework.cycle import Outcome, Stake
+from kschedx.explain.missing_kinds import may_be_open
+from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, Trial, choose_placement, preempt_for_group
 from kschedx.framework.scheduler import queue_order
 from kschedx.framework.status import Candidate
+from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod, PodGroup
@@ -39,6 +32,14 @@ from kschedx.snapshot.pod_groups import find_group, group_name, group_priority, 
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.snapshot.storage import StorageChange
+
+# Pods that are placed together or not at all: the pod groups of scheduling.k8s.io with a gang policy, and those of
+# Coscheduling.
+#
+# kube-scheduler takes all members that wait from its queue when one's turn comes, tries them one after the other, and
+# binds them where as many as minCount have a node then. Otherwise all go back; victims of preemption are gone by then
+# (pkg/scheduler/schedule_one_podgroup.go). Before 1.36, and with Coscheduling, members wait on their nodes for each
+# other, and give up at last; Coscheduling sends them away as soon as one is unschedulable.
 
 GANG_SCHEDULING = "GangScheduling"
 COSCHEDULING = "Coscheduling"
@@ -109,12 +110,9 @@ _GATES_OF_BASIC_GROUPS = ("TopologyAwareWorkloadScheduling", "WorkloadAwarePreem
 # A queue of pods, one decision after the other, each on the cluster that the decisions before it left.
 #
 # The order is that of the configuration's QueueSort plugin, with a pod's creation for its time in the queue: one that
-# no
-# API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
-# others
-# is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has its
-# turn
-# with its first member.
+# no API server has stored comes before those that one has, and one that is recreated comes last. A pod that preempts
+# others is decided again at once, and who stayed behind is tried again as long as a round changed something. A gang has
+# its turn with its first member.
 
 MOST_ROUNDS = 1000
 """A round that changes nothing is the last. Since evictions only go down in priority, queues end long before this; one
@@ -252,7 +250,7 @@ class Queue:
 
     def __init__(self, run: Run, pick: Pick, *, recreate: bool = True, known: Callable[[str], bool]) -> None:
         """`recreate`: controllers recreate evicted pods. `known`: whether pods of a schedulerName are scheduled."""
-        self._run = run
+        self._run, self._sort_key = run, queue_order(run.scheduler)
         self._pick = pick
         self._recreate = recreate
         self._known = known
@@ -341,10 +339,6 @@ class Queue:
         of_group = replace(pods[row], spec=replace(pods.specs[row], priority=priority))
         return (*self._sort_key(of_group, first), *own), row
 
-    @cached_property
-    def _sort_key(self) -> Callable[[Pod, str], tuple[object, ...]]:
-        return queue_order(self._run.scheduler)
-
     @property
     def scheduler_run(self) -> Run:
         return self._run
@@ -355,8 +349,7 @@ class Queue:
 
     def move_to(self, run: Run) -> None:
         """Go on with the cluster after a change by hand; the rows of its pods are the same."""
-        self._run = run
-        self.__dict__.pop("_sort_key", None)
+        self._run, self._sort_key = run, queue_order(run.scheduler)
 
     def depart(self, row: int, *, waits: bool) -> None:
         """Take a pod away for no other pod's sake."""
@@ -543,9 +536,6 @@ class Queue:
             except UndecidableError as error:
                 self.steps.append(self._undecided(row, str(error)))
                 return False, again
-            if decision.outcome is Outcome.UNDECIDED:
-                self.steps.append(self._undecided(row, self._who_could_reject(row)))
-                return False, again
             if decision.outcome is Outcome.SCHEDULED:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
@@ -571,18 +561,17 @@ class Queue:
     def _key(self, row: int) -> str:
         return self._run.cluster.pods.key(row)
 
-    def _who_could_reject(self, row: int) -> str:
-        unheard = self._run.cycle(row).unheard
-        names = [one.name for one in unheard if one.stake is Stake.FIT and not one.is_waived]
-        return f"{', '.join(names)} could still reject it, and {'was' if len(names) == 1 else 'were'} not called"
-
     def _decision(self, row: int) -> Decision:
-        placement = None if self._trial is None else self._trial.placement.nodes
-        if not self._may_be_undecidable:
-            return self._run.decide(row, placement)
-        cycle = self._run.cycle(row)
-        require_for_decision(cycle)
-        return Decision.of(cycle) if placement is None else self._run.decide(row, placement)
+        """Raises `UndecidableError` where something that is not known could reject the pod."""
+        run, placement = self._run, None if self._trial is None else self._trial.placement.nodes
+        pod = run.cluster.pods[row]
+        if self._may_be_undecidable or may_be_open(run.snapshot, pod):
+            cycle = decided(run.scheduler, pod, run.profile_of(row))
+            return Decision.of(cycle) if placement is None else run.decide(row, placement)
+        decision = run.decide(row, placement)
+        if decision.outcome is Outcome.UNDECIDED:
+            decided(run.scheduler, pod, run.profile_of(row))
+        return decision
 
     def _preempt(self, row: int, decision: Decision, found: PostFilterResult) -> list[int]:
         """The victims go at once, and pods of lower priority lose their nomination for the node. Returns the victims

@@ -1,23 +1,28 @@
-"""How full nodes are."""
+"""What a simulation came to: pods, workloads, and how full nodes are before and after."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
-from kschedx.controllers.manager import Rollout
-from kschedx.controllers.workloads import Owners, Workload, evict
-from kschedx.explain.missing_kinds import require_for_decision
+from kschedx.controllers.manager import Rollout, stateful_set_spec
+from kschedx.controllers.workloads import Manifest, Owners, Workload, evict, manifest_of, wanted_replicas
+from kschedx.errors import NotAdmittedError
+from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.lifecycle import workload_lifecycle
+from kschedx.inquiry.manifests import Written, written_from
+from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain
+from kschedx.kube.types import Pod
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
@@ -30,6 +35,8 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.simulate.admission import KueueResult
+
+# How full nodes are.
 
 PODS = "pods"
 
@@ -113,6 +120,10 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
     """Those nodes, with how many of them each got."""
     pending: tuple[str, ...]
     evicted: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
+    """Of those that are pending."""
+    to_come: int = 0
+    """Pods that a StatefulSet's controller does not create before others are ready."""
     message: str = ""
     """Why the first that is pending is."""
     refused: int = 0
@@ -130,6 +141,7 @@ class WorkloadResult(Struct, frozen=True, kw_only=True):
             "nodes": dict(self.nodes),
             "pending": list(self.pending),
             "evicted": list(self.evicted),
+            **({"toCome": self.to_come} if self.to_come else {}),
             "message": self.message,
             **({"refused": self.refused, "refusal": self.refusal} if self.refused else {}),
         }
@@ -147,6 +159,8 @@ class Simulation(Shown):
         *,
         changes: Sequence[Change] = (),
         effects: Sequence[ChangeEffect] = (),
+        workloads: Mapping[Workload, Manifest | None] = {},
+        refused_pods: Sequence[tuple[Manifest, NotAdmittedError]] = (),
         goal: GoalResult | None = None,
         kueue: KueueResult | None = None,
     ) -> None:
@@ -155,6 +169,8 @@ class Simulation(Shown):
         self.before = simulator.base
         """The cluster as it was loaded."""
         self.changes = tuple(changes)
+        self._changed_workloads = dict(workloads)
+        self._refused_pods = tuple(refused_pods)
         self.effects = tuple(effects)
         """Of every change but drains."""
         self.goal = goal
@@ -216,6 +232,42 @@ class Simulation(Shown):
         """Pods that kschedx cannot decide about, to what it would need."""
         last = self._last_steps
         return {key: last[key].undecided for key in self.pending if last[key].decision is None}
+
+    @cached_property
+    def states(self) -> tuple[Explanation, ...]:
+        """What `why` says where no decision is the answer: of workloads that changes name, of pods that the API server
+        refuses, and of a pod of each unknown scheduler."""
+        return tuple(one for one in self._states() if one.lifecycle is not None)
+
+    def _states(self) -> Iterator[Explanation]:
+        after = self.after
+        for workload, written in self._changed_workloads.items():
+            manifest = written or manifest_of(after, workload)
+            if manifest is None or workload_lifecycle(after, manifest) is None:
+                continue
+            found = written_from(after, dict(manifest))
+            asked = WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup)
+            stopped = asked.stopped(partial(found.admitted, setup=self.setup))
+            if stopped is not None:
+                yield stopped
+        for manifest, error in self._refused_pods:
+            found = Written(manifest=dict(manifest))
+            yield WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup).refused(error)
+        unknown: dict[str, Pod] = {}
+        for key in self.of_others:
+            pod = after.pods[after.pods.rows[key]]
+            unknown.setdefault(pod.spec.scheduler_name, pod)
+        for pod in unknown.values():
+            yield explain(stored(after, pod), self.setup)
+
+    @property
+    def overall(self) -> Outcome:
+        """Of all its pods and of what `states` holds."""
+        outcomes = {one.overall for one in self.states}
+        if self.undecided or self.of_others or (self.open_counts and self.is_done) or Outcome.UNDECIDED in outcomes:
+            return Outcome.UNDECIDED
+        is_done = self.is_done and not self.gated and outcomes <= {Outcome.SCHEDULED}
+        return Outcome.SCHEDULED if is_done else Outcome.UNSCHEDULABLE
 
     @property
     def is_done(self) -> bool:
@@ -290,10 +342,18 @@ class Simulation(Shown):
             nodes=Counter(self.placed[key] for key in placed),
             pending=tuple(pending),
             evicted=tuple(key for key in keys if key in self.evictions),
+            undecided=tuple(key for key in pending if key in self.undecided),
+            to_come=self._to_come(workload, running + len(pending)),
             message=self.messages[pending[0]] if pending else "",
             refused=0 if refused is None else refused.number,
             refusal="" if refused is None else refused.refusal,
         )
+
+    def _to_come(self, workload: Workload, pods: int) -> int:
+        manifest = manifest_of(self.run.snapshot, workload) if workload.kind == "StatefulSet" else None
+        if manifest is None or workload in self.refused or not stateful_set_spec(manifest, None).is_ordered:
+            return 0
+        return max(wanted_replicas(manifest) - pods, 0)
 
     @cached_property
     def usage_before(self) -> NodeUsage:
@@ -367,8 +427,7 @@ class Simulation(Shown):
 
     def _explained(self, scheduler: Scheduler, pod: str) -> Explanation:
         target = scheduler.snapshot.pods[scheduler.snapshot.pods.rows[pod]]
-        cycle = scheduler.schedule(target, self.setup.profile_of(target))
-        require_for_decision(cycle)
+        cycle = cycle_of(scheduler, target, self.setup.profile_of(target))
         return Explanation(cycle, scheduler, self.setup.notes)
 
     @cached_property
@@ -422,6 +481,7 @@ class Simulation(Shown):
             "pending": list(self.pending),
             "gated": list(self.gated),
             "ofOtherSchedulers": list(self.of_others),
+            "states": [one.state_document for one in self.states],
             "evicted": dict(self.evictions),
             "drains": [drained.to_dict() for drained in self.drained],
             **({} if self.kueue is None else {"kueue": self.kueue.to_dict()}),

@@ -42,8 +42,15 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
 
     def simulation(self, *, goal: GoalResult | None = None, kueue: KueueResult | None = None) -> Simulation:
         """The cluster so far."""
-        effects = self.by_hand.effects
-        return Simulation(self.simulator, changes=self.changes, effects=effects, goal=goal, kueue=kueue)
+        return Simulation(
+            self.simulator,
+            changes=self.changes,
+            effects=self.by_hand.effects,
+            workloads=self.by_hand.workloads,
+            refused_pods=self.by_hand.refused,
+            goal=goal,
+            kueue=kueue,
+        )
 
     def asked(self, pods: AskedPods | None) -> frozenset[int]:
         """Rows of the pods that a question is about."""
@@ -101,6 +108,8 @@ def settled(
     Raises `InputError` for the first change that cannot be made.
     """
     changed = change_cluster(snapshot, setup, wanted, options, namespace, asked=asked, held=held)
+    for _, refusal in changed.by_hand.refused:
+        raise refusal
     changed.simulator.settle_made(changed.asked(asked))
     return changed
 

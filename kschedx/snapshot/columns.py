@@ -152,8 +152,7 @@ def rows_by_group(groups: IntArray, count: int) -> tuple[IntArray, IntArray]:
 #
 # A node has a row in the whole cluster, and another in each `NodeTable` that holds it, which may be a part of the
 # cluster. Both are numbers, and one in place of the other is an answer about the wrong node: so they are different
-# types,
-# made where rows come from. `NodeTable.cluster_row` and `NodeTable.row_of` lead from one to the other.
+# types, made where rows come from. `NodeTable.cluster_row` and `NodeTable.row_of` lead from one to the other.
 
 ClusterRow = NewType("ClusterRow", int)
 """A node's row among all nodes of the cluster."""

@@ -1,8 +1,8 @@
-"""The pods of a cluster that moves, and the account of what has moved."""
+"""A cluster that moves: a snapshot's columns, changed in place, with everything that it takes to undo that."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -13,13 +13,23 @@ from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST
 from kschedx.kube.types import Node, Pod
-from kschedx.snapshot.columns import ClusterRow, Column, IntArray, rows_by_group
+from kschedx.snapshot.columns import (
+    ClusterRow,
+    ClusterRows,
+    Column,
+    IntArray,
+    distinct,
+    each_cluster_row,
+    rows_by_group,
+)
 from kschedx.snapshot.devices import MovingDevices
 from kschedx.snapshot.edits import with_pods
 from kschedx.snapshot.nodes import ClusterNodes, NodeTable
-from kschedx.snapshot.pods import PodTable, Tally
+from kschedx.snapshot.pods import NodeRule, PodTable, Tally
 from kschedx.snapshot.snapshot import Contents, Snapshot
 from kschedx.snapshot.storage import MovingStorage, StorageChange
+
+# The pods of a cluster that moves, and the account of what has moved.
 
 
 class MoveKind(IntEnum):
@@ -100,6 +110,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     nominations: dict[int, str]
     """Rows of pods without a node to the node that they are nominated for."""
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
+    numbered: dict[NodeRule, _Tallied] = field(default_factory=dict)
 
     @classmethod
     def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
@@ -162,6 +173,19 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             known.seen = len(self.steps)
         return known.sums
 
+    def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
+        """As of a table that stands still, for the price of the nodes that have changed since it was asked for last."""
+        known = self.numbered.get(rule)
+        if known is None:
+            every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
+            known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
+        _, changed, _ = self.steps.since(known.seen)
+        for row in each_cluster_row(ClusterRows(distinct(changed))):
+            if row < self.node_count:
+                known.sums[row] = number(row)
+        known.seen = len(self.steps)
+        return known.sums[rows]
+
     def with_nodes(self, count: int) -> MovingPods:
         """The same columns over more nodes, on which nothing runs yet."""
         more = count - self.node_count
@@ -173,7 +197,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             for tally in self.tallied
         }
         on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
-        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied)
+        return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
 
     def without_node(self, node: ClusterRow) -> MovingPods:
         """The same columns over the other nodes: those behind `node`, on which nothing runs, move up by a row.
@@ -183,7 +207,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         place = self.node - (self.node > node)
         order, start = rows_by_group(place, self.node_count - 1)
         on_nodes = _OnNodes(order=order, start=start)
-        return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={})
+        return replace(self, node=place, node_count=self.node_count - 1, on_nodes=on_nodes, tallied={}, numbered={})
 
 
 # A cluster that moves: a snapshot's columns, changed in place.
@@ -329,6 +353,7 @@ class MovingCluster:
             steps=before.steps.copy(),
             nominations=dict(before.nominations),
             tallied={},
+            numbered={},
             _requests={options: _more_requests(before, waiting, options) for options in before._requests},
         )
         if not any(table.start_times[first:]):
@@ -394,8 +419,6 @@ class MovingCluster:
     def _put(self, row: ClusterRow, node: Node) -> None:
         cluster = self.snapshot.cluster
         if cluster.put(row, node):
-            for table in self._tables():
-                table.forget()
             self._note(NOBODY, row, 0)
         else:
             self._swap_nodes(cluster.with_nodes({row: node}).moving(), self.pods)

@@ -17,7 +17,7 @@ from kschedx.kube.selectors import (
     Requirement,
     compile_node_selector,
 )
-from kschedx.snapshot.columns import BoolArray, IntArray, distinct, rows_by_group
+from kschedx.snapshot.columns import BoolArray, IntArray, Memo, distinct, rows_by_group
 from kschedx.snapshot.nodes import NodeTable
 
 
@@ -85,7 +85,7 @@ def preferred_weights(terms: PreferredSchedulingTerms, nodes: NodeTable) -> IntA
 
 # Nodes by label value, for many selectors that each pick few nodes.
 #
-# `selection.where_selector` asks every distinct value of a label, which is right for one selector. Ten thousand local
+# `where_selector` asks every distinct value of a label, which is right for one selector. Ten thousand local
 # volumes, each for one node, would ask ten thousand times five thousand names; here each looks its node up.
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -103,11 +103,8 @@ class NodeLookup:
 
     @classmethod
     def of(cls, nodes: NodeTable) -> NodeLookup:
-        """That of a table, made once as long as no node is replaced in place."""
-        found = nodes.__dict__.get(cls.__name__)
-        if not isinstance(found, cls):
-            found = nodes.__dict__[cls.__name__] = cls(nodes)
-        return found
+        """That of a table; of the whole cluster it is made once, as long as no node is replaced in place."""
+        return _LOOKUP.of(nodes.cluster.derived, lambda: cls(nodes)) if nodes.is_whole else cls(nodes)
 
     def selector(self, selector: NodeSelector | None) -> IntArray:
         """Ascending rows that match any term by their labels; None matches all. Fields are not evaluated, as for a node
@@ -160,3 +157,6 @@ class NodeLookup:
         if mask is None:
             mask = self._masks[requirement] = where_requirement(requirement, self._nodes)
         return mask
+
+
+_LOOKUP = Memo[NodeLookup]()

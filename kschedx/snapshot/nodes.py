@@ -1,4 +1,4 @@
-"""The images that nodes report, by name."""
+"""The nodes as columns, with the images that they report and the pods that run on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from kschedx.snapshot.columns import (
     ClusterRow,
     ClusterRows,
     Column,
+    Derived,
     IntArray,
+    Memo,
     TableRow,
     TableRows,
     cluster_rows,
@@ -28,7 +30,9 @@ from kschedx.snapshot.columns import (
     each_row,
     rows_where,
 )
-from kschedx.snapshot.pods import PodTable, RequestTable, ResourceNames
+from kschedx.snapshot.pods import NodeRule, PodTable, RequestTable, ResourceNames
+
+# The images that nodes report, by name.
 
 
 class ImageState(Struct, frozen=True, kw_only=True):
@@ -109,6 +113,8 @@ def _decoded(images: bytes) -> tuple[ContainerImage, ...]:
 
 # What is fixed about the nodes of a cluster, as columns.
 
+_LABEL_KEYS = Memo[frozenset[str]]()
+
 
 class ClusterNodes:
     """What is fixed about the nodes of a cluster: objects, labels, taints, capacity, images."""
@@ -142,6 +148,8 @@ class ClusterNodes:
         """(node, resource) whether the node's allocatable names the resource at all, be it as 0."""
         self.allowed_pods: IntArray = np.array([pods for _, pods in offers], dtype=np.int64)
         self._labels: dict[str, Column[str | None]] = {}
+        self.derived: Derived = {}
+        """What was worked out from the nodes alone; it is forgotten where one of them is replaced."""
 
     def with_nodes(self, changed: Mapping[ClusterRow, Node]) -> ClusterNodes:
         """The same nodes with some objects replaced, by row; names stay. A row that is still to come is left out."""
@@ -166,6 +174,7 @@ class ClusterNodes:
         both.allocatable = np.concatenate([self.allocatable, made.allocatable])
         both.offers = np.concatenate([self.offers, made.offers])
         both.allowed_pods = np.concatenate([self.allowed_pods, made.allowed_pods])
+        both.derived = {}
         both._labels = {key: column.with_row(node.metadata.labels.get(key)) for key, column in self._labels.items()}
         return both
 
@@ -192,6 +201,7 @@ class ClusterNodes:
         own.taints, own.declared_features = self.taints.copy(), self.declared_features.copy()
         own.unschedulable, own.allocatable = self.unschedulable.copy(), self.allocatable.copy()
         own.offers, own.allowed_pods = self.offers.copy(), self.allowed_pods.copy()
+        own.derived = {}
         own._labels = {key: column.copy() for key, column in self._labels.items()}
         return own
 
@@ -209,13 +219,15 @@ class ClusterNodes:
         self.offers[row], self.allowed_pods[row] = made.offers[0], made.allowed_pods[0]
         for key, column in self._labels.items():
             column.put(row, node.metadata.labels.get(key))
-        self.__dict__.pop("label_keys", None)
+        self.derived.clear()
         return True
 
-    @cached_property
+    @property
     def label_keys(self) -> frozenset[str]:
         """Every label key that some node has."""
-        return frozenset().union(*(node.metadata.labels for node in self.nodes))
+        return _LABEL_KEYS.of(
+            self.derived, lambda: frozenset[str]().union(*(one.metadata.labels for one in self.nodes))
+        )
 
     def label(self, key: str) -> Column[str | None]:
         """(node,) the value of a label, None where a node lacks it."""
@@ -259,6 +271,8 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     """(node, 2) cpu and memory with the defaults for pods that ask for none; scores read these."""
     pod_count: IntArray
     """(node,) number of pods."""
+    is_whole: bool = False
+    """It holds every node of the cluster, and the columns are the cluster's own, which show the present."""
     gone: BoolArray | None = None
     """(pod,) the pods that were removed from the node they run on; None where none was."""
     added: PodRows | None = None
@@ -283,6 +297,7 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             requested=requested,
             nonzero_requested=nonzero,
             pod_count=np.bincount(place, minlength=count).astype(np.int64),
+            is_whole=True,
         )
 
     def __len__(self) -> int:
@@ -320,10 +335,6 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
             pod_count=self.pod_count.copy(),
         )
 
-    def forget(self) -> None:
-        """Read again what is fixed about the nodes: one of them was replaced in place."""
-        self.__dict__.clear()
-
     # --- what is fixed about the nodes, for this table's rows
 
     @cached_property
@@ -351,35 +362,36 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
     def name(self, row: TableRow) -> str:
         return self.cluster.names[self.cluster_row(row)]
 
-    @cached_property
+    @property
     def allocatable(self) -> IntArray:
         """(node, resource) what the nodes offer."""
-        return self.cluster.allocatable[self.rows]
+        return self.cluster.allocatable if self.is_whole else self.cluster.allocatable[self.rows]
 
-    @cached_property
+    @property
     def offers(self) -> BoolArray:
         """(node, resource) whether a node's allocatable names the resource."""
-        return self.cluster.offers[self.rows]
+        return self.cluster.offers if self.is_whole else self.cluster.offers[self.rows]
 
-    @cached_property
+    @property
     def allowed_pods(self) -> IntArray:
-        return self.cluster.allowed_pods[self.rows]
+        return self.cluster.allowed_pods if self.is_whole else self.cluster.allowed_pods[self.rows]
 
-    @cached_property
+    @property
     def unschedulable(self) -> BoolArray:
-        return self.cluster.unschedulable[self.rows]
+        return self.cluster.unschedulable if self.is_whole else self.cluster.unschedulable[self.rows]
 
-    @cached_property
+    @property
     def taints(self) -> Column[tuple[Taint, ...]]:
-        return self.cluster.taints.take(self.rows)
+        return self.cluster.taints if self.is_whole else self.cluster.taints.take(self.rows)
 
-    @cached_property
+    @property
     def declared_features(self) -> Column[tuple[str, ...]]:
-        return self.cluster.declared_features.take(self.rows)
+        return self.cluster.declared_features if self.is_whole else self.cluster.declared_features.take(self.rows)
 
     def label(self, key: str) -> Column[str | None]:
         """(node,) the value of a label, None where a node lacks it."""
-        return self.cluster.label(key).take(self.rows)
+        column = self.cluster.label(key)
+        return column if self.is_whole else column.take(self.rows)
 
     @cached_property
     def home_rows(self) -> ClusterRows:
@@ -399,6 +411,20 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
         if self.added is not None:
             pods = np.concatenate([pods, self.added.pods[self.added.nodes == node]])
         return pods
+
+    def numbers(self, rule: NodeRule) -> IntArray:
+        """(node,) what a rule makes of each node and its pods, additions and removals included. It is asked again only
+        about nodes that changed, or whose pods did; the rule itself is the key."""
+        cluster, pods = self.cluster, self.pods
+
+        def number(row: ClusterRow) -> int:
+            return rule(cluster.nodes[row], pods, pods.on_node(row))
+
+        found = pods.numbers(rule, number, self.home_rows)
+        changed = [change.nodes for change in (self.removed, self.added) if change is not None]
+        for row in each_row(rows_where(np.isin(self.rows, np.concatenate(changed)))) if changed else ():
+            found[row] = rule(self.node(row), pods, self.pods_on(row))
+        return found
 
     def count_where(self, mask: BoolArray) -> IntArray:
         """(node,) how many of the pods for which `mask` (pod,) holds are on each node, additions and removals
@@ -422,13 +448,14 @@ class NodeTable(Struct, frozen=True, kw_only=True, dict=True):
 
     def at(self, nodes: ClusterRows) -> NodeTable:
         """The table of these nodes, in this order, of a table of the whole cluster."""
-        assert len(self.rows) == len(self.cluster.nodes), "only in a table of the whole cluster rows are the cluster's"
+        assert self.is_whole, "only in a table of the whole cluster rows are the cluster's"
         return self.take(TableRows(nodes))
 
     def take(self, rows: TableRows) -> NodeTable:
         """The table of some of this table's nodes."""
         return replace(
             self,
+            is_whole=False,
             rows=ClusterRows(self.rows[rows]),
             # as by indexing, in a third of the time
             requested=self.requested.take(rows, axis=0),

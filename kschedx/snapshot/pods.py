@@ -1,4 +1,4 @@
-"""Resource lists as rows of a matrix."""
+"""The pods as columns, with what they request as rows of a matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.resources import PodRequest, RequestOptions, pod_request
 from kschedx.kube.scalars import LATEST, nanoseconds
 from kschedx.kube.storage import claim_name
-from kschedx.kube.types import ContainerPort, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
+from kschedx.kube.types import ContainerPort, Node, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Volume
 from kschedx.snapshot.columns import (
     BoolArray,
     ClusterRow,
@@ -24,8 +24,11 @@ from kschedx.snapshot.columns import (
     Derived,
     IntArray,
     Memo,
+    each_cluster_row,
     rows_by_group,
 )
+
+# Resource lists as rows of a matrix.
 
 CPU, MEMORY, EPHEMERAL_STORAGE = 0, 1, 2
 """Columns that every resource matrix begins with. cpu is in milli-units, everything else in units."""
@@ -89,6 +92,14 @@ class Tally(Protocol):
     def weights(self, pods: PodTable, rows: IntArray) -> IntArray:
         """(row,) int64 of these rows of a table."""
         ...
+
+
+class NodeRule(Protocol):
+    """A number for a node from its pods, in ascending order of their rows. It reads what never changes about a pod."""
+
+    def __hash__(self) -> int: ...
+
+    def __call__(self, node: Node, pods: PodTable, rows: IntArray) -> int: ...
 
 
 class Numbers:
@@ -204,7 +215,7 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         """Rows of pods without a node that are nominated for one."""
         return self._nominated
 
-    @cached_property
+    @_wherever_they_run
     def _nominated(self) -> tuple[int, ...]:
         return tuple(row for row, name in enumerate(self.nominated_node_names) if name and not self.node_names[row])
 
@@ -354,16 +365,18 @@ class PodTable(Struct, frozen=True, kw_only=True, dict=True):
         ended = set(gone.tolist())
         if not ended.isdisjoint(self.nominated):
             names = ["" if row in ended else name for row, name in enumerate(names)]
-        made = replace(self, node=node, nominated_node_names=names, grouped=self._by_node)
-        if names is self.nominated_node_names:
-            made.__dict__["_nominated"] = self.nominated  # to look for them again would cost more than the rest
-        return made
+        derived = self.derived if names is self.nominated_node_names else {}
+        return replace(self, node=node, nominated_node_names=names, grouped=self._by_node, derived=derived)
 
     def tally(self, tally: Tally) -> IntArray:
         """(node,) int64 what the pods on each node weigh; not to be changed."""
         rows = self._running
         weights = tally.weights(self, rows)
         return np.bincount(self.node[rows], weights=weights, minlength=self.node_count).astype(np.int64)
+
+    def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
+        """(row,) int64 what a rule makes of these nodes, each by `number`."""
+        return np.fromiter(map(number, each_cluster_row(rows)), dtype=np.int64, count=len(rows))
 
     @cached_property
     def _running(self) -> IntArray:

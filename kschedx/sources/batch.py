@@ -1,4 +1,4 @@
-"""What is wrong with a JSON text, in words that a reader of the file can use."""
+"""What every source yields: a JSON array of Kubernetes objects, where each came from, and what is wrong with one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place, join_fields
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.sources.lists import Flat
+
+# What is wrong with a JSON text, in words that a reader of the file can use.
 
 _BYTE = re.compile(r" \(byte (\d+)\)$")
 _LONGEST_TOKEN = len(r"\ud83d\ude00")
@@ -209,8 +211,6 @@ def count_lines(path: Path, end: int) -> int:
             end -= len(block)
     return lines
 
-
-# What every source yields: a JSON array of Kubernetes objects, and where each of them came from.
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Bytes that are read once, from the first to the last."""
+"""Compressed data as a stream of bounded memory, and files that are written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
 from kschedx.errors import InputError, Place
+
+# Bytes that are read once, from the first to the last.
 
 _BLOCK = 1 << 20
 

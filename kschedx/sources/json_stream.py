@@ -1,4 +1,4 @@
-"""A window on a long JSON text: what was read of a file and not yet handed out."""
+"""JSON documents, one after the other, of any size."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from kschedx.sources.batch import (
 )
 from kschedx.sources.compression import Readable
 from kschedx.sources.lists import Flat, ItemError, Peek, flatten, is_plain_object, peek_of_list
+
+# A window on a long JSON text: what was read of a file and not yet handed out.
 
 _ENDING_SPACE = re.compile(rb"\s*")
 

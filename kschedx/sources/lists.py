@@ -1,9 +1,4 @@
-"""Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: Kubernetes' types in memory, not those of its API.
-
-Fields have their names in Go (`Spec`, `PodCIDR`, `DNSPolicy`), those of metadata are beside `Spec`, the host's
-namespaces are in a pod's `SecurityContext`, and neither the list nor its `Items` state their kind: `selfLink` does.
-Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these releases.
-"""
+"""Lists of objects, taken apart: lists in lists, typed lists, and those of old dumps."""
 
 from __future__ import annotations
 
@@ -18,6 +13,12 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS
 from kschedx.kube.snapshot_header import SnapshotHeader, of_list
+
+# Lists as `kubectl cluster-info dump` of 1.4 to 1.10 wrote them: Kubernetes' types in memory, not those of its API.
+#
+# Fields have their names in Go (`Spec`, `PodCIDR`, `DNSPolicy`), those of metadata are beside `Spec`, the host's
+# namespaces are in a pod's `SecurityContext`, and neither the list nor its `Items` state their kind: `selfLink` does.
+# Upstream: pkg/apis/core/types.go, and printers.JSONPrinter of these releases.
 
 Json = dict[str, object]
 

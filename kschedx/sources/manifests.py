@@ -1,4 +1,4 @@
-"""Files of other tools: what they look like, so that the error can say so."""
+"""The objects in one file, whatever it is written in, and what files of other tools look like."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from kschedx.sources.compression import Joined, Readable
 from kschedx.sources.dumps import See, cluster_info, simulator
 from kschedx.sources.json_stream import JsonStream
 from kschedx.sources.lists import is_nameless
+
+# Files of other tools: what they look like, so that the error can say so.
 
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive"),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ from jsonschema import Draft202012Validator
 from kschedx.cli.app import app
 from kschedx.cli.integrations import INTEGRATIONS
 from tests.cli.manifests import NODE, write
-from tests.command import kschedx
+from tests.command import ROOT, kschedx
 
 CLAIM: dict[str, object] = {
     "apiVersion": "v1",
@@ -29,27 +33,24 @@ def closed(_required: list[str], /, **properties: object) -> dict[str, object]:
     return {"type": "object", "properties": properties, "required": _required, "additionalProperties": False}
 
 
-# What each host takes: k9s' own JSON schema of plugins; the fields that kubectl-ai and HolmesGPT decode; the metadata
-# syntax of GitHub's composite actions.
+# What each host takes: the fields of one k9s plugin in a file of its own; the fields that kubectl-ai and HolmesGPT
+# decode; the metadata syntax of GitHub's composite actions.
 SCHEMAS: dict[str, dict[str, object]] = {
-    "k9s": closed(
-        ["plugins"],
-        plugins={
-            "type": "object",
-            "additionalProperties": closed(
-                ["shortCut", "description", "scopes", "command"],
-                shortCut=TEXT,
-                override={"type": "boolean"},
-                description=TEXT,
-                confirm={"type": "boolean"},
-                dangerous={"type": "boolean"},
-                scopes={"type": "array", "items": TEXT},
-                command=TEXT,
-                background={"type": "boolean"},
-                overwriteOutput={"type": "boolean"},
-                args={"type": "array", "items": {"type": ["string", "number"]}},
-            ),
-        },
+    **dict.fromkeys(
+        ("k9s-drain", "k9s-namespace", "k9s-node", "k9s-pod", "k9s-workload"),
+        closed(
+            ["shortCut", "description", "scopes", "command"],
+            shortCut=TEXT,
+            override={"type": "boolean"},
+            description=TEXT,
+            confirm={"type": "boolean"},
+            dangerous={"type": "boolean"},
+            scopes={"type": "array", "items": TEXT},
+            command=TEXT,
+            background={"type": "boolean"},
+            overwriteOutput={"type": "boolean"},
+            args={"type": "array", "items": {"type": ["string", "number"]}},
+        ),
     ),
     "kubectl-ai": {
         "type": "array",
@@ -127,7 +128,7 @@ def commands(value: object) -> list[list[str]]:
     return [shlex.split(line.rstrip())[1:] for line in found]
 
 
-@pytest.mark.parametrize("name", sorted(set(INTEGRATIONS) - {"ray"}))
+@pytest.mark.parametrize("name", sorted(set(INTEGRATIONS) - {"ray", "skill"}))
 def test_every_command_in_it_exists(name: str) -> None:
     found = commands(content(name))
     assert found
@@ -152,6 +153,65 @@ def test_an_api_server_takes_the_indexed_job(tmp_path: Path) -> None:
     assert str(job["spec"]["completions"]) == job["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"]
 
 
+SHELL = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+ZONE_FULL = ROOT / "fixtures/zone-full"
+
+
+def shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", command],
+        env={**SHELL, **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_answer_is_no_error_for_holmesgpt() -> None:
+    tools = {one["name"]: one["command"] for one in content("holmesgpt")["toolsets"]["kschedx"]["tools"]}
+    asked = tools["kschedx_why"].replace(
+        "pod/{{ pod_name }} -n {{ namespace }}", f"{ZONE_FULL}/pod.yaml -s {ZONE_FULL}/cluster"
+    )
+    ran = shell(asked)
+    assert (ran.returncode, ran.stdout[:2]) == (0, "✗ ")
+    assert shell(asked.replace("/cluster", "/nothing")).returncode != 0
+
+
+def test_the_example_for_kubectl_ai_is_one_argument() -> None:
+    tool = next(one for one in content("kubectl-ai") if one["name"] == "kschedx_reason")
+    ran = shell(f"{tool['command']} {tool['command_desc'].partition('for example ')[2]}")
+    assert ran.returncode == 0, ran.stderr
+    assert "insufficient" in ran.stdout
+
+
+@pytest.mark.parametrize("baseline", ["", "earlier.sarif"])
+def test_the_action_fails_after_it_wrote_its_files(tmp_path: Path, baseline: str) -> None:
+    steps = content("github-action")["runs"]["steps"]
+    step, upload = next(one for one in steps if one.get("id") == "check"), steps[-1]
+    files = {"MANIFESTS": f"{ZONE_FULL}/pod.yaml", "SNAPSHOT": f"{ZONE_FULL}/cluster", "CONFIG": ""}
+    given = {
+        "GITHUB_OUTPUT": f"{tmp_path}/output",
+        "GITHUB_STEP_SUMMARY": f"{tmp_path}/summary",
+        "RUNNER_TEMP": f"{tmp_path}",
+    }
+    if baseline:
+        shell(f"kschedx why -f {ZONE_FULL}/pod.yaml -s {ZONE_FULL}/cluster -o sarif > {tmp_path}/{baseline}")
+    ran = shell(step["run"], **files, **given, BASELINE=str(tmp_path / baseline) if baseline else "")
+    assert ran.returncode == (0 if baseline else 1), ran.stderr
+    assert (tmp_path / "output").read_text() == f"sarif={tmp_path}/kschedx.sarif\n"
+    assert "## ✗" in (tmp_path / "summary").read_text()
+    assert json.loads((tmp_path / "kschedx.sarif").read_text())["runs"][0]["results"]
+    assert "always()" in upload["if"]
+
+
+def test_the_commands_of_the_skill_exist() -> None:
+    text = kschedx("integrations", "skill").out
+    assert text.startswith("---\nname: kschedx\ndescription: ")
+    known = {command.name for command in app.registered_commands}
+    assert set(re.findall(r"`kschedx ([a-z-]+)", text)) <= known
+
+
 def test_the_script_for_ray_is_python() -> None:
     compile(kschedx("integrations", "ray").out, "ray_shards.py", "exec")
 
@@ -159,4 +219,4 @@ def test_the_script_for_ray_is_python() -> None:
 def test_they_are_listed_and_a_typo_is_told() -> None:
     assert [line.split()[0] for line in kschedx("integrations").out.splitlines()] == list(INTEGRATIONS)
     ran = kschedx("integrations", "k8s")
-    assert (ran.code, ran.err) == (2, 'error: no integration "k8s" (did you mean "k9s"?)\n')
+    assert (ran.code, ran.err.partition("(")[0]) == (2, 'error: no integration "k8s" ')

@@ -147,9 +147,7 @@ def test_pods_that_run_are_left_alone(tmp_path: Path) -> None:
     assert "namespace payments refuses new pods of this template (violates PodSecurity" in all_there.out
     one_lacks = asked(tmp_path, [*CLUSTER, *running(2)])
     assert one_lacks.code == 1
-    assert one_lacks.out.startswith(
-        "✗ Deployment payments/ledger creates no other pod: Pod Security refuses its pods\n"
-    )
+    assert one_lacks.out.startswith("✗ payments/deploy/ledger gets no other pods: Pod Security refuses them\n")
     assert WORDS in one_lacks.out
 
 
@@ -178,7 +176,7 @@ def test_a_pod_by_itself(tmp_path: Path) -> None:
     write(tmp_path, NODE, changed(SPACE, "metadata.name", "shop"))
     write(tmp_path, POD, name="pod.yaml")
     ran = kschedx("why", "pod.yaml", "-s", "cluster.yaml", cwd=tmp_path, columns=200)
-    assert ran.out.splitlines()[0] == "✗ shop/web-0 is refused by Pod Security of its namespace"
+    assert ran.out.splitlines()[0] == "✗ shop/web-0 is not created: Pod Security refuses the pod"
     assert 'pods "web-0" is forbidden: violates PodSecurity "restricted:v1.33": allowPrivilegeEscalation' in ran.out
     own: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": True}
     patch = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:v1", "securityContext": own}]}}

@@ -57,3 +57,17 @@ def test_a_node_that_is_not_there_and_what_a_node_has_not(tmp_path: Path) -> Non
     ran = kschedx("why", "node/n3", "-s", cluster)
     assert (ran.code, 'no node "n3"' in ran.err) == (2, True)
     assert kschedx("why", "node/n1", "-s", cluster, "--watch").code == 2
+
+
+def test_pods_that_do_not_run_are_listed_with_their_state(tmp_path: Path) -> None:
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
+    status = {"phase": "Pending", "containerStatuses": [waiting]}
+    stuck = changed(changed(small_pod("stuck"), "spec.nodeName", "n1"), "status", status)
+    other = changed(small_pod("other"), "spec.schedulerName", "volcano")
+    where = ("-s", write(tmp_path, *CLUSTER, stuck, other))
+    ran = kschedx("why", "node/n1", *where)
+    assert ran.out.startswith("✗ node n1: 2 of 10 pods, 1 not running, fits 0 of 4 pending pods")
+    assert "‖ default/stuck is scheduled to n1 and cannot pull the image of container main: ErrImagePull" in ran.out
+    assert "? default/other the scheduler volcano decides, not kube-scheduler" in ran.out
+    [state] = json.loads(kschedx("why", "node/n1", *where, "-o", "json").out)["states"]
+    assert (state["name"], state["reason"]) == ("WaitingForKubelet", "ErrImagePull")

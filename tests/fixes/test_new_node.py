@@ -116,3 +116,12 @@ def test_one_more_node_has_a_name_of_its_own() -> None:
     snapshot = kschedx.Snapshot.from_objects([*there, *full, pod("me", containers=asking(cpu="1"))])
     (fix,) = kschedx.explain(snapshot, "default/me").fixes
     assert [change.target.name for change in fix.changes] == ["a-new-1"]
+
+
+def test_no_new_node_where_a_daemon_set_has_the_host_port_on_every_node() -> None:
+    ports = [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "lb", "uid": "u-lb", "controller": True}
+    held = [pod(f"lb-{name}", on=name, containers=ports, metadata={"ownerReferences": [owner]}) for name in "ab"]
+    snapshot = kschedx.Snapshot.from_objects([node("a"), node("b"), *held, pod("me", containers=ports)])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+    assert titles == ["use host port 81 instead of 80", "remove host port 80"]

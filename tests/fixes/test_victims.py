@@ -138,7 +138,7 @@ def test_pods_that_keep_away_over_zones_take_a_zone_of_its_own() -> None:
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
     ours = [pod(name, on=where, labels={"app": "web"}, affinity=apart) for name, where in (("twin", "n"), ("me", None))]
     replicas = [owned(one, "StatefulSet", "web") for one in ours]
-    assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a new zone"]
+    assert told(node("n", labels={"zone": "a"}), *replicas) == ["add a node with a new value of label zone"]
 
 
 def test_one_more_of_a_node_that_is_cordoned_or_about_to_go() -> None:

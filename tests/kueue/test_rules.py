@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.builders import node, pod
@@ -218,6 +220,54 @@ def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
     assert [(one.values, one.count) for one in placed.topology.domains] == [(("n1",), 2), (("n2",), 2)]
     assert found.workloads["ml/never"].state == "Pending"
     assert 'topology "t"' in message(found, "never")
+
+
+@pytest.mark.parametrize(
+    ("leader", "expected"),
+    [
+        ("1", {"lead": [(("n0",), 1)], "main": [(("n0",), 1), (("n1",), 2)]}),
+        ("2", {"lead": [(("n2",), 1)], "main": [(("n3",), 2), (("n4",), 1)]}),
+    ],
+    ids=["beside a worker", "on a node of its own"],
+)
+def test_a_leader_shares_the_rack_of_its_workers(leader: str, expected: Json) -> None:
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
+    nodes = [machine(f"n{number}", rack) for number, rack in enumerate(("r1", "r1", "r2", "r2", "r2"))]
+    both = workload("a", count=3)
+    group = {"required": "rack", "podSetGroupName": "g"}
+    (workers,) = both["spec"]["podSets"]
+    workers["topologyRequest"] = group
+    lead = workload("lead", cpu=leader)["spec"]["podSets"][0] | {"name": "lead", "topologyRequest": group}
+    both["spec"]["podSets"] = [lead, workers]
+    spine = flavor("f", topologyName="t", nodeLabels={"pool": "gpu"})
+    found = admit(topology, *nodes, spine, queue("q", quota("f", "9")), local("q"), both)
+    placed = {one.name: one.topology for one in found.workloads["ml/a"].pod_sets}
+    assert {
+        name: [(one.values, one.count) for one in topology.domains] for name, topology in placed.items() if topology
+    } == expected
+
+
+@pytest.mark.parametrize(
+    ("api", "wait", "outcome"),
+    [
+        ("v1beta2", {"blockAdmission": True}, "Waiting"),
+        ("v1beta2", {"timeout": "5m"}, "Admitted"),
+        ("v1beta1", {"enable": True}, "Waiting"),
+        ("v1beta1", {"blockAdmission": True}, "Admitted"),
+    ],
+)
+def test_admission_waits_for_pods_of_others(api: str, wait: Json, outcome: str) -> None:
+    """In v1beta1 it is switched on by `enable`, and blocks unless it is told not to."""
+    config = {"apiVersion": f"config.kueue.x-k8s.io/{api}", "kind": "Configuration", "waitForPodsReady": wait}
+    objects = [*QUEUE, workload("z", held="f"), workload("a", minute=1), workload("b", minute=2)]
+    assert outcomes(admit(*objects, config=config))[0] == ("a", outcome)
+    written = {"controller_manager_config.yaml": json.dumps(config)}
+    meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    cluster = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": written}
+    assert outcomes(admit(*objects, cluster))[0] == ("a", outcome)
+    objects[2]["status"]["conditions"].append({"type": "PodsReady", "status": "True"})
+    assert [outcome for _, outcome in outcomes(admit(*objects, cluster))] == ["Admitted", "Admitted"]
 
 
 def machine(name: str, rack: str) -> Json:

@@ -48,6 +48,24 @@ def test_a_change_that_was_tried(objects: list[Json], kind: RemedyKind, title: s
     assert [(title in one.title, one.victims) for one in found[:1]] == [(True, victims)]
 
 
+def test_quota_of_a_workload_that_finishes_is_free_whatever_the_status_reports() -> None:
+    full = queue("q")
+    used = {"name": "cpu", "total": "3"}
+    full["status"] = {"flavorsReservation": [{"name": "f", "resources": [used]}]}
+    found = verdict(full, *FULL[1:], workload("a", cpu="4"))
+    assert found.unseen == ()
+    assert "wait until ml/z finishes" in [one.title for one in found.remedies]
+
+
+def test_kueue_waits_for_pods_of_another_workload() -> None:
+    config = '{"kind": "Configuration", "waitForPodsReady": {"blockAdmission": true}}'
+    meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    cluster = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": config}}
+    found = verdict(*FULL, workload("a"), cluster)
+    assert (found.wait, found.not_ready) == (Wait.PODS_READY, ("ml/z",))
+    assert [one.title for one in found.remedies] == ["wait until the pods of ml/z are ready"]
+
+
 def test_a_toleration_opens_another_flavor() -> None:
     flavors = [flavor("f"), flavor("spot", nodeTaints=[TAINT])]
     both = queue("q", quota("f", "1"), quota("spot", "8"))

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from kschedx.controllers.workloads import evict
 from kschedx.framework.cycle import Cycle
 from kschedx.framework.moving import Decision, Run
-from kschedx.kube.types import Taint
+from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
 from kschedx.schedulers import scheduler_of
 from kschedx.simulate.node_changes import cordoned
-from kschedx.snapshot.columns import ClusterRow, each_cluster_row
+from kschedx.snapshot.columns import ClusterRow, IntArray, each_cluster_row
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 from tests.laws.moving_clusters import Dealer
 
@@ -117,10 +118,17 @@ class World:
             yield row, scheduler.schedule(built.pods[row], self.profile)
 
     def check(self) -> None:
+        static = self.run.scheduler.on(self.cluster.frozen()).nodes
+        assert self.run.scheduler.nodes.numbers(_names).tolist() == static.numbers(_names).tolist()
         for row, anew in self.anew():
             pod = self.cluster.pods.key(row)
             assert told(self.run.decide(row)) == told(Decision.of(anew)), pod
             assert columns(self.run.scored_cycle(row, self.profile)) == columns(anew), pod
+
+
+def _names(node: Node, pods: PodTable, rows: IntArray) -> int:
+    """A rule about a node and its pods."""
+    return hash((node.spec.unschedulable, *(pods.names[row] for row in rows.tolist())))
 
 
 def told(decision: Decision) -> tuple[object, ...]:

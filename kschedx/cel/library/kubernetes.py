@@ -1,4 +1,4 @@
-"""URLs as Go's net/url reads them."""
+"""Kubernetes' own libraries: quantities, versions, URLs, named formats, and regular expressions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ from kschedx.kube import names
 from kschedx.kube.field_errors import quoted
 from kschedx.kube.quantity import parse_quantity
 from kschedx.kube.resources import exact_nano_units
+
+# URLs as Go's net/url reads them.
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL | re.ASCII)
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)

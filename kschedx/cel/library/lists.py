@@ -1,7 +1,4 @@
-"""The libraries of lists and sets.
-
-Upstream: apiserver/pkg/cel/library/lists.go; cel-go's ext/lists.go, version 3, and ext/sets.go.
-"""
+"""The libraries of lists, sets, optional values, and comprehensions of two variables."""
 
 from __future__ import annotations
 
@@ -47,6 +44,10 @@ from kschedx.cel.values import (
     printed_key,
     type_value,
 )
+
+# The libraries of lists and sets.
+#
+# Upstream: apiserver/pkg/cel/library/lists.go; cel-go's ext/lists.go, version 3, and ext/sets.go.
 
 _SUMMED = (("int", INT, 0), ("uint", UINT, Uint(0)), ("double", DOUBLE, 0.0), ("duration", DURATION, Duration(0)))
 _ORDERED = (

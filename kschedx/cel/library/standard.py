@@ -1,7 +1,4 @@
-"""Arithmetic, also of times, and joining texts and lists; what leaves the range of its type is a fault.
-
-Upstream: the operations of cel-go's common/types, and common/types/overflow.go.
-"""
+"""The standard library: operators, conversions, sizes, texts, durations, and points in time."""
 
 from __future__ import annotations
 
@@ -49,6 +46,10 @@ from kschedx.cel.values import (
     size,
     type_value,
 )
+
+# Arithmetic, also of times, and joining texts and lists; what leaves the range of its type is a fault.
+#
+# Upstream: the operations of cel-go's common/types, and common/types/overflow.go.
 
 MIN_INT, MAX_INT, MAX_UINT = -(2**63), 2**63 - 1, 2**64 - 1
 _CHARACTERS_A_STEP = 16

@@ -1,9 +1,4 @@
-"""`format()`: clauses of a text filled with values, as it is run and as it is checked before.
-
-Numbers with a point are written as English writes them, with commas and `×10`; inside of lists and maps as CEL does.
-
-Upstream: cel-go's ext/formatting.go; golang.org/x/text/message, as far as it is reached from there.
-"""
+"""The library of texts, with `format()`."""
 
 from __future__ import annotations
 
@@ -31,6 +26,12 @@ from kschedx.cel.values import (
     type_value,
 )
 from kschedx.kube.field_errors import quoted
+
+# `format()`: clauses of a text filled with values, as it is run and as it is checked before.
+#
+# Numbers with a point are written as English writes them, with commas and `×10`; inside of lists and maps as CEL does.
+#
+# Upstream: cel-go's ext/formatting.go; golang.org/x/text/message, as far as it is reached from there.
 
 _DIGITS = 6
 """Behind the point, where a clause says nothing else."""

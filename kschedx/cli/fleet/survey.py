@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from kschedx.render.page.model import Page
+    from kschedx.render.view import Tone
 
 LIST = ".list"
 """A file with a snapshot's path, or `context:NAME`, on each line."""
@@ -165,7 +166,7 @@ class _Workers:
         self._is_stopped = False
 
     def stop(self) -> None:
-        """No thread waits for an answer any longer."""
+        """End every process."""
         self._is_stopped = True
         for worker in self._all:
             worker.stop()
@@ -244,21 +245,25 @@ def results(path: str | None) -> Iterator[Callable[[Row], None]]:
 
 # All answers on one page: a row for each cluster, those that need attention first.
 
-MARKS = {ExitCode.SCHEDULABLE: "✓", ExitCode.UNSCHEDULABLE: "✗"}
-"""Anything else could not be decided, or not be asked."""
+
+def tone_of(code: int) -> Tone:
+    """Anything else than 0 and 1 could not be decided, or not be asked."""
+    from kschedx.render.view import Tone
+
+    return {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}.get(ExitCode(code), Tone.OPEN)
 
 
 def exit_code(rows: Sequence[Row]) -> ExitCode:
     """3 where a cluster could not be asked or decided, 1 where one has something amiss, else 0."""
     codes = {row.exit_code for row in rows}
-    if codes - set(MARKS):
+    if codes - {ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE}:
         return ExitCode.UNDECIDED
     return ExitCode.UNSCHEDULABLE if ExitCode.UNSCHEDULABLE in codes else ExitCode.SCHEDULABLE
 
 
 def headline(rows: Sequence[Row]) -> str:
     amiss = sum(row.exit_code == ExitCode.UNSCHEDULABLE for row in rows)
-    open_ones = sum(row.exit_code not in MARKS for row in rows)
+    open_ones = sum(row.exit_code not in (ExitCode.SCHEDULABLE, ExitCode.UNSCHEDULABLE) for row in rows)
     parts = [f"{amiss:,} with findings"] if amiss else []
     parts += [f"{open_ones:,} without an answer"] if open_ones else []
     return f"{count(len(rows), 'cluster')}: {', '.join(parts) or 'nothing found'}"
@@ -271,11 +276,11 @@ def by_need(rows: Sequence[Row]) -> list[Row]:
 
 
 def screen(rows: Sequence[Row], width: int) -> list[Text]:
-    from kschedx.render.terminal import BLANK, BOLD, line, paragraph
+    from kschedx.render.terminal import BLANK, paragraph, title_lines
 
-    lines = [line((headline(rows), BOLD)), BLANK]
+    lines = [*title_lines(headline(rows), tone_of(exit_code(rows)), width), BLANK]
     for row in by_need(rows):
-        lines += paragraph(f"{MARKS.get(ExitCode(row.exit_code), '?')} {row.cluster}", width, style=BOLD)
+        lines += title_lines(row.cluster, tone_of(row.exit_code), width)
         lines += paragraph(row.summary, width, indent=4, first="    ")
     return lines
 
@@ -289,15 +294,14 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
 def page(rows: Sequence[Row]) -> Page:
     from kschedx.render.page.model import SCREEN_WIDTH, page_of
     from kschedx.render.page.reports import footer
-    from kschedx.render.view import Item, Tone, View
+    from kschedx.render.view import Item, View
     from kschedx.render.wording import Fact
 
-    tones = {ExitCode.SCHEDULABLE: Tone.GOOD, ExitCode.UNSCHEDULABLE: Tone.BAD}
     kinds = {ExitCode.SCHEDULABLE: "nothing found", ExitCode.UNSCHEDULABLE: "amiss"}
     items = tuple(
         Item(
             title=row.cluster,
-            tone=tones.get(ExitCode(row.exit_code), Tone.OPEN),
+            tone=tone_of(row.exit_code),
             kind=kinds.get(ExitCode(row.exit_code), "no answer"),
             values=(row.summary, row.exit_code, round(row.seconds)),
             facts=(Fact(label="errors", items=(row.errors,)),) if row.errors else (),
@@ -307,7 +311,7 @@ def page(rows: Sequence[Row]) -> Page:
     view = View(
         command="kschedx fleet",
         headline=headline(rows),
-        tone=tones.get(exit_code(rows), Tone.OPEN),
+        tone=tone_of(exit_code(rows)),
         items=items,
         list_title="Clusters",
         list_noun="cluster",

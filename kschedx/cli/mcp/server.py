@@ -224,7 +224,7 @@ class Answers:
         )
 
     def _stop(self) -> None:
-        """Nobody waits for the answer any longer."""
+        """End the process; its answer is not needed any longer."""
         if self._worker is not None:
             self._worker.stop()
         self._worker = None

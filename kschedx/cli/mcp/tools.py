@@ -88,8 +88,7 @@ def _size(value: object) -> int:
 
 # What an assistant may ask: for each tool its arguments and the command line that answers it.
 #
-# Arguments become options and names, never files: a manifest is given as text, and a snapshot or context only where
-# the
+# Arguments become options and names, never files: a manifest is given as text, and a snapshot or context only where the
 # server was started with it.
 
 Arguments = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Objects as lines of JSON. A hundred thousand of them may be pods, which have most of their parts in common."""
+"""A cluster with its names, labels, and images replaced, in which kube-scheduler decides the same."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from kschedx.export.anonymous.fields import POD, change_object
 from kschedx.export.anonymous.replacements import Book, Collected
 from kschedx.export.anonymous.values import Json, Names, Replacement, change_configuration, version
 from kschedx.kube.snapshot_header import SnapshotHeader
+
+# Objects as lines of JSON. A hundred thousand of them may be pods, which have most of their parts in common.
 
 Parts = dict[str, Raw]
 
@@ -69,10 +71,8 @@ _PODS = msgspec.json.Decoder(_Pod)
 #
 # A name is replaced word by word, everywhere alike: the claim `web-0-data` of the pod `web-0` and its volume `data`
 # stays one, the image `team/app` stays that of the nodes that hold it, and two zones of a region still look it. Words
-# of
-# Kubernetes' own vocabulary stay (`vocabulary`), names keep their order (`tokens`), and what is no name is kept,
-# checked
-# or left out (`fields`). Equal input gives equal output; nothing is left to chance.
+# of Kubernetes' own vocabulary stay (`vocabulary`), names keep their order (`tokens`), and what is no name is kept,
+# checked or left out (`fields`). Equal input gives equal output; nothing is left to chance.
 
 _SHOWN = 3
 SOURCE = "an anonymized cluster"

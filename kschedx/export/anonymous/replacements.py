@@ -1,4 +1,4 @@
-"""The first pass over a cluster: everything that has to be replaced."""
+"""What replaces what in an anonymized cluster: one pass finds the words, another makes their replacements."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from kschedx.export.anonymous.values import DNS_SUBDOMAIN, LABEL_VALUE
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.kube.scalars import parse_int64
 from kschedx.kube.storage import CSI_PREFIX, csi_limit_key
+
+# The first pass over a cluster: everything that has to be replaced.
 
 
 class Collected:

@@ -1,4 +1,4 @@
-"""How a value is changed: what is a name in it, and what is not."""
+"""How a value is changed, by what it holds: names, flags, devices, queues, configurations."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from kschedx.kube import autoscalers as autoscaler_command
 from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Operator
+
+# How a value is changed: what is a name in it, and what is not.
 
 DNS_SUBDOMAIN = 253
 DNS_LABEL = 63

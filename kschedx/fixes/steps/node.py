@@ -274,7 +274,8 @@ class AddNode(Step, frozen=True, kw_only=True):
         named = [f"{key}={value}" for key, value in labels.items() if value != DOMAIN_OF_ITS_OWN]
         if named:
             yield f"label {listed(named, SHOWN_LABELS)}"
-        yield from (f"a new {key}" for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN)
+        if new := [key for key, value in labels.items() if value == DOMAIN_OF_ITS_OWN]:
+            yield f"{'a new value' if len(new) == 1 else 'new values'} of label {listed(new, SHOWN_LABELS)}"
         taken = {one.resource: one.amount for one in self.taken}
         free = []
         for name, written in self.node.status.allocatable.items():

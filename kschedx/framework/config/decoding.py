@@ -1,4 +1,4 @@
-"""SeveralConfigError in kube-scheduler's words (`api/field_errors.py`), with the nearest valid name."""
+"""Strict decoding of a KubeSchedulerConfiguration, with kube-scheduler's words for what it refuses."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from msgspec import inspect
 from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError, join_fields, nearest
 from kschedx.kube import field_errors
 from kschedx.kube.duration import Duration
+
+# SeveralConfigError in kube-scheduler's words (`kube/field_errors.py`), with the nearest valid name.
 
 _LONGEST = 80
 

@@ -1,8 +1,4 @@
-"""What kube-scheduler refuses in a configuration apart from plugin arguments, in its order.
-
-Upstream: pkg/scheduler/apis/config/validation/validation.go and component-base/config/validation/validation.go.
-Fields are checked with their defaults, so an absent one is never wrong.
-"""
+"""From a parsed KubeSchedulerConfiguration to profiles, and what kube-scheduler refuses on the way."""
 
 from __future__ import annotations
 
@@ -44,6 +40,11 @@ from kschedx.kube.duration import Duration
 from kschedx.kube.names import label_key_errors
 from kschedx.releases import POINTS, V1, VERSIONS, Release
 from kschedx.releases.configuration import last_to_read
+
+# What kube-scheduler refuses in a configuration apart from plugin arguments, in its order.
+#
+# Upstream: pkg/scheduler/apis/config/validation/validation.go and component-base/config/validation/validation.go.
+# Fields are checked with their defaults, so an absent one is never wrong.
 
 _LOCK = "leases"
 

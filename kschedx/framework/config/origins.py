@@ -1,4 +1,4 @@
-"""Plugin arguments as a configuration writes them."""
+"""A configuration with everything filled in, and where each of its settings came from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from kschedx.framework.config.expansion import Entry, MergedSet, PluginPoints, m
 from kschedx.framework.config.loading import decode_document, load_profiles
 from kschedx.kube.duration import Duration
 from kschedx.releases import POINTS, Release
+
+# Plugin arguments as a configuration writes them.
 
 
 def formatted(args: PluginArgs) -> dict[str, object]:
@@ -49,8 +51,6 @@ def flat(value: object, path: str = "") -> Iterator[tuple[str, object]]:
     elif value is not None:
         yield path, value
 
-
-# A configuration with everything filled in, and where each of its settings came from.
 
 UNSET = "1 where no weight is set"
 

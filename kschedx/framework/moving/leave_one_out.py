@@ -369,9 +369,8 @@ def _first(columns: Iterable[IntArray], count: int) -> IntArray:
 # Pods that run, each as if it were new: what profiles make of it in the cluster without itself.
 #
 # Pods of one class share the columns of the cluster as it stands. To take one of them off its node changes one row for
-# most plugins, and these rows are worked out for all pods of the class together. Plugins that two
-# profiles
-# configure alike are asked once for both.
+# most plugins, and these rows are worked out for all pods of the class together. Plugins that two profiles configure
+# alike are asked once for both.
 
 _POINTS = ("preFilter", "filter", "preScore", "score")
 

@@ -1,7 +1,4 @@
-"""Counters that the devices of a pool share: partitions of one piece of hardware draw on what it has.
-
-Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured/internal/incubating.
-"""
+"""Which devices a pod's claims would get on a node: requests, constraints, shared counters, and the search."""
 
 from __future__ import annotations
 
@@ -53,6 +50,10 @@ from kschedx.plugins.dynamic_resources.pools import (
 )
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.devices import Devices
+
+# Counters that the devices of a pool share: partitions of one piece of hardware draw on what it has.
+#
+# Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured/internal/incubating.
 
 CounterID = tuple[str, str]
 """Counter set and counter."""
@@ -271,8 +272,7 @@ def _wanted(request: ExactDeviceRequest | DeviceSubRequest, name: str, parent: s
 
 # Which devices claims would get on a node: the first solution of a search that tries devices in a fixed order.
 #
-# Claim by claim, request by request, device by device; where nothing is left to try, the last choice is taken back.
-# The
+# Claim by claim, request by request, device by device; where nothing is left to try, the last choice is taken back. The
 # order matters for what is found, and what upstream forgets to take back matters too: both are kept.
 #
 # Upstream: structured/internal/incubating/allocator_incubating.go, of which stable is a part.

@@ -1,8 +1,4 @@
-"""Devices that are made of a node's allocatable resources, behind the gate DRANodeAllocatableResources.
-
-What such devices take of cpu and memory counts with what the pod's containers request, and must fit on the node.
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go.
-"""
+"""What is decided about a pod that uses devices: whether a node can allocate them, why not, and its score."""
 
 from __future__ import annotations
 
@@ -93,6 +89,11 @@ from kschedx.plugins.resource_allocation import amounts
 from kschedx.snapshot.columns import IntArray, Memo, TableRow, TableRows
 from kschedx.snapshot.devices import Devices
 from kschedx.snapshot.nodes import NodeTable
+
+# Devices that are made of a node's allocatable resources, behind the gate DRANodeAllocatableResources.
+#
+# What such devices take of cpu and memory counts with what the pod's containers request, and must fit on the node.
+# Upstream: pkg/scheduler/framework/plugins/dynamicresources/nodeallocatabledynamicresources.go.
 
 _NANO = 10**9
 

@@ -1,7 +1,4 @@
-"""What PreFilter counts for Filter, and the rules that Filter applies to it.
-
-Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
-"""
+"""The InterPodAffinity plugin: what it counts, how it filters and scores, and why it rejects a node."""
 
 from __future__ import annotations
 
@@ -62,6 +59,10 @@ from kschedx.snapshot.columns import (
 )
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import Tally
+
+# What PreFilter counts for Filter, and the rules that Filter applies to it.
+#
+# Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
 
 
 class FilterState(Struct, frozen=True, kw_only=True):
@@ -420,7 +421,7 @@ class _Neighbours:
         return pods[self._mask[pods]]
 
 
-# The InterPodAffinity plugin: its place in the framework. The rules are in `filtering` and `scoring`.
+# The plugin: its place in the framework.
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

@@ -1,7 +1,4 @@
-"""Limits that nodes have among their allocatable resources, as `attachable-volumes-*`: until 1.31.
-
-Upstream: volumeLimits in nodevolumelimits/utils.go.
-"""
+"""What limits the volumes of a node, and which volumes the pods on it attach."""
 
 from __future__ import annotations
 
@@ -27,6 +24,10 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArra
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.storage import Storage
+
+# Limits that nodes have among their allocatable resources, as `attachable-volumes-*`: until 1.31.
+#
+# Upstream: volumeLimits in nodevolumelimits/utils.go.
 
 
 def allocatable_limit(nodes: NodeTable, key: str, absent: int) -> IntArray:

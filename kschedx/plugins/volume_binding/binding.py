@@ -1,4 +1,4 @@
-"""PreFilter: a pod's claims, and what keeps the pod from being scheduled anywhere (binder.go, GetPodVolumeClaims)."""
+"""A pod's claims on every node: found, matched, provisioned, bound, and what the node scores."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray
 from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.storage import Storage, StorageChange
+
+# PreFilter: a pod's claims, and what keeps the pod from being scheduled anywhere (binder.go, GetPodVolumeClaims).
 
 REASON_UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 

@@ -1,8 +1,4 @@
-"""The volumes that name no claim, by size, and what each node takes of them.
-
-A volume that a claim got, and that it gave back, changes nothing about the others: a ranking stands as long as no other
-volume comes, and what is free of it is a mask over its ranks.
-"""
+"""Existing volumes for unbound claims, on all nodes at once."""
 
 from __future__ import annotations
 
@@ -21,6 +17,11 @@ from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, is_bou
 from kschedx.snapshot.columns import BoolArray, ClusterRow, IntArray, Memo, rows_by_group
 from kschedx.snapshot.node_selection import NodeLookup
 from kschedx.snapshot.storage import Storage, VolumeCandidates
+
+# The volumes that name no claim, by size, and what each node takes of them.
+#
+# A volume that a claim got, and that it gave back, changes nothing about the others: a ranking stands as long as no
+# other volume comes, and what is free of it is a mask over its ranks.
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -202,7 +203,7 @@ class VolumeSearch:
     @cached_property
     def volumes(self) -> Sequence[PersistentVolume]:
         """Those of the claim's class."""
-        return self._storage.volumes_of_class.get(self.claim.storage_class, ())
+        return self._storage.volumes_of(self.claim.storage_class)
 
     @cached_property
     def lost(self) -> Mapping[str, Sequence[PersistentVolume]]:

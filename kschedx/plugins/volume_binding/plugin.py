@@ -1,4 +1,4 @@
-"""Pods whose claims come to the same on every node, though they are other claims and volumes."""
+"""The VolumeBinding plugin: bound volumes must be in reach, unbound claims must get a volume."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ from kschedx.snapshot.columns import ClusterRow, Column, IntArray, each_cluster_
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.storage import Storage
 
+# Pods whose claims come to the same on every node, though they are other claims and volumes.
+
 
 def alike(claims: PodClaims, storage: Storage) -> Hashable:
     """Equal for pods whose claims can be bound, or are, on the same nodes."""
@@ -69,8 +71,6 @@ def _wanted(claim: PersistentVolumeClaim, storage: Storage) -> tuple[Hashable, .
     spec = msgspec.json.encode(replace(claim.spec, volume_name=""))
     return spec, claim.storage_class, claim.selected_node, prebound, candidates.version(claim.storage_class)
 
-
-# The plugin: bound volumes must be in reach, unbound claims must get a volume.
 
 REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 REASON_NO_SPACE = "node(s) did not have enough free storage"

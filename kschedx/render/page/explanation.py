@@ -15,7 +15,7 @@ from kschedx.framework.status import Code
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.names import INSTANCE_TYPE_LABELS, POOL_LABELS, ZONE_LABELS
 from kschedx.render.blocks import eviction_facts, shown_findings
-from kschedx.render.outcome import replicas_sentence
+from kschedx.render.outcome import outcome_tone, replicas_sentence
 from kschedx.render.page.model import (
     SCREEN_WIDTH,
     Candidate,
@@ -31,13 +31,15 @@ from kschedx.render.page.model import (
 from kschedx.render.page.svg import svg
 from kschedx.render.screen import explanation_view, why_lines
 from kschedx.render.terminal import SEPARATOR
-from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, visible
 from kschedx.render.words import describe
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.nodes import NodeTable
 
 MOST_CANDIDATES = 200
+MANY_NODES = 1_000
+"""From here on a node's facts name their first entries alone, so that the page stays below 3 MB."""
+MOST_ENTRIES = 3
 NOT_EVALUATED = "not evaluated"
 """A cell of a node that PreFilter left out, or of a plugin that skips this pod."""
 
@@ -49,8 +51,8 @@ def explanation_page(explanation: Explanation, *, every_node: bool = True) -> Pa
     view = explanation_view(explanation)
     replicas = explanation.replicas
     if replicas is not None:
-        tone = Tone.GOOD if replicas.fits else Tone.BAD
-        view = replace(view, headline=replicas_sentence(replicas), tone=tone, details=(view.headline, *view.details))
+        headline, tone = replicas_sentence(replicas, explanation.overall), outcome_tone(explanation.overall)
+        view = replace(view, headline=headline, tone=tone, details=(view.headline, *view.details))
     source = cycle.snapshot.source
     return page_of(
         view,
@@ -142,6 +144,7 @@ def _members(group: NodeGroup) -> tuple[int, ...]:
 
 def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
     detail = diagnosis.detail(row)
+    most = MOST_ENTRIES if diagnosis.cycle.all_nodes.cluster.count > MANY_NODES else None
     for blocker in detail.account.blockers:
         for finding in shown_findings(blocker):
             words = describe(finding, detail)
@@ -149,15 +152,18 @@ def _story(diagnosis: Diagnosis, row: TableRow) -> Iterator[Line]:
                 plugin=blocker.plugin,
                 code=blocker.code.text,
                 headline=visible(words.headline),
-                facts=tuple(map(_labelled, words.facts)),
+                facts=tuple(_labelled(fact, most) for fact in words.facts),
             )
-    facts = tuple(_labelled(fact) for fact in eviction_facts(detail))
+    facts = tuple(_labelled(fact, most) for fact in eviction_facts(detail))
     if facts:
         yield Line(plugin="", code="", headline="", facts=facts)
 
 
-def _labelled(fact: Fact) -> tuple[str, str]:
-    return visible(fact.label), visible(SEPARATOR.join(fact.items))
+def _labelled(fact: Fact, most: int | None) -> tuple[str, str]:
+    items = fact.items
+    if most is not None and len(items) > most + 1:
+        items = (*items[:most], f"{len(items) - most:,} others")
+    return visible(fact.label), visible(SEPARATOR.join(items))
 
 
 def _scores(cycle: Cycle) -> Scores | None:

@@ -16,6 +16,7 @@ from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
+from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.render.comparison import comparison_lines, comparison_tone
 from kschedx.render.doctor import certainty_text, diagnosis_lines, finding_words, missing_kind_effect, missing_kind_text
@@ -51,6 +52,7 @@ from kschedx.render.pending import (
     pending_sentence,
     pending_tone,
 )
+from kschedx.render.screen import explanation_view
 from kschedx.render.simulation import (
     decision_text,
     drains_lines,
@@ -63,6 +65,7 @@ from kschedx.render.simulation import (
     simulation_headline,
     simulation_lines,
     simulation_tone,
+    workload_tone,
 )
 from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
@@ -174,7 +177,7 @@ def pending_page(
 def simulation_view(simulation: Simulation) -> View:
     """A row for each workload, those that lack most pods first."""
     shared = SharedFixes(simulation)
-    items = []
+    items = list(map(_state_item, simulation.states))
     for number, result in enumerate(
         sorted(simulation.workloads, key=lambda one: (-one.refused - len(one.pending), -len(one.evicted)))
     ):
@@ -185,7 +188,7 @@ def simulation_view(simulation: Simulation) -> View:
         items.append(
             Item(
                 title=result.workload.reference,
-                tone=Tone.BAD if bad else Tone.GOOD,
+                tone=workload_tone(result),
                 kind="pending" if result.pending else "refused" if bad else "scheduled",
                 values=(len(result.placed), len(result.pending), len(result.evicted), len(result.nodes)),
                 facts=tuple(facts),
@@ -206,6 +209,18 @@ def simulation_view(simulation: Simulation) -> View:
         list_title="Workloads",
         list_noun="workload",
         list_columns=(("scheduled", True), ("pending", True), ("evicted", True), ("nodes", True)),
+    )
+
+
+def _state_item(explanation: Explanation) -> Item:
+    view = explanation_view(explanation)
+    return Item(
+        title=view.headline,
+        tone=view.tone,
+        kind=explanation.state.counted,
+        values=(0, 0, 0, 0),
+        facts=(Fact(label="because", items=view.roots),) if view.roots else (),
+        fixes=view.fixes[:1],
     )
 
 

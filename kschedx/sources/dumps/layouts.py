@@ -1,12 +1,4 @@
-"""Archives of the OpenShift Insights Operator: an object in each file, most of which do not say their kind.
-
-    config/node/NODE.json, config/persistentvolumes/VOLUME.json, config/storage/storageclasses/CLASS.json
-    config/pod/NAMESPACE/POD.json, config/pdbs/NAMESPACE/BUDGET.json
-    conditional/namespaces/NAMESPACE/pods/POD/POD.json, gathered where an alert fires
-
-Of pods it gathers those of OpenShift's own namespaces that fail, and few others. Upstream:
-github.com/openshift/insights-operator, docs/gathered-data.md.
-"""
+"""Folders and archives in the form of a tool: which of their files are read."""
 
 from __future__ import annotations
 
@@ -17,6 +9,15 @@ from msgspec import Struct
 
 from kschedx.kube.kinds import KINDS
 from kschedx.sources.dumps import Dump, Form, Lack, all_but, cluster_info, lack, listed_kind, plain
+
+# Archives of the OpenShift Insights Operator: an object in each file, most of which do not say their kind.
+#
+#     config/node/NODE.json, config/persistentvolumes/VOLUME.json, config/storage/storageclasses/CLASS.json
+#     config/pod/NAMESPACE/POD.json, config/pdbs/NAMESPACE/BUDGET.json
+#     conditional/namespaces/NAMESPACE/pods/POD/POD.json, gathered where an alert fires
+#
+# Of pods it gathers those of OpenShift's own namespaces that fail, and few others. Upstream:
+# github.com/openshift/insights-operator, docs/gathered-data.md.
 
 _INSIGHTS_LISTS: Mapping[str, str] = {
     "config/node": "v1 NodeList",
@@ -215,11 +216,9 @@ def _lacks(entries: Sequence[_Entry]) -> Iterator[Lack]:
 # Results of Sonobuoy: `resources/cluster/core_v1_nodes.json`, `resources/ns/NAMESPACE/core_v1_pods.json`.
 #
 # Releases before 0.20 call the files after the kind (`Nodes.json`, `Pods.json`), the first ones also the folder
-# (`non-ns`); their items do not say their kind. A resource that has no objects has no file. Beside them are results
-# of
+# (`non-ns`); their items do not say their kind. A resource that has no objects has no file. Beside them are results of
 # plugins, logs, and what the kubelets and the API server say of themselves. Upstream: github.com/vmware-
-# tanzu/sonobuoy,
-# pkg/discovery/queries.go.
+# tanzu/sonobuoy, pkg/discovery/queries.go.
 
 _CORE = "core"
 _SONOBUOY_FILE = re.compile(
@@ -255,9 +254,8 @@ def _list_kind(group: str, version: str, plural: str) -> str:
 
 # Support bundles of troubleshoot.sh: `cluster-resources/RESOURCE.json`, or `RESOURCE/NAMESPACE.json`.
 #
-# Beside them are `*-errors.json`, logs, what other collectors found, and the analysis. Older releases wrote some
-# lists as
-# arrays whose items do not say their kind. Upstream: github.com/replicatedhq/troubleshoot,
+# Beside them are `*-errors.json`, logs, what other collectors found, and the analysis. Older releases wrote some lists
+# as arrays whose items do not say their kind. Upstream: github.com/replicatedhq/troubleshoot,
 # pkg/collect/cluster_resources.go.
 
 _SUPPORT_BUNDLE_LISTS: Mapping[str, str] = {
@@ -311,9 +309,6 @@ def _support_bundle_lacks(files: Mapping[str, str]) -> Iterator[Lack]:
     if "Pod" in held and not any(plain(name).endswith("/pods/kube-system.json") for name in files):
         yield lack("Pod", "pods of namespaces that were not collected")
     yield from all_but(held)
-
-
-# Folders and archives in the form of a tool: which of their files are read.
 
 
 class Plan(Struct, frozen=True, kw_only=True):

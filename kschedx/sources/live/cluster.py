@@ -1,8 +1,4 @@
-"""Which kinds an API server serves, and in which versions: one request, so that no list is asked for in vain.
-
-Servers of 1.26 and later answer with every resource of every group (APIGroupDiscoveryList), older ones with the groups
-and their versions (APIGroupList). Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/discovery/aggregated.
-"""
+"""Every kind of a live cluster that scheduling reads, as far as its API server serves it."""
 
 from __future__ import annotations
 
@@ -23,6 +19,11 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.kinds import KINDS, ResourceKind
 from kschedx.sources.live.client import GRACE, ApiServer, RefusedError, within
 from kschedx.sources.live.lists import ListPage, Restarted, pages
+
+# Which kinds an API server serves, and in which versions: one request, so that no list is asked for in vain.
+#
+# Servers of 1.26 and later answer with every resource of every group (APIGroupDiscoveryList), older ones with the
+# groups and their versions (APIGroupList). Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/discovery/aggregated.
 
 PATH = "/apis"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"

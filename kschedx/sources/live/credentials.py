@@ -1,7 +1,4 @@
-"""Which proxy a server is reached through, and how.
-
-Upstream: golang.org/x/net/http/httpproxy for the environment; clientcmd for `proxy-url`.
-"""
+"""From a kubeconfig's cluster and user to connections: proxies, certificates, tokens, and login plugins."""
 
 from __future__ import annotations
 
@@ -31,6 +28,10 @@ from kschedx.sources.live.kubeconfig import ContextChoice, KubeconfigCluster, Ku
 
 if TYPE_CHECKING:
     import urllib3
+
+# Which proxy a server is reached through, and how.
+#
+# Upstream: golang.org/x/net/http/httpproxy for the environment; clientcmd for `proxy-url`.
 
 _SCHEMES = ("http", "https", "socks5")
 _NOT_IN_URL = re.compile(r"[\x00-\x20\x7f<>\"\\^`{|}]")

@@ -1,0 +1,112 @@
+"""`simulate` answers as `why` does where no decision of kube-scheduler is the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Manifest, node, pod
+from tests.command import kschedx
+
+HOST = "kubernetes.io/hostname"
+NODES = [node(name, labels={HOST: name}, allocatable={"cpu": "4", "memory": "8Gi", "pods": "9"}) for name in "ab"]
+STRICT: Manifest = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "strict", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+}
+CONTAINERS = [{"name": "main", "image": "web:1", "resources": {"requests": {"cpu": "1"}}}]
+
+
+def workload(kind: str, version: str = "apps/v1", /, **spec: object) -> Manifest:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS}}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "web"}, "spec": {"template": template, **spec}}
+
+
+def cron_job(**spec: object) -> Manifest:
+    job_template = {"spec": job()["spec"]}
+    written = {"schedule": "* * * * *", "jobTemplate": job_template, **spec}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "web"}, "spec": written}
+
+
+def job(**spec: object) -> Manifest:
+    return workload("Job", "batch/v1", template={"spec": {"restartPolicy": "Never", "containers": CONTAINERS}}, **spec)
+
+
+SELECTOR = {"matchLabels": {"app": "web"}}
+CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "Running"})
+
+
+@pytest.mark.parametrize(
+    ("manifest", "code", "told"),
+    [
+        (
+            workload("Deployment", replicas=3, paused=True, selector=SELECTOR),
+            1,
+            "✗ default/deploy/web is paused: it has no ReplicaSet yet",
+        ),
+        (job(suspend=True, parallelism=3), 1, "✗ default/job/web is suspended: spec.suspend is true"),
+        (cron_job(suspend=True), 1, "✗ default/cj/web is suspended: spec.suspend is true"),
+        (
+            pod("bare", namespace="strict", spec={"containers": CONTAINERS}),
+            1,
+            "✗ strict/bare is not created: Pod Security refuses the pod",
+        ),
+        (
+            pod("alone", spec={"containers": CONTAINERS, "schedulerName": "default-schedulr"}),
+            3,
+            '? default/alone: no scheduler is known by its schedulerName "default-schedulr"',
+        ),
+        (pod("gated", spec={"containers": CONTAINERS, "schedulingGates": [{"name": "a.b/c"}]}), 1, "1 pod gated"),
+        (pod("claims", spec={"containers": CONTAINERS, "volumes": CLAIM}), 3, "? the pod is undecided"),
+        (
+            workload("Deployment", replicas=0, selector=SELECTOR),
+            0,
+            "‖ default/deploy/web is scaled to zero: spec.replicas is 0",
+        ),
+    ],
+)  # fmt: skip
+def test_a_state_reads_and_exits_as_in_why(manifest: Manifest, code: int, told: str, tmp_path: Path) -> None:
+    cluster = {"kind": "List", "items": [*NODES, STRICT, USES_A_CLAIM]}
+    (tmp_path / "cluster.json").write_text(json.dumps(cluster))
+    (tmp_path / "app.json").write_text(json.dumps(manifest))
+    where = ("-s", tmp_path / "cluster.json")
+    simulated = kschedx("simulate", "--apply", tmp_path / "app.json", *where, columns=200)
+    assert simulated.code == code, simulated.out + simulated.err
+    assert told in simulated.out
+    assert kschedx("why", tmp_path / "app.json", *where).code == code
+    document = json.loads(kschedx("simulate", "--apply", tmp_path / "app.json", *where, "-o", "json").out)
+    headlines = [state["headline"] for state in document["states"]]
+    assert all(one in simulated.out for one in headlines)
+
+
+def test_a_stateful_set_whose_first_pod_is_pending_has_no_second_one(tmp_path: Path) -> None:
+    big = [{"name": "main", "image": "db:1", "resources": {"requests": {"cpu": "9"}}}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": big}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": NODES}))
+    manifest = workload("StatefulSet", replicas=3, selector=SELECTOR, template=template)
+    (tmp_path / "app.json").write_text(json.dumps(manifest))
+    ran = kschedx("simulate", "-f", tmp_path / "app.json", "-s", tmp_path / "cluster.json", columns=200)
+    assert (
+        "✗ default/sts/web  pending: 2 nodes lack 5 CPU or more · 2 not created before the others are ready" in ran.out
+    )
+
+
+def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS, "volumes": CLAIM}}
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, USES_A_CLAIM]}))
+    manifest = workload("Deployment", replicas=3, selector=SELECTOR, template=template)
+    (tmp_path / "app.json").write_text(json.dumps(manifest))
+    asked = ("why", tmp_path / "app.json", "-s", tmp_path / "cluster.json")
+    told = "default/deploy/web: 3 replicas are undecided"
+    for output in (None, "markdown", "html", "svg", "junit"):
+        ran = kschedx(*asked, *(("-o", output) if output else ()))
+        assert ran.code == 3
+        assert told in ran.out, output
+    assert kschedx(*asked).out.startswith(f"? {told}")
+    simulated = kschedx("simulate", "--apply", *asked[1:])
+    assert simulated.code == 3
+    assert "does not exist" not in simulated.out
