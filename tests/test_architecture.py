@@ -231,11 +231,11 @@ def test_imports_point_one_way() -> None:
 SATELLITES = {
     "autoscaler": {TOP, "cli", "inquiry", "karpenter", "render", "schemas", "words"},
     "cel": {"autoscaler"},
-    "descheduler": {TOP, "cli", "render", "schemas"},
+    "descheduler": {TOP, "cli", "render"},
     "extenders": {TOP, "cli"},
     "holding": {"inquiry", "render", "simulate"},
-    "karpenter": {"cli", "inquiry", "render", "schemas", "words"},
-    "kueue": {TOP, "cli", "holding", "inquiry", "render", "schemas", "simulate", "words"},
+    "karpenter": {"cli", "inquiry", "render", "words"},
+    "kueue": {TOP, "cli", "holding", "inquiry", "render", "simulate", "words"},
     "legacy": {"schemas"},
 }
 """Who imports a satellite by name. What the core has of one, it has by `satellites`, which names what each provides."""

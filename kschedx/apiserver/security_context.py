@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.kube.scalars import Int64
-from kschedx.kube.types import Container, Labels, Pod
+from kschedx.kube.types import Container, Labels, Pod, PodOS
 
 
 class SELinuxOptions(Struct, frozen=True, kw_only=True):
@@ -133,10 +133,6 @@ class Rights(Struct, frozen=True, kw_only=True, rename="camel"):
 
 VolumeSource = Mapping[str, object]
 """A volume as written: its name, and a source under each of its other keys."""
-
-
-class PodOS(Struct, frozen=True, kw_only=True):
-    name: str = ""
 
 
 class KubeletSpec(Rights, frozen=True, kw_only=True, rename="camel"):

@@ -58,9 +58,13 @@ def _in_place(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
 
 
 def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
-    """The old pod stays until the new one beside it is available."""
+    """An old pod that is ready stays until the new one beside it is available."""
     waiting = sum(pods.old is not None and pods.new is PodState.UNAVAILABLE for pods in nodes.values())
-    replaced = [name for name, pods in nodes.items() if pods.old is not None and pods.new is PodState.AVAILABLE]
+    replaced = [
+        name
+        for name, pods in nodes.items()
+        if pods.new is not None and (pods.old is PodState.UNAVAILABLE or (pods.old and pods.new is PodState.AVAILABLE))
+    ]
     broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
     candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
     return Step(delete=tuple(replaced), create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))

@@ -41,7 +41,10 @@ from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 REVISION_HASH = "controller-revision-hash"
-"""The label that names the revision of a StatefulSet's or DaemonSet's pod."""
+"""The label that names the revision of a StatefulSet's pod."""
+TEMPLATE_GENERATION = "pod-template-generation"
+"""The label of a DaemonSet's pod with the number of its template, and below the DaemonSet's annotation."""
+GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
 
 
 class Cluster(Protocol):
@@ -253,7 +256,7 @@ class Manager:
             return
         if known is not None and not is_new and says(known.get("spec"), manifest.get("spec")):
             self.keep_manifest(workload, manifest)
-            if len(rows) >= wanted and workload.kind != "DaemonSet":
+            if self._has_every_pod(workload, manifest, rows):
                 return
         managed = self._manage(workload, known)
         managed.base = None
@@ -406,7 +409,7 @@ class Manager:
     def _sync_daemon_set(self, managed: Managed, manifest: Manifest) -> bool:
         pods, deleted = self._cluster.pods, self._cluster.deleted
         runs, goes_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
-        nodes: dict[str, dict[bool, int]] = {name: {} for name in runs}
+        rows: dict[str, list[int]] = {name: [] for name in runs}
         has_moved = False
         for row in self.members(managed.workload):
             home = home_node(pods, row)
@@ -415,7 +418,7 @@ class Manager:
                 self.delete_pod(row)
                 has_moved = True
             elif row not in deleted:
-                nodes.setdefault(home, {})[row in managed.outdated] = row
+                rows.setdefault(home, []).append(row)
         strategy = strategy_of(manifest, len(runs), managed.before or manifest)
         is_rolling = isinstance(strategy, DaemonSetUpdate)
         spec = daemon_set.DaemonSetSpec(
@@ -423,6 +426,17 @@ class Manager:
             max_surge=strategy.surge if isinstance(strategy, DaemonSetUpdate) else 0,
             is_on_delete=not is_rolling,
         )
+        nodes: dict[str, dict[bool, int]] = {}
+        for name, there in rows.items():
+            kept = nodes[name] = {}
+            for row in sorted(
+                there, key=lambda row: (pods.node[row] < 0, pods.creation_timestamps[row] or "9999", row)
+            ):
+                if kept and (not spec.max_surge or (row in managed.outdated) in kept):
+                    self.delete_pod(row)
+                    has_moved = True
+                else:
+                    kept[row in managed.outdated] = row
         step = daemon_set.sync(spec, {name: self._states(its) for name, its in nodes.items()})
         if is_rolling and len(step.delete) + len(step.create) < sum(True in its for its in nodes.values()):
             self.choices[f"on which nodes {managed.workload.reference} is updated first"] = None
@@ -497,11 +511,17 @@ class Manager:
                 return set()
             current = self._replica_set(manifest) or self._newest(rows)
             return {row for row in rows if self._owner(row) != current}
-        if workload.kind in ("StatefulSet", "DaemonSet"):
-            updated = str(fields_at(manifest, "status").get("updateRevision") or "")
-            labels = {row: self._cluster.pods.labels[row].get(REVISION_HASH, "") for row in rows}
-            return {row for row, label in labels.items() if updated and label and label != updated}
-        return set()
+        if workload.kind == "StatefulSet":
+            key, updated = REVISION_HASH, fields_at(manifest, "status").get("updateRevision")
+        elif workload.kind == "DaemonSet":
+            key, updated = (
+                TEMPLATE_GENERATION,
+                fields_at(manifest, "metadata", "annotations").get(GENERATION_OF_TEMPLATE),
+            )
+        else:
+            return set()
+        labels = {row: self._cluster.pods.labels[row].get(key, "") for row in rows}
+        return {row for row, label in labels.items() if updated and label and label != updated}
 
     def _newest(self, rows: Sequence[int]) -> str:
         """The ReplicaSet of the youngest pod."""
@@ -529,6 +549,13 @@ class Manager:
         return deployment.ReplicaSetSize(
             name=name, replicas=len(rows) + refused, available=available, created=min(created, default="")
         )
+
+    def _has_every_pod(self, workload: Workload, manifest: Manifest, rows: Sequence[int]) -> bool:
+        if workload.kind != "DaemonSet":
+            return len(rows) >= workloads.wanted_replicas(manifest)
+        runs, goes_on = nodes_of_daemon_set(self._cluster.snapshot, self._setup, manifest)
+        homes = {home_node(self._cluster.pods, row) for row in rows}
+        return {*runs} <= homes and homes <= {*goes_on}
 
     def _active(self, workload: Workload) -> list[int]:
         """Rows of its pods that are not being deleted."""

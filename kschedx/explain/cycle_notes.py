@@ -28,6 +28,7 @@ from kschedx.explain.notes import (
     Gated,
     KeepsAccount,
     MissingKind,
+    MixedArchitectures,
     NodesDroppedSilently,
     NodesWithoutCSINode,
     NominatedNodeFirst,
@@ -35,6 +36,7 @@ from kschedx.explain.notes import (
     NotMeasured,
     NotReadyNodes,
     OrphanedPods,
+    OtherOperatingSystem,
     RecordedEvent,
     Sampling,
     SelectedNodeMissing,
@@ -61,6 +63,8 @@ from kschedx.plugins.node_volume_limits.attached import is_counted
 from kschedx.releases import Release
 from kschedx.snapshot.columns import TableRow
 from kschedx.snapshot.snapshot import Snapshot
+
+OS_LABEL, ARCH_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 
 # Notes on amounts that are hardly meant.
 
@@ -395,6 +399,22 @@ def _of_course(cycle: Cycle) -> Iterator[CycleNote]:
     unready = tuple(nodes[row].name for row in cycle.choice if _is_untainted_though_not_ready(nodes[row]))
     if unready:
         yield NotReadyNodes(nodes=unready)
+    yield from _of_platform(cycle)
+
+
+def _of_platform(cycle: Cycle) -> Iterator[CycleNote]:
+    """What kube-scheduler leaves to the kubelet: operating system and architecture."""
+    nodes, os = cycle.all_nodes.cluster, cycle.pod.spec.os
+    for row in cycle.choice[:1] if os is not None and os.name else ():
+        actual = nodes.nodes[row].metadata.labels.get(OS_LABEL, os.name if os else "")
+        if os is not None and actual != os.name:
+            yield OtherOperatingSystem(node=nodes.names[row], wanted=os.name, actual=actual)
+    if cycle.feasible is not None and cycle.nodes is not None and len(cycle.choice):
+        column = nodes.label(ARCH_LABEL)
+        rows = {int(column.codes[cycle.nodes.cluster_row(row)]) for row in cycle.feasible}
+        found = sorted(value for code in rows if (value := column.values[code]) is not None)
+        if len(found) > 1:
+            yield MixedArchitectures(architectures=tuple(found))
 
 
 def _is_untainted_though_not_ready(node: Node) -> bool:

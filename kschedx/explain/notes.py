@@ -353,6 +353,30 @@ class NotReadyNodes(NoteFacts, frozen=True, kw_only=True):
         return {"nodes": list(self.nodes)}
 
 
+class OtherOperatingSystem(NoteFacts, frozen=True, kw_only=True):
+    """A node that is chosen runs another operating system than spec.os names: its kubelet rejects the pod."""
+
+    id: ClassVar[str] = "other-operating-system"
+    node: str
+    wanted: str
+    actual: str
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"node": self.node, "wanted": self.wanted, "actual": self.actual}
+
+
+class MixedArchitectures(NoteFacts, frozen=True, kw_only=True):
+    """The nodes that fit differ in architecture, and an image may be built for one of them alone."""
+
+    id: ClassVar[str] = "mixed-architectures"
+    architectures: tuple[str, ...]
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"architectures": list(self.architectures)}
+
+
 class AutoscalerUnreadable(NoteFacts, frozen=True, kw_only=True):
     """What cluster-autoscaler says of itself is not understood."""
 
@@ -390,6 +414,8 @@ CycleNote: TypeAlias = (
     | SingleFeasibleNode
     | Tie
     | NotReadyNodes
+    | OtherOperatingSystem
+    | MixedArchitectures
     | AutoscalerUnreadable
     | KarpenterUnreadable
 )

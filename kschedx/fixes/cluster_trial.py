@@ -118,6 +118,7 @@ class ClusterTrial:
             self._put(proposal.pod, simulator)
         simulator.settle([*self._asked(simulator)])
         found = TrialOutcome(
+            is_tried=True,
             shortfall=self._shortfall(simulator, before.pods, steps, sent, proposal),
             landings=tuple(self._landings(simulator, before, steps)),
             budgets=tuple(self._budgets(before, steps)),

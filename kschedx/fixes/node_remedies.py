@@ -29,6 +29,7 @@ from kschedx.fixes.node_requirements import (
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import expressions
 from kschedx.fixes.trial import Candidate, Situation
+from kschedx.kube.autoscalers import NODE_POOL
 from kschedx.kube.resources import pod_request
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, Tolerations
@@ -170,8 +171,10 @@ def _invalid(term: int, place: Candidate) -> tuple[RequirementMatch, ...]:
 
 
 def _may_label(requirement: RequirementMatch, place: Candidate) -> bool:
-    """A label that an administrator sets, and that no other selector uses."""
+    """A label that an administrator sets, and that no other selector uses; what a NodePool creates has its labels."""
     key = requirement.key
+    if NODE_POOL in place.node.metadata.labels:
+        return False
     if requirement.operator not in ("In", "=", "Exists") or states_fact(key, place.snapshot):
         return False
     return key not in place.node.metadata.labels or not is_selected(key, place.snapshot, place.pod.key)

@@ -57,8 +57,11 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
 class TrialOutcome(Struct, frozen=True, kw_only=True):
     """What a fix does to the whole cluster, once every controller has reacted to it."""
 
+    is_tried: bool = False
     shortfall: Shortfall | None = None
     """None where it does what it promises."""
+    is_delivered: bool = False
+    """Controllers replace the pod once its template has changed: you need not delete it."""
     landings: tuple[Landing, ...] = ()
     """Of the controllers that the cluster has."""
     budgets: tuple[BudgetUse, ...] = ()

@@ -39,7 +39,8 @@ class Fix(Struct, frozen=True, kw_only=True):
         sent = tuple(one for one in found.changes if not one.by)
         apply = sent if owner is None else tuple(owner_change(one, owner, pod) for one in sent)
         title = fix_title(found)
-        if owner is not None and is_stored and apply != sent and (left := delivery(owner, pod)) is not None:
+        reaches = found.trial.is_delivered or not is_stored or apply == sent
+        if owner is not None and not reaches and (left := delivery(owner, pod)) is not None:
             title += f", then {delivery_text(left, owner, pod)}"
             apply = (*apply, *(one for one in left.changes if one not in apply))
         return cls(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -181,15 +182,15 @@ class PodProvisioning(Struct, frozen=True, kw_only=True):
     has_relaxed: bool = False
 
     @property
+    def open_pools(self) -> tuple[str, ...]:
+        """Pools that would take the pod with an instance type that is not known."""
+        return tuple(one.name for one in self.pools if one.certainty is LaunchCertainty.UNKNOWN)
+
+    @property
     def unsure_before(self) -> tuple[str, ...]:
         """Pools that come before the one that is taken, and may be taken in its place."""
-        names: list[str] = []
-        for one in self.pools:
-            if one.name == self.pool:
-                break
-            if one.certainty is LaunchCertainty.UNKNOWN:
-                names.append(one.name)
-        return tuple(names)
+        before = [one.name for one in takewhile(lambda one: one.name != self.pool, self.pools)]
+        return tuple(name for name in self.open_pools if name in before)
 
 
 class Karpenter:

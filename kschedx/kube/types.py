@@ -299,6 +299,10 @@ class PodResourceClaim(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claim_template_name: str | None = None
 
 
+class PodOS(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
 class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     """What scheduling reads of a pod's spec. In a `PodTable` pods of one template share one PodSpec, whose
     `node_name` is then empty: the table holds it per pod."""
@@ -327,6 +331,8 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
+    os: PodOS | None = None
+    """Read by the kubelet, not by kube-scheduler."""
 
     @property
     def mounts_storage(self) -> bool:

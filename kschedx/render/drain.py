@@ -155,13 +155,11 @@ def _lets_go_lines(lets_go: Sequence[DrainFix], width: int) -> Iterator[Text]:
 def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iterator[Fact]:
     """Why kubectl or a budget stops the drain, and which pods fit no other node."""
     if drained.is_refused:
-        for fate, told in (
-            (DrainOutcome.NEEDS_FORCE, "no controller recreates it, so kubectl drain requires --force"),
-            (DrainOutcome.NEEDS_EMPTYDIR_FLAG, "it uses an emptyDir, so kubectl drain requires --delete-emptydir-data"),
-        ):
-            held = [one.pod for one in drained.of(fate)]
-            if held:
-                yield Fact(label="refused", items=(f"{listed(held, 3)}: {told}",))
+        refused: dict[str, list[str]] = {}
+        for one in drained.of(*REFUSES):
+            refused.setdefault(one.message, []).append(one.pod)
+        for told, pods in refused.items():
+            yield Fact(label="refused", items=(f"{told}: {listed(pods, 3)}",))
         return
     stopped: dict[tuple[DrainOutcome, str], list[str]] = {}
     for one in drained.of(*STAYS):

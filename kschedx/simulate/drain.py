@@ -60,7 +60,11 @@ class DrainOutcome(StrEnum):
 
 MOST_SCENES = 4
 
-REFUSES = frozenset({DrainOutcome.NEEDS_FORCE, DrainOutcome.NEEDS_EMPTYDIR_FLAG})
+REFUSES = {
+    DrainOutcome.NEEDS_FORCE: "cannot delete Pods that declare no controller (use --force to override)",
+    DrainOutcome.NEEDS_EMPTYDIR_FLAG: "cannot delete Pods with local storage (use --delete-emptydir-data to override)",
+}
+"""What kubectl says of a pod for which a flag is missing."""
 STAYS = frozenset({DrainOutcome.BUDGET, DrainOutcome.BUDGETS})
 LEAVES = frozenset({DrainOutcome.EVICTED, DrainOutcome.DELETED, DrainOutcome.TERMINATING})
 
@@ -75,7 +79,7 @@ class DrainedPod(Struct, frozen=True, kw_only=True):
     node: str = ""
     """Where its successor went; empty where it has none, or waits."""
     message: str = ""
-    """Why its successor waits."""
+    """Why its successor waits, or kubectl's words about one that it refuses."""
 
     @property
     def is_stranded(self) -> bool:
@@ -218,12 +222,13 @@ class Evictor:
         return DrainOutcome.EVICTED if is_recreated else DrainOutcome.DELETED
 
     def _is_daemon_set_gone(self, row: int) -> bool:
-        """Whether the pod's DaemonSet does not exist, though others of its namespace are known."""
-        pods = self._run.cluster.pods
+        """Whether the pod's DaemonSet does not exist, where all or others of its namespace are known."""
+        pods, snapshot = self._run.cluster.pods, self._run.snapshot
         namespace = pods.namespaces[row]
         of_namespace = ("DaemonSet", namespace)
-        known = {name for kind, space, name in self._run.snapshot.workloads if (kind, space) == of_namespace}
-        return bool(known) and not any(owner.controller and owner.name in known for owner in pods.owners[row])
+        known = {name for kind, space, name in snapshot.workloads if (kind, space) == of_namespace}
+        is_known = bool(known) or snapshot.source.is_complete("DaemonSet", namespace)
+        return is_known and not any(owner.controller and owner.name in known for owner in pods.owners[row])
 
     def _evict(self, left: dict[int, list[DisruptionBudget]]) -> tuple[int, dict[int, tuple[DisruptionBudget, ...]]]:
         """Waves of evictions, each followed by the queue. `left` are rows of pods with their budgets. Returns the
@@ -269,7 +274,10 @@ class Evictor:
         pods = self._run.cluster.pods
         if stopped:
             fate = DrainOutcome.BUDGET if len(stopped) == 1 else DrainOutcome.BUDGETS
-        node, message, key = "", "", pods.key(row)
+        node, message, key = "", REFUSES.get(fate, ""), pods.key(row)
+        if fate is DrainOutcome.NEEDS_FORCE and is_of_daemon_set(pods.owners[row]):
+            name = next(owner.name for owner in pods.owners[row] if owner.controller)
+            message = f'cannot delete daemonsets.apps "{name}" not found'
         now = pods.rows[key]
         if fate is DrainOutcome.EVICTED and pods.node[now] >= 0:
             node = pods.node_names[now]

@@ -30,3 +30,22 @@ def test_who_tolerates_the_taint_knows() -> None:
     me = pod("p", spec={"tolerations": [{"key": NOT_READY, "operator": "Exists"}]})
     notes = kschedx.explain(kschedx.Snapshot.from_objects([a_node("False", NOT_READY), me]), "default/p").notes
     assert "not-ready-node" not in {note.id for note in notes}
+
+
+@pytest.mark.parametrize(
+    ("architectures", "spec", "told"),
+    [
+        (("amd64", "amd64"), {}, []),
+        (("amd64", "arm64"), {}, ["mixed-architectures"]),
+        (("amd64", "arm64"), {"nodeSelector": {"kubernetes.io/arch": "arm64"}}, []),
+        (("amd64", "amd64"), {"os": {"name": "windows"}}, ["other-operating-system"]),
+        (("amd64", "amd64"), {"os": {"name": "linux"}}, []),
+    ],
+)
+def test_what_only_the_kubelet_checks(architectures: tuple[str, ...], spec: Manifest, told: list[str]) -> None:
+    nodes = [
+        node(f"n{number}", labels={"kubernetes.io/os": "linux", "kubernetes.io/arch": architecture})
+        for number, architecture in enumerate(architectures)
+    ]
+    notes = kschedx.explain(kschedx.Snapshot.from_objects([*nodes, pod("p", spec=spec)]), "default/p").notes
+    assert [note.id for note in notes if note.id in ("mixed-architectures", "other-operating-system")] == told

@@ -112,6 +112,50 @@ def deployment_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Ma
     return objects
 
 
+def ordinals_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
+    """A StatefulSet whose update has come so far from the highest ordinal; a pod may be missing, or not ready."""
+    replicas = dice.randint(1, 4)
+    made = workload(dice, "StatefulSet", name, replicas=replicas)
+    made["metadata"] = {**at(made, "metadata"), "uid": name}
+    made["status"] = {"updateRevision": "new", "currentRevision": "old"}
+    first_new = dice.randint(0, replicas)
+    missing = dice.choice([None, None, dice.randint(0, replicas - 1)])
+    return [
+        made,
+        *(
+            _of_revision(dice, made, f"{name}-{number}", "new" if number >= first_new else "old", hosts)
+            for number in range(replicas)
+            if number != missing
+        ),
+    ]
+
+
+def daemons_in_progress(dice: Random, name: str, hosts: list[str]) -> list[Manifest]:
+    """A DaemonSet whose pods have two generations of its template; a node may lack its pod."""
+    made = workload(dice, "DaemonSet", name)
+    annotations = {"deprecated.daemonset.template.generation": "2"}
+    made["metadata"] = {**at(made, "metadata"), "uid": name, "annotations": annotations}
+    there = [host for host in hosts if dice.random() < 0.85]
+    return [made, *(_of_revision(dice, made, f"{name}-{host}", dice.choice("12"), [host]) for host in there)]
+
+
+def _of_revision(dice: Random, made: Manifest, name: str, revision: str, hosts: list[str]) -> Manifest:
+    kind, owner = str(made["kind"]), str(at(made, "metadata.name"))
+    host = dice.choice(hosts) if kind == "DaemonSet" or dice.random() < 0.8 else None
+    is_ready = "True" if dice.random() < 0.8 else "False"
+    running: Manifest = {"phase": "Running", "conditions": [{"type": "Ready", "status": is_ready}]}
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner, "controller": True}
+    return pod(
+        name,
+        namespace=NAMESPACE,
+        labels={"app": owner, "controller-revision-hash": revision, "pod-template-generation": revision},
+        on=host,
+        metadata={"ownerReferences": [reference]},
+        status=running if host else {"phase": "Pending"},
+        spec=dict(at(made, "spec.template.spec")),
+    )
+
+
 def quota(dice: Random) -> list[Manifest]:
     if dice.random() < 0.8:
         return []

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from kschedx.controllers.daemon_sets import home_node
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
@@ -18,7 +19,16 @@ from kschedx.simulate.what_if import simulate
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, at
 from tests.command import kschedx
-from tests.laws.rollouts import KINDS, NAMESPACE, deployment_in_progress, machines, quota, workload
+from tests.laws.rollouts import (
+    KINDS,
+    NAMESPACE,
+    daemons_in_progress,
+    deployment_in_progress,
+    machines,
+    ordinals_in_progress,
+    quota,
+    workload,
+)
 
 
 def simulated(objects: list[Manifest], *written: dict[str, object]) -> Simulation:
@@ -71,8 +81,8 @@ def test_a_question_about_a_manifest_is_a_change_and_then_a_question(seed: int, 
     assert asked.code == applied.code, f"{asked.out}{asked.err}\n---\n{applied.out}{applied.err}"
 
 
-def members(snapshot: Snapshot, name: str) -> set[str]:
-    rows = Owners(snapshot).members(snapshot.pods, Workload("Deployment", NAMESPACE, name))
+def members(snapshot: Snapshot, name: str, kind: str = "Deployment") -> set[str]:
+    rows = Owners(snapshot).members(snapshot.pods, Workload(kind, NAMESPACE, name))
     return {snapshot.pods.key(row) for row in rows}
 
 
@@ -121,6 +131,85 @@ def test_no_change_of_a_rollout_in_progress_loses_or_invents_a_pod(seed: int) ->
     assert len(after) <= most, (written, sorted(after))
     assert is_recreate or len(after) >= least - _most(rolling.get("maxUnavailable"), wanted), (written, sorted(after))
     assert members(found.after, "api") == there["api"], written
+
+
+def _ordinals(pods: set[str]) -> set[int]:
+    return {int(pod.rpartition("-")[2]) for pod in pods}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_change_of_a_stateful_set_in_progress_loses_or_invents_a_pod(seed: int) -> None:
+    dice = Random(3000 + seed)
+    hosts = machines(dice)
+    names = [str(at(one, "metadata.name")) for one in hosts]
+    web = ordinals_in_progress(dice, "web", names)
+    objects = [*hosts, *web, *ordinals_in_progress(dice, "api", names)]
+    before = Snapshot.from_objects(objects)
+    kind, replicas = "StatefulSet", int(at(web[0], "spec.replicas"))
+    there = {name: members(before, name, kind) for name in ("web", "api")}
+
+    same = simulated(objects, {"apply": [json.loads(json.dumps(web[0]))]})
+    if len(there["web"]) == replicas:
+        assert members(same.after, "web", kind) == there["web"], "a change that changes nothing changes nothing"
+    assert members(same.after, "web", kind) >= there["web"]
+
+    written: list[dict[str, object]] = [
+        dice.choice(
+            [
+                {"scale": f"sts/web={dice.randint(0, 5)}"},
+                {"set": f"sts/web:spec.template.spec.containers[main].image=web:{dice.randint(2, 3)}"},
+                {"set": f"sts/web:spec.updateStrategy.type={dice.choice(['OnDelete', 'RollingUpdate'])}"},
+                {"cordon": dice.choice(names)},
+            ]
+        )
+        for _ in range(dice.randint(1, 4))
+    ]
+    found = simulated(objects, *written)
+    after = members(found.after, "web", kind)
+    wanted = int(json.loads(found.after.workloads[kind, NAMESPACE, "web"])["spec"]["replicas"])
+    lowest = min(wanted, *(int(str(one["scale"]).rpartition("=")[2]) for one in written if "scale" in one), replicas)
+    kept = {ordinal for ordinal in _ordinals(there["web"]) if ordinal < lowest}
+    assert kept <= _ordinals(after), (written, sorted(after))
+    most = max(replicas, *(int(str(one["scale"]).rpartition("=")[2]) for one in written if "scale" in one), 0)
+    assert all(ordinal < most for ordinal in _ordinals(after)), (written, sorted(after))
+    assert members(found.after, "api", kind) == there["api"], written
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_change_of_a_daemon_set_in_progress_loses_or_invents_a_pod(seed: int) -> None:
+    dice = Random(4000 + seed)
+    hosts = machines(dice)
+    names = [str(at(one, "metadata.name")) for one in hosts]
+    web = daemons_in_progress(dice, "web", names)
+    objects = [*hosts, *web, *daemons_in_progress(dice, "api", names)]
+    before = Snapshot.from_objects(objects)
+    kind = "DaemonSet"
+    there = {name: members(before, name, kind) for name in ("web", "api")}
+    same = simulated(objects, {"apply": [json.loads(json.dumps(web[0]))]})
+    if len(there["web"]) == len(names):
+        assert members(same.after, "web", kind) == there["web"], "a change that changes nothing changes nothing"
+    written: list[dict[str, object]] = [
+        dice.choice(
+            [
+                {"set": f"ds/web:spec.template.spec.containers[main].image=web:{dice.randint(2, 3)}"},
+                {"set": f"ds/web:spec.updateStrategy.type={dice.choice(['OnDelete', 'RollingUpdate'])}"},
+                {"cordon": dice.choice(names)},
+                {"drain": dice.choice(names)},
+            ]
+        )
+        for _ in range(dice.randint(1, 4))
+    ]
+    found = simulated(objects, *written)
+    pods = found.after.pods
+    homes = [home_node(pods, pods.rows[key]) for key in members(found.after, "web", kind)]
+    touched = any("ds/web" in str(value) for one in written for value in one.values())
+    before_homes = {home_node(before.pods, before.pods.rows[key]) for key in there["web"]}
+    assert before_homes <= {*homes}, written
+    assert {*homes} <= ({*names} if touched else before_homes), written
+    surge = int(at(web[0], "spec.updateStrategy.rollingUpdate.maxSurge"))
+    unready = sum("'status': 'False'" in str(one) for one in web[1:])  # replaced beside what maxSurge allows
+    assert len(homes) <= len({*homes}) + surge + unready, (written, homes)
+    assert members(found.after, "api", kind) == there["api"], written
 
 
 def _most(share: object, whole: int) -> int:

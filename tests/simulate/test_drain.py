@@ -276,3 +276,12 @@ def test_pods_that_are_not_ready_go_under_always_allow() -> None:
     assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.BUDGET}
     at(held, "spec")["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
     assert fates(drained(objects, "node-1")[0]) == {"web-0": DrainOutcome.EVICTED}
+
+
+def test_what_kubectl_refuses_is_said_in_its_words() -> None:
+    data = pod("data", on="node-1", metadata=owned("ReplicaSet"), spec={"volumes": [{"name": "x", "emptyDir": {}}]})
+    (one,) = drained([*nodes(), pod("bare", on="node-1"), data], "node-1")
+    assert {leaves.pod.partition("/")[2]: leaves.message for leaves in one.pods} == {
+        "bare": "cannot delete Pods that declare no controller (use --force to override)",
+        "data": "cannot delete Pods with local storage (use --delete-emptydir-data to override)",
+    }

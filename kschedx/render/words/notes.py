@@ -53,6 +53,7 @@ from kschedx.explain.notes import (
     ManifestLeftOut,
     MissingKind,
     MissingNote,
+    MixedArchitectures,
     NamedPriority,
     NamespacesOnly,
     NodesDroppedSilently,
@@ -69,6 +70,7 @@ from kschedx.explain.notes import (
     OrphanedPods,
     OtherCounts,
     OtherNodeCount,
+    OtherOperatingSystem,
     OtherPreemption,
     OtherRelease,
     OtherWords,
@@ -258,6 +260,13 @@ def cycle_note_text(note: CycleNote) -> str:
         case NotReadyNodes(nodes=nodes):
             named = f"{nodes[0]} is" if len(nodes) == 1 else f"{listed(nodes, 2)} are"
             return f"{named} not ready but not tainted: kube-scheduler checks only taints"
+        case OtherOperatingSystem():
+            runs = f"{note.node} runs {note.actual}, and spec.os names {note.wanted}"
+            return f"{runs}: its kubelet rejects the pod; kube-scheduler reads node labels only"
+        case MixedArchitectures(architectures=found):
+            return (
+                f"the nodes that fit are {listed(found, 4)}: an image built for one of them alone fails on the others"
+            )
         case AutoscalerUnreadable(error=error):
             return f"cluster-autoscaler is not evaluated: {error}"
         case KarpenterUnreadable(error=error):
