@@ -92,10 +92,10 @@ def explain(
 ) -> Explanation:
     """Run one pod through the scheduler.
 
-    `pod` is `namespace/name` of a pod in the snapshot, or a manifest: a pod's, or a workload's (Deployment,
-    StatefulSet, Job, a Rollout, ...), which stands for the next pod of its template. A pod that runs already is
-    scheduled as if it did not. A manifest is defaulted and admitted as the API server would, which runs
-    `admission_plugins` (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) beyond its default
+    `pod` names a pod or a workload in the snapshot (`shop/web-0`, `deploy/web`, `shop/deploy/web`), or is a manifest of
+    either (Deployment, StatefulSet, Job, a Rollout, ...); a workload stands for the next pod of its template. A pod
+    that runs already is scheduled as if it did not. A manifest is defaulted and admitted as the API server would, which
+    runs `admission_plugins` (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) beyond its default
     ones. `config` is a KubeSchedulerConfiguration, or for the releases before the framework (1.13 and 1.5) a Policy. A
     plugin that it names and kschedx does not have is left out: it makes what would fit `Undecided`, unless
     `without_unknown_plugins` says that it rejects nothing.
@@ -352,11 +352,11 @@ def fit(
 ) -> Fit:
     """How many more pods like this one fit, one after the other, or whether `replicas` more do. No pod is evicted.
 
-    `pod` is `namespace/name` of a pod in the snapshot, or a manifest of a pod or a workload. `config`,
+    `pod` names a pod or a workload in the snapshot, or is a manifest of either, as in `explain`. `config`,
     `kube_version` and `feature_gates` as in `explain`.
     """
     from kschedx.explain.setup import Setup
-    from kschedx.inquiry.manifests import new_pod
+    from kschedx.inquiry.target import new_pod
     from kschedx.kube.decoding import mapping, text, whole_number
     from kschedx.simulate.fit import fit as fitted
 

@@ -231,11 +231,11 @@ def test_imports_point_one_way() -> None:
 SATELLITES = {
     "autoscaler": {TOP, "cli", "inquiry", "karpenter", "render", "schemas", "words"},
     "cel": {"autoscaler"},
-    "descheduler": {TOP, "cli", "render", "schemas"},
+    "descheduler": {TOP, "cli", "render"},
     "extenders": {TOP, "cli"},
     "holding": {"inquiry", "render", "simulate"},
-    "karpenter": {"cli", "inquiry", "render", "schemas", "words"},
-    "kueue": {TOP, "cli", "holding", "inquiry", "render", "schemas", "simulate", "words"},
+    "karpenter": {"cli", "inquiry", "render", "words"},
+    "kueue": {TOP, "cli", "holding", "inquiry", "render", "simulate", "words"},
     "legacy": {"schemas"},
 }
 """Who imports a satellite by name. What the core has of one, it has by `satellites`, which names what each provides."""
@@ -380,6 +380,35 @@ def test_a_function_can_be_seen_at_once() -> None:
         if lines > LONGEST_BODY
     }
     assert longer == LONGER_BODIES.keys()
+
+
+WITH_ANY = {
+    "apiserver/unknown_fields.py": "the schema of each kind, as JSON",
+    "cel/regex.py": "re2 has no types",
+    "cli/help.py": "click is typer's, and no dependency of its own",
+    "cli/man.py": "click is typer's, and no dependency of its own",
+    "cli/mcp/server.py": "documents, as JSON",
+    "cli/mcp/tools.py": "documents, as JSON",
+    "cli/output.py": "typer's options",
+    "cli/question.py": "documents, as JSON",
+    "explain/difference.py": "documents, as JSON",
+    "export/slim.py": "structs that are generated",
+    "inquiry/profile_difference.py": "documents, as JSON",
+    "kube/decoding.py": "manifests, as JSON",
+    "pytest_plugin.py": "arguments that are handed on",
+    "snapshot/wire.py": "structs that are generated",
+}
+"""Modules beside those of sources that name `Any`, and what of theirs has no type."""
+
+
+def test_any_stands_where_something_untyped_comes_in() -> None:
+    naming = {
+        path.relative_to(PACKAGE).as_posix()
+        for path, imports in IMPORTS.items()
+        for found in imports
+        if found.module == "typing.Any" and part_of_file(path) != "sources"
+    }
+    assert naming == WITH_ANY.keys()
 
 
 SILENCED = re.compile(r"# (?:type: ignore\b(?:\[[\w, -]+\])?+|noqa\b(?:: [A-Z]+\d++)?+)(?! (?:#|-) \w)")

@@ -230,15 +230,22 @@ def test_a_workload_stands_for_the_next_pod_of_its_template(manifest: Any, name:
         (workload("Two", "example.com/v1", other=TEMPLATE), "several pod templates: spec.template, spec.other"),
         ("deploy.yaml", 'expected namespace/name, found "deploy.yaml" (a manifest is given as a mapping)'),
         ("kind: Pod\n", "found several lines (a manifest is given as a mapping)"),
-        ("deploy/web", '"deploy/web" (a Deployment is given by its manifest)'),
-        ("shop/deploy/web", '"shop/deploy/web" (a Deployment is given by its manifest)'),
-        ("pod/web", '"pod/web" (a pod is named namespace/name)'),
+        ("deploy/web", 'no Deployment "web" in namespace "default"'),
+        ("shop/deploy/web", 'no Deployment "web" in namespace "shop"'),
+        ("pod/web", 'no pod "web" in namespace "default" (there is one in namespace shop'),
         (Path("deploy.yaml"), "(parse YAML first: yaml.safe_load returns mappings)"),
     ],
 )
 def test_what_is_no_pod_is_told_for_what_it_is(given: Any, said: str) -> None:
     assert said in refused(lambda: kschedx.explain(SNAPSHOT, given))
     assert said in refused(lambda: kschedx.fit(SNAPSHOT, given))
+
+
+def test_a_workload_of_the_snapshot_is_named_as_on_the_command_line() -> None:
+    snapshot = kschedx.Snapshot.from_objects([NODE, POD, workload("Deployment")])
+    assert kschedx.explain(snapshot, "shop/deploy/web").outcome == "Scheduled"
+    assert kschedx.fit(snapshot, "shop/deploy/web", replicas=1).is_enough
+    assert kschedx.explain(snapshot, "shop/pod/web").cycle.pod.key == "shop/web"
 
 
 def test_lists_of_a_kind_are_their_items() -> None:

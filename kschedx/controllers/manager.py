@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.resource_quota import maker_not_created
 from kschedx.controllers import daemon_set, deployment, stateful_set, workloads
-from kschedx.controllers.daemon_sets import home_node, nodes_of_daemon_set, pods_for
+from kschedx.controllers.daemon_set import home_node, nodes_of_daemon_set, pods_for
 from kschedx.controllers.replicas import AdmittedPods, RefusedReplicas, admit_pods
 from kschedx.controllers.update_strategy import (
     DaemonSetUpdate,

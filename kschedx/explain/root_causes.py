@@ -21,12 +21,13 @@ from kschedx.findings import (
     TopologySpreadSkew,
 )
 from kschedx.framework.cycle import Cycle
+from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
 from kschedx.kube.storage import claim_name
-from kschedx.kube.types import Affinity, Pod, PodAffinity
+from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Pod, PodAffinity
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -100,6 +101,15 @@ class ProvisioningFailed(RootCause, frozen=True, kw_only=True):
     message: str
 
 
+class Reported(RootCause, frozen=True, kw_only=True):
+    """What an autoscaler wrote into the cluster about the pod."""
+
+    id: ClassVar[str] = "reported"
+    by: str
+    """`cluster-autoscaler` or `Karpenter`."""
+    message: str
+
+
 Cause: TypeAlias = (
     ResizePending
     | DaemonSetsFillPodSlots
@@ -107,6 +117,7 @@ Cause: TypeAlias = (
     | PartitionedResource
     | SelectorMissesPod
     | ProvisioningFailed
+    | Reported
 )
 
 
@@ -116,7 +127,7 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     if diagnosis.feasible:
         return failed
     found = [cause for group in diagnosis.groups for one in group.exemplar.findings for cause in _of(diagnosis, one)]
-    return tuple(dict.fromkeys((*failed, *found)))
+    return tuple(dict.fromkeys((*failed, *found, *_reported(diagnosis.cycle))))
 
 
 def _unprovisioned(cycle: Cycle) -> Iterator[ProvisioningFailed]:
@@ -129,6 +140,16 @@ def _unprovisioned(cycle: Cycle) -> Iterator[ProvisioningFailed]:
         event = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
         if event is not None and event.uid in ("", claim.metadata.uid):
             yield ProvisioningFailed(claim=claim.key, message=event.message)
+
+
+def _reported(cycle: Cycle) -> Iterator[Reported]:
+    """An autoscaler's event where the cluster does not have its groups, from which more would be told."""
+    snapshot, key = cycle.snapshot, cycle.pod.key
+    scaling, provisioning = snapshot.autoscaler_events.get(key), snapshot.karpenter_events.get(key)
+    if scaling is not None and AUTOSCALER_STATUS not in snapshot.config_maps:
+        yield Reported(by="cluster-autoscaler", message=scaling.message)
+    if provisioning is not None and not snapshot.of(NodePool):
+        yield Reported(by="Karpenter", message=provisioning.message)
 
 
 def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:

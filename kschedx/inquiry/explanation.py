@@ -282,22 +282,25 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         is_stored = pod.key in self.cycle.snapshot.pods.rows
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
-        room = self._room
+        by_hand = all(one.adds_node for one in found)
+        room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
         return (*room, *found)
 
-    @property
-    def _room(self) -> tuple[Fix, ...]:
-        """What an autoscaler does, or would do with other settings."""
-        if self.scaling is None and self.provisioning is None:
+    def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
+        """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""
+        event = self.cycle.snapshot.autoscaler_events.get(self.cycle.pod.key)
+        if self.scaling is None and self.provisioning is None and event is None:
             return ()
-        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes
+        from kschedx.inquiry.scaling_fixes import autoscaler_fixes, karpenter_fixes, makes_room, reported_fixes
 
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, self.scaling_remedies)
-        by_karpenter = (
-            () if self.provisioning is None else karpenter_fixes(self.provisioning, self.provisioning_remedies)
-        )
+        if self.scaling is None and self.provisioning is None:
+            return () if event is None else tuple(reported_fixes(event))
+        of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
+        of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups)
+        by_karpenter = () if self.provisioning is None else karpenter_fixes(self.provisioning, of_pools)
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
@@ -379,7 +382,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes.dead_end import Untold
         from kschedx.render.words.fixes import no_fix_text
 
-        if any(fix.certainty is FixCertainty.VERIFIED for fix in self.fixes):
+        if any(fix.certainty is FixCertainty.VERIFIED or fix.of_group is not None for fix in self.fixes):
             return ""
         if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""

@@ -18,7 +18,7 @@ from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Cycle
 from kschedx.kube import kueue
-from kschedx.kube.storage import OfStatefulSet
+from kschedx.kube.storage import OfStatefulSet, own_claims
 from kschedx.kube.types import (
     ContainerStatus,
     ControllerCondition,
@@ -38,6 +38,7 @@ from kschedx.render.states import (
     Lifecycle,
     NamespaceTerminating,
     NoScheduler,
+    NotBound,
     Paused,
     Refused,
     ScaledToZero,
@@ -257,13 +258,19 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
-def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | None:
-    """What the cluster's own kube-scheduler says of a pod of a dump that fits here; None where it agrees, or where
-    time, a chosen profile or a change explains the difference."""
+_AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
+"""How an event begins that reports no rejection of nodes: a node was found (pkg/scheduler/schedule_one.go)."""
+
+
+def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | None:
+    """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
+    chosen profile or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
     changes = (*setup.notes, *subject.notes)
     if subject.is_new or pod.key not in snapshot.pods.rows or subject.pod.spec.node_name:
         return None
+    if (unbound := _not_bound(snapshot, pod)) is not None:
+        return unbound
     if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
         return None
     if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
@@ -279,6 +286,25 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
         return None
     nodes = tuple(cycle.all_nodes.cluster.names[row] for row in cycle.choice)
     return Contradicted(subject=pod.key, message=theirs.message, nodes=nodes)
+
+
+def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
+    """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
+    theirs = recorded(snapshot, pod)
+    message = theirs.message if theirs is not None and _AFTER_THE_CHOICE.match(theirs.message) else ""
+    for key in own_claims(pod):
+        namespace, _, name = key.partition("/")
+        claim = snapshot.storage.claims.get(key)
+        report = snapshot.failed_creates.get(("PersistentVolumeClaim", namespace, name))
+        if claim is None or claim.spec.volume_name:
+            continue
+        storage_class = snapshot.storage.classes.get(claim.storage_class)
+        provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+        if not message and not (report and provisioner):
+            continue
+        told = "" if report is None else report.message
+        return NotBound(subject=pod.key, message=message, claim=key, provisioner=provisioner, report=told)
+    return NotBound(subject=pod.key, message=message) if message else None
 
 
 # --- workloads

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import starmap
 from shlex import quote
 
 from msgspec import Struct
@@ -23,18 +24,23 @@ from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.lifecycle import is_node_lost
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
+from kschedx.kube.storage import own_claims
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.render.states import (
     BeingDeleted,
     Lifecycle,
     NoScheduler,
+    NotBound,
     Paused,
     Refused,
     ScaledToZero,
     Suspended,
+    WaitingForKubelet,
     WaitingForOrdinal,
+    Waits,
 )
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
@@ -66,6 +72,17 @@ _DEAD_WEBHOOK = re.compile(
 )
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
+_ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
+_NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
+_PULLS = (
+    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
+    (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
+    (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
+    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
+    (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
+    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
+)
+"""Words of a failed pull, and what helps."""
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 
 
@@ -100,11 +117,12 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 patch = [_set("/spec/paused", False)]
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case BeingDeleted(node=node, is_node_lost=True) if node:
-                yield from self._lost(node)
+                yield from starmap(self._moved, self._lost(node))
             case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
                 row = self.snapshot.pods.rows.get(f"{self.pod.metadata.namespace}/{name}")
                 if row is not None and self.snapshot.pods.deletion_timestamps[row]:
-                    yield from replace(self, pod=self.snapshot.pods[row])._lost(node)
+                    earlier = replace(self, pod=self.snapshot.pods[row])
+                    yield from starmap(earlier._moved, earlier._lost(node))
             case BeingDeleted(finalizers=finalizers, is_workload=False) if finalizers:
                 yield self._unheld(finalizers)
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
@@ -112,6 +130,11 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._patched(f"set schedulerName to {known}", [_set("/spec/schedulerName", known)])
             case Refused(message=message):
                 yield from self._refused(message)
+            case NotBound(claim=claim, provisioner=provisioner) if claim:
+                driver = provisioner or "the storage driver"
+                yield _advice(f"repair {driver}, so that it provisions the volume for claim {claim}")
+            case WaitingForKubelet():
+                yield from self._starting(lifecycle)
             case _:
                 return
 
@@ -154,18 +177,17 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         command = f"kubectl patch {kind}/{quote(self._maker_name)} {self._in_namespace} --type merge -p {quote(merge)}"
         return self._tried(title, (self._maker_change(patch),), commands=(command,))
 
-    def _lost(self, node: str) -> Iterator[Fix | None]:
-        name = quote(self.pod.metadata.name)
-        target = Target(
-            api_version="v1", kind="Pod", namespace=self.pod.metadata.namespace, name=self.pod.metadata.name
-        )
-        yield self._moved(
-            "force the deletion if the node is gone for good",
-            Change(target=target, delete=True),
-            f"kubectl delete pod {name} {self._in_namespace} --force --grace-period=0",
-        )
+    def _lost(self, node: str) -> Iterator[tuple[str, Change, str]]:
+        """The two ways out, each with its command."""
+        metadata = self.pod.metadata
+        target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         taint = {"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}
-        yield self._moved(
+        yield (
+            f"force the deletion of {metadata.name} if node {node} is gone for good",
+            Change(target=target, delete=True),
+            f"kubectl delete pod {quote(metadata.name)} {self._in_namespace} --force --grace-period=0",
+        )
+        yield (
             f"taint node {node} out of service, if it is shut down",
             Change(
                 target=Target(api_version="v1", kind="Node", namespace="", name=node),
@@ -173,6 +195,51 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             ),
             f"kubectl taint node {quote(node)} {OUT_OF_SERVICE}=nodeshutdown:NoExecute",
         )
+
+    def _starting(self, state: WaitingForKubelet) -> Iterator[Fix | None]:
+        """By what the kubelet, the attach controller, or the registry reports."""
+        told, name = state.message or state.event, quote(self.pod.metadata.name)
+        image = next((one.image for one in self.pod.spec.containers if one.name == state.container), "")
+        if state.is_node_lost:
+            yield _advice(f"repair {state.node}: no kubelet answers there")
+        elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
+            yield from self._attached_elsewhere()
+        elif found := _NO_OBJECT.search(told):
+            kind = {"secret": "Secret", "configmap": "ConfigMap"}[found["kind"]]
+            yield _advice(
+                f"create {kind} {self.pod.metadata.namespace}/{found['name']}, or correct its name in the pod"
+            )
+        elif state.waits is Waits.IMAGE:
+            advice = next((advice for words, advice in _PULLS if re.search(words, told, re.IGNORECASE)), "")
+            yield _advice(advice.format(image=image or "the image", node=state.node)) if advice else None
+        elif state.last.startswith("OOMKilled"):
+            yield _advice(f"raise limits.memory of container {state.container}: it was OOMKilled")
+        elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
+            command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
+            yield _advice(f"find out from its logs why container {state.container} ends", commands=(command,))
+
+    def _attached_elsewhere(self) -> Iterator[Fix | None]:
+        """The volume is attached to the node of another pod that has the claim."""
+        pods, claims = self.snapshot.pods, own_claims(self.pod).keys()
+        rows = [
+            row
+            for row in range(len(pods))
+            if pods.node_names[row] not in ("", self.pod.spec.node_name)
+            and pods.namespaces[row] == self.pod.metadata.namespace
+            and claims & own_claims(pods[row]).keys()
+        ]
+        for holder in (pods[row] for row in rows):
+            node, name = holder.spec.node_name, holder.metadata.name
+            if is_node_lost(self.snapshot, node):
+                ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume too
+                yield from (_advice(title, (change,), commands=(command,)) for title, change, command in ways)
+            elif holder.metadata.deletion_timestamp:
+                yield _advice(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
+            else:
+                command = f"kubectl delete pod {quote(name)} {self._in_namespace}"
+                yield _advice(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
+        if not rows:
+            yield _advice("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """The last resort: what the finalizer's controller wanted to do first is not done then."""

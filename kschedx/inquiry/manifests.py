@@ -18,9 +18,8 @@ from kschedx.explain.admission import counted, recorded_refusal, require_quota_o
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, Note, OldVersion
 from kschedx.explain.setup import Setup
-from kschedx.explain.subject import Subject, admitted, stored
+from kschedx.explain.subject import Subject, admitted
 from kschedx.kube.custom_resources import PodCount, custom_kind
-from kschedx.kube.decoding import no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of, refuse_unknown
 from kschedx.kube.workloads import (
     MAKING_PODS,
@@ -39,46 +38,6 @@ from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
 
 PlainManifest = dict[str, object]
-
-
-class NewPod(Struct, frozen=True, kw_only=True):
-    """What a program asks about."""
-
-    subject: Subject
-    workload: PlainManifest | None = None
-    """What makes the pod, where that was given."""
-
-
-def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> NewPod:
-    """A pod of the snapshot by `namespace/name`, the pod of a manifest, or the next one of a workload's template.
-
-    Raises `InputError` for what makes no pods, or several kinds of them, and as `admitted`.
-    """
-    if isinstance(pod, str):
-        is_there = pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows
-        wrong = None if is_there else no_name_of_a_pod(pod)
-        if wrong is not None:
-            raise wrong
-        return NewPod(subject=stored(snapshot, pod))
-    manifest = dict(pod)
-    kind, group = read_as(manifest)
-    known = kind_of(kind, group)
-    if not kind or (known is not None and known.name == "Pod"):
-        return NewPod(subject=admitted(snapshot, manifest, setup))
-    if known is not None and known.key in MAKING_PODS:
-        manifest = _in_namespace(manifest)
-        has_claims_unknown = (
-            kind == "StatefulSet" and key_of(manifest) in snapshot.workloads and not knows_claims(snapshot)
-        )
-        snapshot = with_applied(snapshot, [manifest])
-        made = workload_as_applied(snapshot, manifest)
-        others = () if has_claims_unknown else made.others
-        subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=others, maker=manifest)
-        return NewPod(subject=subject, workload=manifest)
-    pods = foreign_pods(manifest) if is_foreign(manifest) else []
-    if len(pods) != 1:
-        raise no_pod(manifest, tuple(one.path for one in pods))
-    return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
 
 
 def read_as(manifest: Mapping[str, object]) -> tuple[str, str]:
@@ -126,12 +85,6 @@ def title(manifest: Mapping[str, object]) -> str:
     metadata = manifest.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     return f"{manifest.get('kind')} {named.get('name') or named.get('generateName') or ''}"
-
-
-def _in_namespace(manifest: PlainManifest) -> PlainManifest:
-    metadata = manifest.get("metadata")
-    own = metadata if isinstance(metadata, dict) else {}
-    return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}
 
 
 # The manifests in question: the pods and workloads in them, and what counts for those as if it were applied.

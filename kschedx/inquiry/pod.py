@@ -23,7 +23,8 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import contradiction, no_scheduler, pod_lifecycle, refused, workload_lifecycle
-from kschedx.inquiry.manifests import Written, new_pod
+from kschedx.inquiry.manifests import Written
+from kschedx.inquiry.target import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod

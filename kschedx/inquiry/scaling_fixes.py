@@ -6,15 +6,16 @@ Each was tried in a loop of the autoscaler; changes of the pod stay with what th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum
-from kschedx.autoscaler.sizes import BACKED_OFF
+from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum, RequestAtMost, TolerateTaints
+from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
-from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimit
+from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
+from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import PodScaling
@@ -25,10 +26,10 @@ _UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
     """A larger group or pool: it comes before changes of the pod."""
-    return isinstance(remedy.step, RaiseMaximum | RaiseLimit | AllowValues | LabelPool)
+    return isinstance(remedy.step, RaiseMaximum | RaiseLimits | AllowValues | LabelPool)
 
 
-def autoscaler_fixes(scaling: PodScaling, remedies: tuple[AutoscalerRemedy, ...]) -> Iterator[Fix]:
+def autoscaler_fixes(scaling: PodScaling, remedies: Iterable[AutoscalerRemedy]) -> Iterator[Fix]:
     from kschedx.render.words.autoscaler import group_remedy_title
 
     if scaling.choice is not None and not scaling.choice.error:
@@ -38,8 +39,10 @@ def autoscaler_fixes(scaling: PodScaling, remedies: tuple[AutoscalerRemedy, ...]
             )
     elif scaling.pod.is_on_upcoming:
         yield _fix(f"wait for the node of node group {upcoming_group(scaling)} that is starting")
-    for remedy in filter(makes_room, remedies):
-        yield _fix(group_remedy_title(remedy.step))
+    for remedy in remedies:
+        of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
+        then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
+        yield _fix(f"{group_remedy_title(remedy.step)}{then}")
     for group in scaling.groups:
         if group.fits and group.skipped == (BACKED_OFF,):
             reason = group.detail.partition(":")[0]
@@ -54,13 +57,23 @@ def upcoming_group(scaling: PodScaling) -> str:
     return "" if found is None else found["group"]
 
 
-def karpenter_fixes(found: PodProvisioning, remedies: tuple[KarpenterRemedy, ...]) -> Iterator[Fix]:
+def karpenter_fixes(found: PodProvisioning, remedies: Iterable[KarpenterRemedy]) -> Iterator[Fix]:
     from kschedx.render.words.karpenter import pool_remedy_title
 
     if found.pool:
         yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")
-    for remedy in filter(makes_room, remedies):
-        yield _fix(pool_remedy_title(remedy.step))
+    for remedy in remedies:
+        of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
+        then = f", then Karpenter adds a node of {remedy.pool}" if of_pod else ""
+        yield _fix(f"{pool_remedy_title(remedy.step)}{then}")
+
+
+def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
+    """By the autoscaler's own event, where the cluster's objects do not show its groups."""
+    if event.reason == "TriggeredScaleUp":
+        yield _fix("wait for cluster-autoscaler: it reports that it adds a node for the pod")
+    elif AT_MAXIMUM in event.message:
+        yield _fix("raise the maximum of the node group, which cluster-autoscaler reports as reached")
 
 
 def _fix(title: str, *, group: Group | None = Group.CAPACITY) -> Fix:

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError, nearest
 from kschedx.explain.missing_kinds import refuse
-from kschedx.inquiry.manifests import Manifest, Written, written_from
+from kschedx.explain.setup import Setup
+from kschedx.explain.subject import Subject, admitted, stored
+from kschedx.inquiry.manifests import (
+    Manifest,
+    Written,
+    key_of,
+    knows_claims,
+    read_as,
+    title,
+    workload_as_applied,
+    written_from,
+)
 from kschedx.kube import kueue
+from kschedx.kube.decoding import no_name_of_a_pod, no_pod
+from kschedx.kube.kinds import kind_of
 from kschedx.kube.types import Pod, PodSchedulingGate
-from kschedx.kube.workloads import SHORT_NAMES
+from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
+from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -229,3 +244,58 @@ def node_names(snapshot: Snapshot, wanted: Sequence[str]) -> tuple[str, ...]:
         if name not in snapshot.cluster.index:
             raise InputError(f'no node "{name}" in the snapshot', hint=nearest(name, snapshot.cluster.index))
     return tuple(dict.fromkeys(wanted))
+
+
+# What a program asks about, by name or as a manifest.
+
+
+class NewPod(Struct, frozen=True, kw_only=True):
+    """What a program asks about."""
+
+    subject: Subject
+    workload: Manifest | None = None
+    """What makes the pod, where that was given."""
+
+
+def new_pod(snapshot: Snapshot, pod: str | Mapping[str, object], setup: Setup) -> NewPod:
+    """What the command line takes by name (`shop/web-0`, `deploy/web`, `shop/deploy/web`), the pod of a manifest, or
+    the next one of a workload's template.
+
+    Raises `InputError` for what makes no pods, or several kinds of them, and as `admitted`.
+    """
+    if isinstance(pod, str):
+        if pod in snapshot.pods.rows or f"default/{pod}" in snapshot.pods.rows:
+            return NewPod(subject=stored(snapshot, pod))
+        if (wrong := no_name_of_a_pod(pod)) is not None:
+            raise wrong
+        if referred_kind(pod) is None:
+            return NewPod(subject=stored(snapshot, pod))
+        found = find_target(snapshot, pod, None)
+        if isinstance(found, Pod):
+            return NewPod(subject=stored(snapshot, found))
+        return NewPod(subject=found.admitted(snapshot, setup), workload=found.workload)
+    manifest = dict(pod)
+    kind, group = read_as(manifest)
+    known = kind_of(kind, group)
+    if not kind or (known is not None and known.name == "Pod"):
+        return NewPod(subject=admitted(snapshot, manifest, setup))
+    if known is not None and known.key in MAKING_PODS:
+        manifest = _in_namespace(manifest)
+        has_claims_unknown = (
+            kind == "StatefulSet" and key_of(manifest) in snapshot.workloads and not knows_claims(snapshot)
+        )
+        snapshot = with_applied(snapshot, [manifest])
+        made = workload_as_applied(snapshot, manifest)
+        others = () if has_claims_unknown else made.others
+        subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=others, maker=manifest)
+        return NewPod(subject=subject, workload=manifest)
+    pods = foreign_pods(manifest) if is_foreign(manifest) else []
+    if len(pods) != 1:
+        raise no_pod(manifest, tuple(one.path for one in pods))
+    return NewPod(subject=admitted(snapshot, pods[0].manifest, setup, title=title(manifest)), workload=manifest)
+
+
+def _in_namespace(manifest: Manifest) -> Manifest:
+    metadata = manifest.get("metadata")
+    own = metadata if isinstance(metadata, dict) else {}
+    return {**manifest, "metadata": {**own, "namespace": own.get("namespace") or "default"}}

@@ -14,6 +14,8 @@ from typing import TypeAlias, cast
 
 from msgspec import Struct
 
+from kschedx.kube.names import is_overcommit_allowed
+
 Fields: TypeAlias = Mapping[str, object]
 Counts: TypeAlias = Callable[[Fields], Iterator[tuple[str, int | None]]]
 """Paths of pod templates in an object, with the number of pods at a time; None for one that cannot be computed."""
@@ -160,8 +162,10 @@ def _argo_rollout(manifest: Fields) -> Iterator[tuple[str, int | None]]:
 
 def _pod_spec(fields: Fields, requests: Fields, **more: object) -> Fields:
     """A pod that requests so much, with what `fields` says of where it may run."""
+    limits = {name: amount for name, amount in requests.items() if not is_overcommit_allowed(name)}
+    resources = {"requests": dict(requests), "limits": limits}
     spec: dict[str, object] = {
-        "containers": [{"name": "main", "image": "image-of-its-operator", "resources": {"requests": dict(requests)}}]
+        "containers": [{"name": "main", "image": "image-of-its-operator", "resources": resources}]
     }
     placing = ("nodeSelector", "affinity", "tolerations", "priorityClassName", "schedulerName")
     spec |= {key: fields[key] for key in placing if fields.get(key)}

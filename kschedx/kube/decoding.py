@@ -205,21 +205,14 @@ def _article(name: str) -> str:
 
 
 def no_name_of_a_pod(given: str) -> InputError | None:
-    """What a text that names no pod seems to mean: a manifest, a file, a workload; None where that is open."""
-    from kschedx.kube.workloads import SHORT_NAMES
-
+    """What a text that names no pod seems to mean: a manifest or a file; None where that is open."""
     place = Place(object="pod")
     if "\n" in given:
         hint = "a manifest is given as a mapping"
         return InputError("expected namespace/name, found several lines", place=place, hint=hint)
-    parts = given.split("/")
-    kind = SHORT_NAMES.get(parts[-2]) if len(parts) in (2, 3) else None
-    if given.endswith((".yaml", ".yml", ".json")):
-        hint = "a manifest is given as a mapping"
-    elif kind is not None:
-        hint = "a pod is named namespace/name" if kind == "Pod" else f"a {kind} is given by its manifest"
-    else:
+    if not given.endswith((".yaml", ".yml", ".json")):
         return None
+    hint = "a manifest is given as a mapping"
     return InputError(f'expected namespace/name, found "{given}"', place=place, hint=hint)
 
 

@@ -6,7 +6,8 @@ A row more is a kind more; README.md's ClusterRole and the words for `leaves` ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -425,3 +426,26 @@ def refuse_unknown(name: str, group: str) -> None:
     else:
         hint = nearest(name, [kind.name for kind in _ROWS if kind.group == group])
     raise InputError(f'there is no "{name}" in {named}', place=Place(field="kind"), hint=hint)
+
+
+# --- objects of all kinds, by the record that each kind has
+
+Objects = Mapping[type[Struct], Sequence[Struct]]
+R = TypeVar("R", bound=Struct)
+
+
+def of_record(objects: Objects, record: type[R]) -> tuple[R, ...]:
+    """The objects of the kind that has this record."""
+    return tuple(one for one in objects.get(record, ()) if isinstance(one, record))
+
+
+def metadata_of(one: Struct) -> types.ObjectMeta:
+    metadata = getattr(one, "metadata", None)
+    assert isinstance(metadata, types.ObjectMeta), "every object has metadata"
+    return metadata
+
+
+def name_of(one: Struct) -> tuple[str, str]:
+    """Namespace and name; the namespace is empty where the kind has none."""
+    metadata = metadata_of(one)
+    return metadata.namespace, metadata.name

@@ -44,6 +44,8 @@ NEVER_DEFAULTED = (
 )
 """Fields of a pod's spec that no API server adds to a template, and that scheduling reads: both templates have them or
 neither has."""
+KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
+"""Those of them that a template which has been cut down still has with all their fields."""
 ALWAYS_STORED = "dnsPolicy"
 """What an API server fills in: a template without it has been cut down to what scheduling reads."""
 
@@ -235,7 +237,10 @@ def _says(stored: object, written: object, key: str = "", *, is_cut: bool) -> bo
             bool(there.get(name)) != bool(written.get(name)) for name in NEVER_DEFAULTED
         ):
             return False
-        return all(_says(there.get(name), value, name, is_cut=is_cut) for name, value in written.items())
+        return all(
+            _says(there.get(name), value, name, is_cut=is_cut and name not in KEPT_WHOLE)
+            for name, value in written.items()
+        )
     if isinstance(written, list):
         theirs = stored if isinstance(stored, list) else []
         if is_cut and not theirs:

@@ -13,7 +13,6 @@ from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.scaling_fixes import makes_room
 from kschedx.render import terminal
 from kschedx.render.terminal import BLANK, DIM, SEPARATOR, fact_lines, labelled, paragraph, text
 from kschedx.render.view import Decider, Fix, Row
@@ -69,11 +68,11 @@ def _recorded(said: ScaleUpEvent | None, event: str) -> str:
 
 
 def _fixes(explanation: Explanation) -> Iterator[Fix]:
+    told = tuple(fix.title for fix in explanation.fixes)
     for remedy in explanation.scaling_remedies:
-        if makes_room(remedy):
-            continue  # among the fixes of the pod
         title, _, seen = remedy_text(remedy).partition(SEPARATOR)
-        yield Fix(title=title, seen=seen)
+        if not any(one.startswith(title) for one in told):
+            yield Fix(title=title, seen=seen)
 
 
 MOST_ROWS = 5

@@ -83,7 +83,7 @@ def _seen(fix: Fix, known: list[str], for_whom: str) -> str:
     """`fits node-1 and 2 more`; without a node that the title names or the fix adds."""
     nodes = [name for name in known if name not in fix.title]
     told = [f"fits {listed(nodes, SHOWN_NODES)}"] if nodes else []
-    told += ["not enough alone"] if fix.certainty == _PARTIAL else []
+    told += ["not enough alone"] if fix.certainty == _PARTIAL and not fix.feasible_nodes else []
     told += ["not tried"] if fix.certainty == _UNTRIED and fix.of_group is None else []
     told += fix.costs
     return ", ".join([*told, *([for_whom] if for_whom else [])])
@@ -117,7 +117,7 @@ def story_fix_lines(story: PendingStory | None, width: int, indent: int = 4) -> 
 
 def mended_text(mended: SharedFix) -> str:
     """`add 3 nodes like node-1 · for all 12`."""
-    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL else []
+    parts = ["not enough alone"] if mended.fix.certainty == _PARTIAL and not mended.fix.feasible_nodes else []
     parts += [_for(mended)] if mended.pods and mended.of > 1 else []
     return SEPARATOR.join((mended.title, *parts))
 

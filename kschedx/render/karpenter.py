@@ -7,7 +7,6 @@ from collections.abc import Container, Iterator, Sequence
 from msgspec import Struct
 
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.scaling_fixes import makes_room
 from kschedx.karpenter.amounts import amounts_of, subtracted
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenType
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
@@ -37,6 +36,7 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
     if karpenter is None or found is None:
         return None
     said = explanation.cycle.snapshot.karpenter_events.get(explanation.cycle.pod.key)
+    told = tuple(fix.title for fix in explanation.fixes)
     return Decider(
         name="karpenter",
         sentence=karpenter_sentence(karpenter, found),
@@ -46,10 +46,10 @@ def karpenter_decider(explanation: Explanation) -> Decider | None:
         fixes=tuple(
             Fix(
                 title=pool_remedy_title(remedy.step),
-                seen=f"adds a node of {remedy.pool}, {listed(remedy.types, MOST_NAMES)}",
+                seen=f"adds a node of {remedy.pool}, {listed(remedy.types, MOST_NAMES) or 'if a type fits'}",
             )
             for remedy in explanation.provisioning_remedies
-            if not makes_room(remedy)
+            if not any(one.startswith(pool_remedy_title(remedy.step)) for one in told)
         ),
         basis=(karpenter_basis(karpenter), f"rules of Karpenter {karpenter_title(karpenter.settings.followed)}"),
     )

@@ -21,6 +21,7 @@ from kschedx.render.states import (
     Lifecycle,
     NamespaceTerminating,
     NoScheduler,
+    NotBound,
     Paused,
     Refused,
     ScaledToZero,
@@ -51,10 +52,12 @@ def state_tone(lifecycle: Lifecycle) -> Tone:
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    then, lead = "", "; according to the dump " if isinstance(lifecycle, Contradicted) else "; without that "
+    lead = "; according to the dump " if isinstance(lifecycle, Contradicted | NotBound) else "; without that "
+    then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
-    told = (note.text for note in explanation.notes if note.id not in UNTOLD)
+    untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
+    told = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(
         command="kschedx why",
@@ -72,7 +75,7 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
 def _event(lifecycle: Lifecycle) -> str:
     """What the cluster itself reports, whole, so that a search finds it."""
     match lifecycle:
-        case WaitingForKubelet(event=event) | Contradicted(message=event):
+        case WaitingForKubelet(event=event) | Contradicted(message=event) | NotBound(message=event):
             return event
         case _:
             return ""
@@ -119,14 +122,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"the kubelet of node {node} does not answer, so nothing confirms that {predecessor} has stopped"
             if container:
                 yield f"{predecessor}: {container}"
-        case WaitingForKubelet(message=message, conditions=conditions, last=last, node=node, is_node_lost=is_lost):
-            if is_lost:
-                yield f"node {node} is NotReady, or not in the cluster"
-            if last:
-                yield f"the container ended with {last}"
-            if message:
-                yield message
-            yield from conditions
+        case WaitingForKubelet():
+            yield from _start(lifecycle)
         case NoScheduler(profiles=profiles, others=others, hint=hint):
             if others:
                 yield f"{count(others, 'pod')} with this schedulerName {'has a node' if others == 1 else 'have nodes'}"
@@ -134,10 +131,24 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
             if hint:
                 yield f'did you mean "{hint}"?'
+        case NotBound(report=report, provisioner=provisioner):
+            if report:
+                yield f"{provisioner or 'the storage driver'} reports: {report}"
         case Contradicted():
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
+
+
+def _start(pod: WaitingForKubelet) -> Iterator[str]:
+    """Why the kubelet does not run the pod's containers."""
+    if pod.is_node_lost:
+        yield f"node {pod.node} is NotReady, or not in the cluster"
+    if pod.last:
+        yield f"the container ended with {pod.last}"
+    if pod.message:
+        yield pod.message
+    yield from pod.conditions
 
 
 def _deletion(pod: BeingDeleted) -> Iterator[str]:

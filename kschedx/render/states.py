@@ -266,6 +266,28 @@ class Contradicted(Facts, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
 
 
+class NotBound(Facts, frozen=True, kw_only=True):
+    """kube-scheduler finds a node, and what has to be done there before it binds the pod fails."""
+
+    is_open: ClassVar[bool] = True
+
+    message: str
+    """Of the event; empty where only the claim's driver reports."""
+    claim: str = ""
+    """`shop/data`, which waits for its volume."""
+    provisioner: str = ""
+    report: str = ""
+    """What the driver says of the claim."""
+
+    @property
+    def why(self) -> str:
+        return (
+            f"claim {self.claim} waits for its volume"
+            if self.claim
+            else "kube-scheduler selects a node and fails there"
+        )
+
+
 class Decision(Facts, frozen=True, kw_only=True):
     """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
 
@@ -285,6 +307,7 @@ Lifecycle: TypeAlias = (
     | WaitingForKubelet
     | NoScheduler
     | Contradicted
+    | NotBound
 )
 """States in which no decision of kube-scheduler answers the question."""
 
@@ -367,6 +390,10 @@ STATES: tuple[StateRow, ...] = (
         "Contradicted", _OPEN, "undecided",
         "{s.subject} is undecided: the cluster's own event contradicts that it fits",
         Contradicted(subject=_POD, message="0/5 nodes are available: 5 Insufficient cpu."),
+    ),
+    _row(
+        "NotBound", _NOT, "not bound", "{s.subject} is not bound: {s.why}",
+        NotBound(subject=_POD, message="", claim="shop/data", provisioner="ebs.csi.aws.com"),
     ),
     _decision(
         "OtherScheduler", _OPEN, "undecided",

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import workloads
-from kschedx.controllers.daemon_sets import compares_taints, daemons_on, react_to_nodes
+from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, NotAdmittedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,7 @@ from kschedx.errors import InputError, nearest
 from kschedx.fixes.changes import manifest
 from kschedx.kube.decoding import as_new, decode
 from kschedx.kube.devices import ResourceClaim
-from kschedx.kube.kinds import KINDS, ResourceKind
+from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim
 from kschedx.kube.types import Namespace, Node, Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from kschedx.simulate.changes import Manifest
@@ -253,7 +253,7 @@ def delete_object(snapshot: Snapshot, one: ObjectReference) -> Snapshot:
     user = _user(snapshot, found)
     if user:
         raise InputError(f"{one} stays as long as it is used: {user}")
-    return without_object(snapshot, one.kind, found)
+    return without_object(snapshot, found)
 
 
 def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, value: object) -> Snapshot:
@@ -262,15 +262,15 @@ def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, value:
     written = manifest(one.kind.api_version, one.kind.name, before)
     require_object(written, with_value(written, path, value))
     after = with_field(before, path, value)
-    if (after.metadata.name, after.metadata.namespace) != (before.metadata.name, before.metadata.namespace):
+    if name_of(after) != name_of(before):
         raise InputError("metadata.name and metadata.namespace cannot be changed")
     for field in _fixed(before, one.kind):
         if _at(before, field) != _at(after, field):
             hint = "delete it, and apply another one with -f"
             raise InputError(f"{field} of a {one.kind.name} cannot be changed", hint=hint)
-    if isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
+    if isinstance(before, PodDisruptionBudget) and isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
         after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts again
-    return with_object(snapshot, one.kind, after)
+    return with_object(snapshot, after)
 
 
 def _fixed(before: object, kind: ResourceKind) -> Iterator[str]:
@@ -301,7 +301,7 @@ def _kind(word: str) -> ResourceKind | None:
     return None
 
 
-def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Any]:
+def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Struct]:
     """As they stand: claims and volumes may have been bound since they were read."""
     if kind.record is PersistentVolumeClaim:
         return snapshot.storage.claims.values()
@@ -312,8 +312,8 @@ def _all(snapshot: Snapshot, kind: ResourceKind) -> Iterable[Any]:
     return () if kind.record is None else snapshot.of(kind.record)
 
 
-def _found(snapshot: Snapshot, one: ObjectReference) -> Any:
-    known = {(it.metadata.namespace, it.metadata.name): it for it in _all(snapshot, one.kind)}
+def _found(snapshot: Snapshot, one: ObjectReference) -> Struct:
+    known = {name_of(it): it for it in _all(snapshot, one.kind)}
     if (one.namespace, one.name) in known:
         return known[one.namespace, one.name]
     here = [name for namespace, name in known if namespace == one.namespace]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -15,9 +15,9 @@ from kschedx.apiserver.defaulting import default_node
 from kschedx.apiserver.limit_range import default_limit_range
 from kschedx.apiserver.pod_classes import check_runtime_class
 from kschedx.errors import InputError, Place
-from kschedx.kube import storage, types
+from kschedx.kube import devices, storage, types
 from kschedx.kube.decoding import decode, encoded
-from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of, refuse_unknown
+from kschedx.kube.kinds import KINDS, ResourceKind, key_of, kind_of, metadata_of, name_of, refuse_unknown
 from kschedx.kube.snapshot_header import SnapshotHeader, merged
 from kschedx.snapshot import events
 from kschedx.snapshot import snapshot as manifests
@@ -123,7 +123,7 @@ class SnapshotBuilder:
         self._pods = PodColumns()
         self._nodes: list[types.Node] = []
         self._images = NodeImages()
-        self._others: dict[str, list[Any]] = {key: [] for key in KINDS}
+        self._others: dict[str, list[Struct]] = {key: [] for key in KINDS}
         self._workloads: dict[tuple[str, str, str], bytes] = {}
         self._pod_places: list[tuple[int, Origin, Sequence[int]]] = []
         """First row, origin and positions in the batch of the pods that were added together."""
@@ -148,8 +148,7 @@ class SnapshotBuilder:
         items = _ITEMS.get(page.kind)
         if items is not None:
             try:
-                known: list[Any] = page.decode(items)
-                self._add_items(known, page.origin)
+                self._add_items(page.decode(items), page.origin)
                 if page.kind in manifests.MANIFEST_KINDS:
                     self._keep(page.with_kinds())
                 return
@@ -272,7 +271,7 @@ class SnapshotBuilder:
             head = decode(raw, OtherItem)
             name = head.kind or ""
             if name == events.KIND and head.group in events.GROUPS:
-                self._add_event(_decode_item(raw, events.EventItem))
+                self._add_event(decode(raw, events.EventItem))
                 return
             kind = kind_of(name, head.group)
             if kind is None:
@@ -288,9 +287,9 @@ class SnapshotBuilder:
             raise error.at(origin.place(index)) from None
         try:
             if kind.key == "Pod":
-                self._add_pods([_decode_item(raw, PodItem)], [index], origin)
+                self._add_pods([decode(raw, PodItem)], [index], origin)
             elif kind.key == "Node":
-                self._add_node(_decode_item(raw, NodeItem), index, origin)
+                self._add_node(decode(raw, NodeItem), index, origin)
             else:
                 self._add_other(kind, raw, index, origin)
         except InputError as error:
@@ -354,24 +353,11 @@ class SnapshotBuilder:
         if kind.record is not None and kind.is_read(namespace, name):
             self._add_typed(kind.key, decode(raw, kind.record), namespace)
 
-    def _add_typed(self, kind: str, typed: Any, namespace: str) -> None:
-        if namespace and not typed.metadata.namespace:
-            typed = msgspec.structs.replace(
-                typed, metadata=msgspec.structs.replace(typed.metadata, namespace=namespace)
-            )
-        if kind in _WITH_SIZES:
-            storage.check_quantities(typed)
-        elif kind == "LimitRange":
-            typed = default_limit_range(typed)
-        elif kind == "RuntimeClass":
-            typed = check_runtime_class(typed)
-        elif kind == "ResourceClaim":
-            typed = device_defaults.defaulted_claim(typed)
-        elif kind == "ResourceClaimTemplate":
-            typed = device_defaults.defaulted_template(typed)
-        elif kind == "ResourceSlice":
-            typed = device_defaults.defaulted_slice(typed)
-        self._others[kind].append(typed)
+    def _add_typed(self, kind: str, typed: Struct, namespace: str) -> None:
+        metadata = metadata_of(typed)
+        if namespace and not metadata.namespace:
+            typed = msgspec.structs.replace(typed, metadata=msgspec.structs.replace(metadata, namespace=namespace))
+        self._others[kind].append(_defaulted(typed))
 
     def _once(self, kind: str, namespace: str, name: str, index: int, origin: Origin) -> None:
         """Count an object; a second one of the same name is an error."""
@@ -396,18 +382,21 @@ class SnapshotBuilder:
 
         Raises `InputError` for an unknown PriorityClass.
         """
-        others: dict[str, list[Any]] = self._others
+        objects: dict[type[Struct], list[Struct]] = {
+            kind.record: self._others[key] for key, kind in KINDS.items() if kind.record is not None
+        }
         order = list(range(len(self._nodes)))
         if not keeps_order:
-            others = {kind: sorted(typed, key=_listed) for kind, typed in others.items()}
+            objects = {record: sorted(some, key=_listed) for record, some in objects.items()}
             order.sort(key=lambda row: self._nodes[row].metadata.name)
         nodes = [self._nodes[row] for row in order]
-        classes = priority_classes(others)
+        classes = priority_classes(objects)
         index = {node.metadata.name: row for row, node in enumerate(nodes)}
         pods = self._pods.table(index, classes, keeps_order=keeps_order)
         if len(pods):
             self.kinds["Pod"] = len(pods)
-        return Contents(
+        contents = Contents(
+            namespaces={},
             source=Source(text=source, kinds=dict(sorted(self.kinds.items())), is_slim=bool(self.headers)).with_header(
                 merged(self.headers)
             ),
@@ -418,15 +407,35 @@ class SnapshotBuilder:
             pod_warnings=self._events.of_kubelets(pods),
             failed_creates=self._events.of_makers(),
             manifests=None if self._texts is None else manifests.Manifests(self._texts),
-            **of_objects(others),
             autoscaler_events=self._events.of_autoscaler(pods),
             karpenter_events=self._events.of_karpenter(pods),
         )
+        return msgspec.structs.replace(contents, **of_objects(objects))
 
 
-def _listed(typed: Any) -> str:
+def _defaulted(one: Struct) -> Struct:
+    """As the API server stores it. Raises `InputError` for a quantity that is none."""
+    match one:
+        case storage.PersistentVolume() | storage.PersistentVolumeClaim() | storage.CSIStorageCapacity():
+            storage.check_quantities(one)
+            return one
+        case types.LimitRange():
+            return default_limit_range(one)
+        case types.RuntimeClass():
+            return check_runtime_class(one)
+        case devices.ResourceClaim():
+            return device_defaults.defaulted_claim(one)
+        case devices.ResourceClaimTemplate():
+            return device_defaults.defaulted_template(one)
+        case devices.ResourceSlice():
+            return device_defaults.defaulted_slice(one)
+        case _:
+            return one
+
+
+def _listed(one: Struct) -> str:
     """By what etcd, and so an API server's list, sorts an object."""
-    return f"{typed.metadata.namespace}/{typed.metadata.name}"
+    return "/".join(name_of(one))
 
 
 def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, int]) -> NoReturn:
@@ -436,18 +445,19 @@ def _refuse_second(title: str, first: tuple[Origin, int], second: tuple[Origin, 
     raise InputError(message, place=Place(object=title)).at(second[0].place(second[1]))
 
 
-_WITH_SIZES = frozenset({"PersistentVolume", "PersistentVolumeClaim", "CSIStorageCapacity"})
 _BulkItem = PodItem | NodeItem | PersistentVolumeItem | PersistentVolumeClaimItem | events.EventItem
 _BULK: msgspec.json.Decoder[list[_BulkItem]] = msgspec.json.Decoder(list[_BulkItem])
-_ITEMS: Mapping[str, msgspec.json.Decoder[list[Any]]] = {
-    "Pod": msgspec.json.Decoder(list[PodItem]),
-    "Node": msgspec.json.Decoder(list[NodeItem]),
-    "PersistentVolume": msgspec.json.Decoder(list[PersistentVolumeItem]),
-    "PersistentVolumeClaim": msgspec.json.Decoder(list[PersistentVolumeClaimItem]),
+
+
+def _decoder(item: type[Struct]) -> msgspec.json.Decoder[Sequence[_BulkItem]]:
+    return msgspec.json.Decoder(list[item])  # type: ignore[valid-type] # a type at run time
+
+
+_ITEMS = {
+    "Pod": _decoder(PodItem),
+    "Node": _decoder(NodeItem),
+    "PersistentVolume": _decoder(PersistentVolumeItem),
+    "PersistentVolumeClaim": _decoder(PersistentVolumeClaimItem),
 }
 """Decoders of items whose kind is known."""
 _RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])
-
-
-def _decode_item(raw: Raw, kind: type[Any]) -> Any:
-    return decode(raw, kind)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -20,8 +19,10 @@ from kschedx.kube.devices import (
     ResourceClaimConsumerReference,
     ResourceClaimSpec,
     ResourceClaimStatus,
+    ResourceClaimTemplate,
     ResourceSlice,
 )
+from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.types import PodSpec
 from kschedx.snapshot.columns import Derived, Memo
@@ -44,14 +45,14 @@ class Devices(Struct, frozen=True, kw_only=True, dict=True):
     """What others worked out from the slices alone, shared with devices that differ in their claims."""
 
     @classmethod
-    def of(cls, objects: Mapping[str, Sequence[Any]]) -> Devices:
+    def of(cls, objects: Objects) -> Devices:
         """From records by kind."""
         return cls(
-            claims={claim.key: claim for claim in objects["ResourceClaim"]},
-            classes={one.name: one for one in objects["DeviceClass"]},
-            templates={one.key: one.spec.spec for one in objects["ResourceClaimTemplate"]},
-            slices=tuple(objects["ResourceSlice"]),
-            taint_rules=tuple(sorted(objects["DeviceTaintRule"], key=lambda rule: str(rule.metadata.name))),
+            claims={claim.key: claim for claim in of_record(objects, ResourceClaim)},
+            classes={one.name: one for one in of_record(objects, DeviceClass)},
+            templates={one.key: one.spec.spec for one in of_record(objects, ResourceClaimTemplate)},
+            slices=of_record(objects, ResourceSlice),
+            taint_rules=tuple(sorted(of_record(objects, DeviceTaintRule), key=lambda rule: str(rule.metadata.name))),
         )
 
     @cached_property

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.kube.kinds import KINDS, ResourceKind
-from kschedx.kube.storage import PersistentVolume, PersistentVolumeStatus
+from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.kinds import R, name_of
+from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
 from kschedx.kube.types import Labels, Node, Pod, PodSpec, PodStatus
 from kschedx.snapshot.columns import ClusterRow, Column, IntArray
 from kschedx.snapshot.nodes import ClusterNodes
@@ -178,7 +179,7 @@ def _sorted_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
 
 _Name = tuple[str, str]
 """Namespace and name."""
-_KEPT = frozenset({"PersistentVolume", "PersistentVolumeClaim", "ResourceClaim", "Pod", "Node"})
+_KEPT = frozenset({PersistentVolume, PersistentVolumeClaim, ResourceClaim})
 """The cluster's objects of these kinds stay as they are: the fields that count are immutable, and what they are bound
 to is not in a manifest."""
 
@@ -189,74 +190,68 @@ def with_applied(snapshot: Snapshot, manifests: Sequence[Mapping[str, object]]) 
     Each has its namespace. Raises `InputError` for an object that cannot be read.
     """
     given = Snapshot.from_objects([one for one in manifests if one.get("kind") not in ("Pod", "Node")])
-    others = {
-        key: _merged(key, snapshot.objects.get(kind.record, ()), map(_ready, given.objects.get(kind.record, ())))
-        for key, kind in KINDS.items()
-        if kind.record is not None
+    objects = {
+        record: _merged(record, snapshot.objects.get(record, ()), map(_ready, given.objects.get(record, ())))
+        for record in {**snapshot.objects, **given.objects}
     }
-    others |= {key: () for key in KINDS if key not in others}
     workloads = {**snapshot.workloads, **given.workloads}
-    applied = replace(snapshot, workloads=workloads, **of_objects(others), _tables=dict(snapshot._tables))
+    applied = replace(snapshot, workloads=workloads, **of_objects(objects), _tables=dict(snapshot._tables))
     return _with_bound(applied, snapshot)
 
 
-def with_object(snapshot: Snapshot, kind: ResourceKind, changed: Any) -> Snapshot:
-    """The snapshot in which one object of a kind, which it has, is as it is here."""
-    return _with_objects(snapshot, kind, changed, [changed])
+def with_object(snapshot: Snapshot, changed: Struct) -> Snapshot:
+    """The snapshot in which one object, which it has, is as it is here."""
+    return _with_objects(snapshot, changed, [changed])
 
 
-def without_object(snapshot: Snapshot, kind: ResourceKind, gone: Any) -> Snapshot:
-    """The snapshot without one object of a kind."""
-    return _with_objects(snapshot, kind, gone, [])
+def without_object(snapshot: Snapshot, gone: Struct) -> Snapshot:
+    """The snapshot without one object."""
+    return _with_objects(snapshot, gone, [])
 
 
-def _with_objects(snapshot: Snapshot, kind: ResourceKind, one: Any, instead: Sequence[Any]) -> Snapshot:
-    name = _name(one)
-    others = {key: snapshot.objects.get(row.record, ()) if row.record is not None else () for key, row in KINDS.items()}
-    others[kind.key] = tuple(it for old in others[kind.key] for it in (instead if _name(old) == name else [old]))
-    changed = replace(snapshot, **of_objects(others), _tables=dict(snapshot._tables))
-    return _with_bound(changed, snapshot, (kind.key, name))
+def _with_objects(snapshot: Snapshot, one: Struct, instead: Sequence[Struct]) -> Snapshot:
+    name = name_of(one)
+    record = next(record for record in snapshot.objects if isinstance(one, record))
+    left = [it for old in snapshot.objects[record] for it in (instead if name_of(old) == name else [old])]
+    changed = replace(snapshot, **of_objects({**snapshot.objects, record: left}), _tables=dict(snapshot._tables))
+    return _with_bound(changed, snapshot, (record, name))
 
 
-def _with_bound(applied: Snapshot, before: Snapshot, but: tuple[str, _Name] | None = None) -> Snapshot:
+def _with_bound(applied: Snapshot, before: Snapshot, but: tuple[type[Struct], _Name] | None = None) -> Snapshot:
     """Claims and volumes as they stand, but one by its kind and name: since they were read, a run may have bound or
     allocated them."""
 
-    def stand(kind: str, known: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: one for key, one in known.items() if but != (kind, _name(one))}
+    def stand(record: type[R], known: Mapping[str, R]) -> dict[str, R]:
+        return {key: one for key, one in known.items() if but != (record, name_of(one))}
 
     storage, devices = applied.storage, applied.devices
-    claims = stand("PersistentVolumeClaim", before.storage.claims)
+    claims = stand(PersistentVolumeClaim, before.storage.claims)
     claims = {key: storage.with_default(claim) for key, claim in claims.items()}
     return replace(
         applied,
         storage=replace(
             storage,
             claims={**claims, **{key: claim for key, claim in storage.claims.items() if key not in claims}},
-            volumes={**storage.volumes, **stand("PersistentVolume", before.storage.volumes)},
+            volumes={**storage.volumes, **stand(PersistentVolume, before.storage.volumes)},
         ),
         devices=replace(
             devices,
-            claims={**devices.claims, **stand("ResourceClaim", before.devices.claims)},
+            claims={**devices.claims, **stand(ResourceClaim, before.devices.claims)},
             derived_from_slices={},
         ),
     )
 
 
-def _name(one: Any) -> _Name:
-    return one.metadata.namespace, one.metadata.name
-
-
-def _ready(item: Any) -> Any:
+def _ready(item: Struct) -> Struct:
     """A new volume as its controller leaves it, which looks at it at once."""
     if isinstance(item, PersistentVolume) and item.status.phase == "Pending":
         return replace(item, status=PersistentVolumeStatus(phase="Available"))
     return item
 
 
-def _merged(key: str, old: Iterable[Any], new: Iterable[Any]) -> Sequence[Any]:
+def _merged(record: type[Struct], old: Iterable[Struct], new: Iterable[Struct]) -> Sequence[Struct]:
     old, new = tuple(old), tuple(new)
-    first, second = (new, old) if key in _KEPT else (old, new)
-    found = {_name(one): one for one in (*old, *new)}
-    winners = {_name(one): one for one in (*first, *second)}
+    first, second = (new, old) if record in _KEPT else (old, new)
+    found = {name_of(one): one for one in (*old, *new)}
+    winners = {name_of(one): one for one in (*first, *second)}
     return [winners[name] for name in found]

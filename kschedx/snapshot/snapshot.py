@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from kschedx.apiserver.defaulting import default_namespace, default_priority_class
 from kschedx.apiserver.optional_admission import PLUGIN_OF_ANNOTATION
 from kschedx.kube.decoding import decode
-from kschedx.kube.kinds import KINDS
+from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.snapshot_header import SnapshotHeader
 from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import (
     ConfigMap,
+    GroupedWorkload,
     Labels,
     LimitRange,
     Namespace,
@@ -257,28 +258,29 @@ class Contents(Struct, frozen=True, kw_only=True):
     """`namespace/name` of a pending pod to what Karpenter said of it last."""
 
 
-def of_objects(others: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """The fields of a snapshot that are made of objects other than nodes and pods: those of each kind, by its key."""
+def of_objects(objects: Objects) -> dict[str, object]:
+    """The fields of a snapshot that are made of objects other than nodes and pods."""
+    namespaces = of_record(objects, Namespace)
     return {
-        "namespaces": {n.metadata.name: default_namespace(n).metadata.labels for n in others["Namespace"]},
-        "namespace_annotations": {n.metadata.name: _read_by_admission(n) for n in others["Namespace"]},
-        "limit_ranges": _by_namespace(others["LimitRange"]),
-        "runtime_classes": {c.metadata.name: c for c in others["RuntimeClass"]},
-        "services": others["Service"],
-        "replication_controllers": others["ReplicationController"],
-        "replica_sets": others["ReplicaSet"],
-        "stateful_sets": others["StatefulSet"],
-        "disruption_budgets": others["PodDisruptionBudget"],
-        "priority_classes": priority_classes(others),
-        "pod_groups": groups_by_key(others["PodGroup"], others["Workload"]),
-        "devices": Devices.of(others),
-        "storage": Storage.of(others),
-        "objects": {kind.record: tuple(others[key]) for key, kind in KINDS.items() if kind.record is not None},
+        "namespaces": {one.metadata.name: default_namespace(one).metadata.labels for one in namespaces},
+        "namespace_annotations": {one.metadata.name: _read_by_admission(one) for one in namespaces},
+        "limit_ranges": _by_namespace(of_record(objects, LimitRange)),
+        "runtime_classes": {one.metadata.name: one for one in of_record(objects, RuntimeClass)},
+        "services": of_record(objects, Service),
+        "replication_controllers": of_record(objects, ReplicationController),
+        "replica_sets": of_record(objects, ReplicaSet),
+        "stateful_sets": of_record(objects, StatefulSet),
+        "disruption_budgets": of_record(objects, PodDisruptionBudget),
+        "priority_classes": priority_classes(objects),
+        "pod_groups": groups_by_key(of_record(objects, PodGroup), of_record(objects, GroupedWorkload)),
+        "devices": Devices.of(objects),
+        "storage": Storage.of(objects),
+        "objects": {record: tuple(some) for record, some in objects.items()},
     }
 
 
-def priority_classes(others: Mapping[str, Sequence[Any]]) -> dict[str, PriorityClass]:
-    return {c.metadata.name: default_priority_class(c) for c in others["PriorityClass"]}
+def priority_classes(objects: Objects) -> dict[str, PriorityClass]:
+    return {one.metadata.name: default_priority_class(one) for one in of_record(objects, PriorityClass)}
 
 
 def _read_by_admission(namespace: Namespace) -> Labels:
@@ -312,7 +314,7 @@ class Snapshot(Contents, frozen=True, kw_only=True, dict=True):
 
     def of(self, record: type[R]) -> tuple[R, ...]:
         """The objects of the kind that has this record, as they were read."""
-        return tuple(one for one in self.objects.get(record, ()) if isinstance(one, record))
+        return of_record(self.objects, record)
 
     def with_records(self, record: type[R], objects: Iterable[R]) -> Snapshot:
         """The cluster with other objects of the kind that has this record, which are kept nowhere else."""

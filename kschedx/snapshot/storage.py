@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 
+from kschedx.kube.kinds import Objects, of_record
 from kschedx.kube.storage import (
     CSIDriver,
     CSINode,
@@ -42,18 +43,20 @@ class Storage(Struct, frozen=True, kw_only=True, dict=True):
     """Keys of the claims that changed while the cluster moved, in order: what others have to catch up with."""
 
     @classmethod
-    def of(cls, objects: Mapping[str, Sequence[Any]]) -> Storage:
+    def of(cls, objects: Objects) -> Storage:
         """From records by kind."""
-        classes: dict[str, StorageClass] = _by_name(objects["StorageClass"])
+        classes = {one.metadata.name: one for one in of_record(objects, StorageClass)}
         default = default_class(classes.values())
         return cls(
-            volumes=_by_name(objects["PersistentVolume"]),
-            claims={claim.key: with_default_class(claim, default) for claim in objects["PersistentVolumeClaim"]},
+            volumes={one.metadata.name: one for one in of_record(objects, PersistentVolume)},
+            claims={
+                claim.key: with_default_class(claim, default) for claim in of_record(objects, PersistentVolumeClaim)
+            },
             classes=classes,
-            csi_nodes=_by_name(objects["CSINode"]),
-            csi_drivers=_by_name(objects["CSIDriver"]),
-            capacities=tuple(objects["CSIStorageCapacity"]),
-            attachments=tuple(objects["VolumeAttachment"]),
+            csi_nodes={one.metadata.name: one for one in of_record(objects, CSINode)},
+            csi_drivers={one.metadata.name: one for one in of_record(objects, CSIDriver)},
+            capacities=of_record(objects, CSIStorageCapacity),
+            attachments=of_record(objects, VolumeAttachment),
         )
 
     def with_default(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -224,10 +227,6 @@ class StorageChange(Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return bool(self.claims or self.volumes)
-
-
-def _by_name(objects: Iterable[Any]) -> dict[str, Any]:
-    return {item.metadata.name: item for item in objects}
 
 
 def _grouped(pairs: Iterable[tuple[str, T]]) -> Mapping[str, tuple[T, ...]]:

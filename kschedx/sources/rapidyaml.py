@@ -70,15 +70,20 @@ _MANY = 200
 """Ambiguous words; the text is searched for each of them."""
 
 _ITEMS = re.compile(rb"^items:[ \t]*\n( *)- ", re.MULTILINE)
-_INDICATOR = re.compile(
+_MARKS = b"&*!@`?%"
+_MARK = re.compile(
     rb"[&*!@`?%](?<![^\s\[{,:?-].)(?!(?<=[^\s\[{,:?-] &)[\s&]|(?<=!)=?\s)"  # not a shell's && and !=
-    rb"|:(?<=[\[{,].)(?<![^\s\[{,:?-]..)|:(?<=[\s,].)(?<=[\[{,:?-]..)"
 )
-"""Where an anchor, an alias, a tag, a key with a mark of its own, an empty key or a reserved character may begin."""
-_SEEN_DIFFERENTLY = (b"\t", b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9", b"\n...", b"\n%", b"<<")
-"""Line ends and blanks, markers and merge keys, on which the two parsers differ."""
-_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xed[\xa0-\xbf]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
-"""Characters that YAML does not have: controls, halves of pairs, marks of byte order."""
+"""Where an anchor, an alias, a tag, a key with a mark of its own or a reserved character may begin."""
+_LONE_COLON = re.compile(rb":(?<=[\[{,].)(?<![^\s\[{,:?-]..)|:(?<=[\s,].)(?<=[\[{,:?-]..)")
+"""Where an empty key may begin."""
+_BEFORE_COLON = (b" :", b"\n:", b",:", b"[:", b"{:")
+_SEEN_DIFFERENTLY = (b"\t", b"\r", b"\n...", b"\n%", b"<<")
+"""Line ends and blanks, markers and merge keys, on which the two parsers differ; and those beyond ASCII."""
+_SEEN_DIFFERENTLY_BEYOND = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
+_CONTROLS = bytes({*range(0x20), 0x7F} - {0x09, 0x0A})
+_FORBIDDEN = re.compile(rb"\xc2[\x80-\x9f]|\xed[\xa0-\xbf]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]")
+"""Characters beyond ASCII that YAML does not have: controls, halves of pairs, marks of byte order."""
 _AMBIGUOUS = re.compile(
     rb'"(?=[-+.0-9~yYnNoOTF])('
     rb"y(?:es)?|Y(?:es|ES)?|no?|N(?:o|O|ull|ULL)?|on|O(?:n|N|ff|FF)|off|T(?:rue|RUE)|F(?:alse|ALSE)|~"
@@ -276,21 +281,34 @@ def _items(document: Text, starts: tuple[int, ...], lines: list[int], source: st
 
 def _bulk(text: bytes) -> Value:
     """What rapidyaml reads; None where that may be something else than kubectl's reading."""
-    if len(text) > MAX_BULK or any(mark in text for mark in _SEEN_DIFFERENTLY):
-        return None
-    if _INDICATOR.search(text) or _FORBIDDEN.search(text):
+    if len(text) > MAX_BULK or not _is_read_alike(text):
         return None
     try:
         compact = msgspec.json.format(to_json(text), indent=-1)
         value = cast(Value, _decoder.decode(compact))
         # not so if a key is written twice, or a number is written as kubectl would not
-        if msgspec.json.encode(value) != compact or _CLOSING_FIRST.search(compact):
+        if msgspec.json.encode(value) != compact:
+            return None
+        closing = text.count(b"]") + text.count(b"}") - text.count(b"[]") - text.count(b"{}")
+        if closing and _CLOSING_FIRST.search(compact):
             return None
     except (ValueError, RecursionError):
         return None
     words = {word for word in _AMBIGUOUS.findall(compact) if not _is_string(word)}
     words |= {word for word in _AMBIGUOUS_KEY.findall(compact) if not _is_same_key(word)}
     return None if len(words) > _MANY or any(_may_be_plain(word, text) for word in words) else value
+
+
+def _is_read_alike(text: bytes) -> bool:
+    """Whether nothing in the text is read in two ways, plain scalars aside. What most texts do not have is looked for
+    in the fastest way first."""
+    if any(mark in text for mark in _SEEN_DIFFERENTLY) or len(text.translate(None, _CONTROLS)) < len(text):
+        return False
+    if not text.isascii() and (_FORBIDDEN.search(text) or any(mark in text for mark in _SEEN_DIFFERENTLY_BEYOND)):
+        return False
+    if len(text.translate(None, _MARKS)) < len(text) and _MARK.search(text):
+        return False
+    return not (any(pair in text for pair in _BEFORE_COLON) and _LONE_COLON.search(text))
 
 
 def _is_string(word: bytes) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import Ran, kschedx
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
@@ -321,6 +321,115 @@ def test_the_kubelets_event_is_the_cause(tmp_path: Path, reason: str, told: str)
     ]
     many = kschedx("why", "--all-pending", "-s", "cluster.json", cwd=tmp_path, columns=400)
     assert (many.code, many.out.splitlines()[0]) == (0, "‖ 1 pod is scheduled and not running")
+
+
+PULLED = {
+    "manifest unknown": "correct the image app:1",
+    "401 Unauthorized": "give the pod an imagePullSecret for app:1",
+    "pull access denied, repository does not exist or may require authorization": "correct the image app:1, or give",
+    "toomanyrequests: rate limit": "wait, or pull app:1 with credentials",
+    "no match for platform in manifest": "use an image that is built for n's architecture",
+    "dial tcp: lookup registry: no such host": "let n reach the registry of app:1",
+}
+OOM_KILLED = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+STARTS: list[tuple[list[Manifest], str]] = [
+    *((waiting("ErrImagePull", told), fix) for told, fix in PULLED.items()),
+    (waiting("CreateContainerConfigError", 'configmap "conf" not found'), "create ConfigMap default/conf"),
+    (waiting("CrashLoopBackOff"), "find out from its logs why container app ends"),
+    ([{**waiting("CrashLoopBackOff")[0], **OOM_KILLED}], "raise limits.memory of container app"),
+]
+
+
+@pytest.mark.parametrize(("containers", "fix"), STARTS)
+def test_a_pod_that_does_not_start_has_the_fix_of_an_operator(
+    tmp_path: Path, containers: list[Manifest], fix: str
+) -> None:
+    starting = kubelet(containerStatuses=containers)
+    at(starting, "spec").update(SMALL)
+    document = json.loads(why(tmp_path, "pod/web-0", starting, output="json").out)
+    assert document["fixes"][0]["title"].startswith(fix)
+
+
+def reports(kind: str, name: str, reason: str, message: str) -> Manifest:
+    about = {"kind": kind, "namespace": "default", "name": name}
+    metadata = {"name": f"{name}.{reason}", "namespace": "default"}
+    by = {"source": {"component": "default-scheduler" if reason == "FailedScheduling" else "x"}}
+    event = {"reason": reason, "message": message, "involvedObject": about, **by}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, **event}
+
+
+CLAIM: Manifest = {"claimName": "d"}
+USING: Manifest = {"volumes": [{"name": "d", "persistentVolumeClaim": CLAIM}]}
+GONE: Manifest = {"deletionTimestamp": SINCE}
+ELSEWHERE: list[tuple[bool, Manifest, str]] = [
+    (False, GONE, "taint node m out of service, if it is shut down"),
+    (True, GONE, "wait until default/old on m has terminated"),
+    (True, {}, "delete default/old on m, which uses the volume"),
+]
+
+
+@pytest.mark.parametrize(("is_ready", "metadata", "fix"), ELSEWHERE)
+def test_a_volume_is_detached_first(tmp_path: Path, is_ready: bool, metadata: Manifest, fix: str) -> None:
+    event = reports("Pod", "web-0", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
+    starting = kubelet(containerStatuses=waiting("ContainerCreating"))
+    at(starting, "spec").update(USING)
+    other = node("m")
+    at(other, "status")["conditions"] = [{"type": "Ready", "status": "True" if is_ready else "Unknown"}]
+    document = json.loads(
+        why(
+            tmp_path,
+            "pod/web-0",
+            starting,
+            event,
+            other,
+            pod("old", on="m", metadata=metadata, spec=USING),
+            output="json",
+        ).out
+    )
+    assert document["fixes"][0]["title"].startswith(fix)
+
+
+def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> None:
+    claim: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "d", "namespace": "default"},
+    }
+    spec: Manifest = {
+        "storageClassName": "late",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
+    late |= {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
+    csi_node: Manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": {"name": "n"},
+        "spec": {"drivers": []},
+    }
+    failed = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "quota reached")
+    slow = reports("Pod", "x", "FailedScheduling", 'running PreBind plugin "VolumeBinding": timed out')
+    objects = ({**claim, "spec": spec}, late, csi_node, pod("x", spec=USING))
+    for events in ([failed, slow], [slow], [failed]):
+        ran = why(tmp_path, "pod/x", *objects, *events)
+        assert (ran.code, ran.out.partition(";")[0]) == (
+            1,
+            "✗ default/x is not bound: claim default/d waits for its volume",
+        )
+        assert ("quota reached" in ran.out, "timed out" in ran.out) == (failed in events, slow in events)
+        assert "fix       repair disk.example.com" in ran.out
+
+
+def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path) -> None:
+    said = "pod didn't trigger scale-up: 1 max node group size reached"
+    ran = why(tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "NotTriggerScaleUp", said))
+    assert f"cluster-autoscaler reports: {said}" in ran.out
+    assert "fix 1     raise the maximum of the node group" in ran.out
+    ran = why(
+        tmp_path, "pod/x", pod("x", nodeSelector={"pool": "a"}), reports("Pod", "x", "TriggeredScaleUp", "[{g 1->2}]")
+    )
+    assert "fix 1     wait for cluster-autoscaler" in ran.out
 
 
 def test_a_finalizer_is_named(tmp_path: Path) -> None:

@@ -112,3 +112,15 @@ def test_fixes_of_simulations_and_drains_are_in_every_form(change: dict[str, str
     screen = "\n".join(line.plain for line in lines)
     for form, text in {**shown_in(page), "terminal": screen}.items():
         assert not [fix.title for fix in view.every_fix if letters(fix.title) not in letters(text)], form
+
+
+def test_what_changes_do_is_in_every_form() -> None:
+    bare = {**pod("bare", "1", nodeName="a"), "metadata": {"name": "bare", "uid": "bare"}}
+    snapshot = kschedx.Snapshot.from_objects([node("a", "4"), node("b", "1"), bare, pod("two", "9")])
+    simulation = kschedx.simulate(snapshot, changes=[{"drain": "a"}])
+    view, page = simulation_view(simulation), simulation_page(simulation)
+    told = [item for fact in view.facts for item in fact.items]
+    assert any("declare no controller" in one for one in told)
+    screen = "\n".join(line.plain for line in simulation_lines(simulation, width=100_000, wide=True))
+    for form, text in {**shown_in(page), "terminal": screen}.items():
+        assert not [one for one in told if letters(one) not in letters(text)], form

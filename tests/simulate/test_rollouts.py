@@ -225,3 +225,13 @@ def test_the_screen_tells_the_bounds_and_where_it_stops() -> None:
     assert rollout_text(done.rolled_out[0]) == (
         "rollout of shop/sts/db completes: 2 pods replaced (from the highest ordinal, 1 at a time)"
     )
+
+
+def test_a_template_without_what_an_api_server_adds_shows_a_changed_constraint() -> None:
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    made = web(2, {}, on="node-1")
+    template = at(made[0], "spec.template.spec")
+    template["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    changed = {"set": "deploy/web:spec.template.spec.topologySpreadConstraints[0].nodeTaintsPolicy=Honor"}
+    [rolled] = simulated([*nodes(), *made], changed).rolled_out
+    assert (rolled.old, rolled.replaced) == (2, 2)

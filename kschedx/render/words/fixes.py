@@ -23,6 +23,7 @@ from kschedx.fixes.dead_end import (
 from kschedx.fixes.owners import Delivery, Owner, Undelivered
 from kschedx.fixes.phrases import listed, requirement_text
 from kschedx.fixes.ranking import Shortfall
+from kschedx.kube.kinds import KINDS
 from kschedx.kube.selectors import NodeSelectorRequirement
 from kschedx.kube.types import Pod
 from kschedx.render.wording import count
@@ -37,6 +38,9 @@ def fix_title(fix: Fix) -> str:
     steps = sorted(own or fix.steps, key=lambda one: isinstance(one, s.AwaitController))
     text = ", ".join(one.title for one in steps)
     deciding = (*fix.deciding, *(("the extender",) if fix.extender_decides else ()))
+    if kinds := [f"{name}s" for name in deciding if name in KINDS]:
+        text = f"{text}, if {' and '.join(kinds)} allow it (not in the dump)"
+        deciding = tuple(name for name in deciding if name not in KINDS)
     if deciding:
         return f"{text}, then {' and '.join(deciding)} {'decides' if len(deciding) == 1 else 'decide'}"
     if fix.trial.shortfall is not None:

@@ -10,6 +10,7 @@ from kschedx.explain.root_causes import (
     NoDevicesPublished,
     PartitionedResource,
     ProvisioningFailed,
+    Reported,
     ResizePending,
     SelectorMissesPod,
 )
@@ -51,5 +52,7 @@ def root_cause_text(cause: Cause) -> str:
             return f"the labelSelector of {rule} does not match the pod itself: it counts other pods"
         case ProvisioningFailed():
             return f"the last event of claim {cause.claim}: {cause.message}"
+        case Reported(by=by, message=message):
+            return f"{by} reports: {message}"
         case _:
             assert_never(cause)
