@@ -33,6 +33,21 @@ DEPLOYMENT = {
     "metadata": {"name": "web", "namespace": "default", "uid": "web"},
     "spec": {"replicas": 3, "selector": {"matchLabels": LABELS}, "template": TEMPLATE},
 }
+GROUPS = [
+    {
+        "name": f"group-{number}",
+        "health": {"status": "Healthy", "cloudProviderTarget": 300, "minSize": 0, "maxSize": 600},
+        "scaleUp": {"status": "NoActivity"},
+    }
+    for number in range(17)
+]
+"""The node groups of `big_cluster.py`."""
+STATUS = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+    "data": {"status": json.dumps({"autoscalerStatus": "Running", "nodeGroups": GROUPS})},
+}
 COMMANDS = (
     ("why", "POD"),
     *(("why", "POD", "-o", form) for form in ("wide", "json", "yaml", "html", "markdown", "svg", "sarif", "junit")),
@@ -49,8 +64,8 @@ COMMANDS = (
     ("drain", "NODE", "-o", "json"),
     ("drain", "NODE", "-o", "html"),
     ("drain", "--each"),
-    ("scale-down",),
-    ("scale-down", "-o", "html"),
+    ("scale-down", "NODE"),
+    ("scale-down", "NODE", "-o", "html"),
     ("doctor",),
     ("doctor", "-o", "html"),
     ("snapshot", "-o", "x.json.zst"),
@@ -64,7 +79,7 @@ TOOLS: Mapping[str, dict[str, object]] = {
     "capacity_check": {"manifest": POD, "replicas": 1_000_000},
     "profiles_compare": {"before": "default", "after": "binpack", "pods": "pending"},
     "dump_check": {},
-    "scale_down_explain": {},
+    "scale_down_explain": {"nodes": ["NODE"]},
     "nodes_list": {},
     "failure_simulate": {"each": "zone"},
     "clusters_list": {},
@@ -78,6 +93,11 @@ def main(cluster: str, node: str, folder: Path, tools: tuple[str, ...]) -> None:
     """Commands and tools; of tools alone those that are named."""
     (folder / "pod.yaml").write_text(POD)
     (folder / "web.json").write_text(json.dumps(DEPLOYMENT))
+    (folder / "status.json").write_text(json.dumps(STATUS))
+    whole = str(folder / "cluster.json")
+    saved = ("snapshot", "-s", cluster, "-s", str(folder / "status.json"), "-o", whole)
+    subprocess.run([sys.executable, "-m", "kschedx", *saved], check=True, stdout=subprocess.DEVNULL)
+    cluster = whole
     words = {"POD": str(folder / "pod.yaml"), "NODE": node}
     print("| command | size | processor | memory at most |\n| --- | --- | --- | --- |")
     for asked in () if tools else COMMANDS:

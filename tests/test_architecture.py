@@ -382,6 +382,35 @@ def test_a_function_can_be_seen_at_once() -> None:
     assert longer == LONGER_BODIES.keys()
 
 
+WITH_ANY = {
+    "apiserver/unknown_fields.py": "the schema of each kind, as JSON",
+    "cel/regex.py": "re2 has no types",
+    "cli/help.py": "click is typer's, and no dependency of its own",
+    "cli/man.py": "click is typer's, and no dependency of its own",
+    "cli/mcp/server.py": "documents, as JSON",
+    "cli/mcp/tools.py": "documents, as JSON",
+    "cli/output.py": "typer's options",
+    "cli/question.py": "documents, as JSON",
+    "explain/difference.py": "documents, as JSON",
+    "export/slim.py": "structs that are generated",
+    "inquiry/profile_difference.py": "documents, as JSON",
+    "kube/decoding.py": "manifests, as JSON",
+    "pytest_plugin.py": "arguments that are handed on",
+    "snapshot/wire.py": "structs that are generated",
+}
+"""Modules beside those of sources that name `Any`, and what of theirs has no type."""
+
+
+def test_any_stands_where_something_untyped_comes_in() -> None:
+    naming = {
+        path.relative_to(PACKAGE).as_posix()
+        for path, imports in IMPORTS.items()
+        for found in imports
+        if found.module == "typing.Any" and part_of_file(path) != "sources"
+    }
+    assert naming == WITH_ANY.keys()
+
+
 SILENCED = re.compile(r"# (?:type: ignore\b(?:\[[\w, -]+\])?+|noqa\b(?:: [A-Z]+\d++)?+)(?! (?:#|-) \w)")
 """What silences mypy or ruff, and no reason beside it."""
 ABOUT_MYPY = {"tests/snapshot/test_rows.py": "mypy refuses each of its lines, which is what it tests"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.kube.autoscalers import FLAGS, PROGRAM, Written, flags_of_containers
@@ -92,7 +93,7 @@ class Flags(Struct, frozen=True, kw_only=True):
 
         Flags that do not decide about scale-up are left out. Raises `ConfigError` for a value that cannot be read.
         """
-        read: dict[str, Any] = {"expanders": (behaviour.default_expander,)}
+        read: dict[str, object] = {}
         for name, (field, parse) in _FLAGS.items():
             if name in written:
                 read[field] = parsed_flag(name, written[name], parse)
@@ -112,7 +113,7 @@ class Flags(Struct, frozen=True, kw_only=True):
             read.pop("allowed_schedulers", None)
         named = ("startup-taint", "ignore-taint") if behaviour.startup_taints_are_named else ("ignore-taint",)
         read["startup_taints"] = tuple(key for name in named for key in _texts(written.get(name, ())))
-        return cls(**read, limits=limits_of(written))
+        return replace(cls(expanders=(behaviour.default_expander,)), **read, limits=limits_of(written))
 
 
 def _texts(value: FlagValue) -> tuple[str, ...]:
@@ -249,13 +250,13 @@ class ScaleDownFlags(Struct, frozen=True, kw_only=True):
     @classmethod
     def read(cls, written: Mapping[str, Sequence[str]]) -> ScaleDownFlags:
         """Flags by their names without dashes. Raises `ConfigError` for a value that cannot be read."""
-        read: dict[str, Any] = {
+        read: dict[str, object] = {
             field: parsed_flag(name, written[name], last(parse))
             for name, (field, parse) in _SCALE_DOWN_FLAGS.items()
             if name in written
         }
         minimums = {limit.resource: limit.minimum for limit in limits_of(written) if limit.minimum > 0}
-        return cls(**read, minimums=minimums)
+        return replace(cls(), **read, minimums=minimums)
 
 
 _SCALE_DOWN_FLAGS: Mapping[str, tuple[str, Callable[[str], object]]] = {

@@ -146,9 +146,18 @@ def diff_profiles(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.JUNIT, Format.SARIF),
-            text="wide shows every pod that differs; json and yaml the whole document; html and markdown to share it; "
-            "junit and sarif for CI.",
+            *(
+                Format.WIDE,
+                Format.JSON,
+                Format.YAML,
+                Format.HTML,
+                Format.MARKDOWN,
+                Format.SVG,
+                Format.JUNIT,
+                Format.SARIF,
+            ),
+            text="wide shows every pod that differs; json and yaml the whole document; "
+            "html, markdown, and svg to share it; junit and sarif for CI.",
         ),
     ] = None,
     kube_version: Annotated[

@@ -38,8 +38,8 @@ def doctor(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN),
-            text="wide shows everything; json and yaml the whole document; html and markdown to share it.",
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows everything; json and yaml the whole document; html, markdown, and svg to share it.",
         ),
     ] = None,
     *,

@@ -58,9 +58,9 @@ def drain(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN),
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
             text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained; "
-            "html and markdown to share it.",
+            "html, markdown, and svg to share it.",
         ),
     ] = None,
     *,

@@ -55,9 +55,9 @@ def simulate(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN),
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
             text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node; "
-            "html and markdown to share it.",
+            "html, markdown, and svg to share it.",
         ),
     ] = None,
     steps: Annotated[bool, typer.Option("--steps", help="List every decision in order.")] = False,

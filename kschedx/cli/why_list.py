@@ -128,6 +128,7 @@ class Asked:
         what the API server refuses."""
         from kschedx.render.pending import wanted_labels
         from kschedx.render.words import headline
+        from kschedx.render.words.causes import main_findings
         from kschedx.render.words.notes import bound_by_hand_text
         from kschedx.render.words.pod import could_reject
 
@@ -164,7 +165,7 @@ class Asked:
         if found.outcome in (Outcome.UNSCHEDULABLE, Outcome.GATED):
             diagnosis = Diagnosis(found.cycle)
             reasons = decisive(diagnosis)
-            headlines = tuple(dict.fromkeys(map(headline, reasons)))
+            headlines = tuple(dict.fromkeys(map(headline, main_findings(diagnosis))))
             answer = replace(
                 answer,
                 cause=cause_of(diagnosis),

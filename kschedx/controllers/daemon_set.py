@@ -1,15 +1,26 @@
-"""The DaemonSet controller's rolling update: which old pods it deletes and where it creates new ones next.
-
-One call is one sync of the controller. Upstream: pkg/controller/daemon/update.go. The controller goes through nodes in
-random order; here it is the order of `nodes`.
-"""
+"""The DaemonSet controller: its rolling update, and the pods that it makes for the nodes that the template allows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.controllers.workloads import Manifest, copy_pod, title
+from kschedx.explain.setup import Setup
+from kschedx.explain.subject import admitted
+from kschedx.kube.types import Node, Pod
+from kschedx.kube.workloads import goes_on, made_of, pinned, pinned_to, runs_on
+from kschedx.snapshot.daemon_sets import daemon_pods
+from kschedx.snapshot.pods import PodTable
+from kschedx.snapshot.snapshot import Snapshot
+
+# The DaemonSet controller's rolling update: which old pods it deletes and where it creates new ones next.
+#
+# One call is one sync of the controller. Upstream: pkg/controller/daemon/update.go. The controller goes through nodes
+# in random order; here it is the order of `nodes`.
 
 
 class PodState(Enum):
@@ -68,3 +79,109 @@ def _with_surge(spec: DaemonSetSpec, nodes: Mapping[str, NodePods]) -> Step:
     broken = [name for name, pods in nodes.items() if pods.old is PodState.UNAVAILABLE and pods.new is None]
     candidates = [name for name, pods in nodes.items() if pods.old is PodState.AVAILABLE and pods.new is None]
     return Step(delete=tuple(replaced), create=(*broken, *candidates[: max(spec.max_surge - waiting, 0)]))
+
+
+# The pods that a DaemonSet's controller makes: one for each node that its template allows.
+
+
+def pods_for(
+    snapshot: Snapshot, setup: Setup, manifest: Manifest, is_wanted: Callable[[str], bool]
+) -> tuple[Snapshot, list[Pod]]:
+    """The pods, which wait, for nodes by their names, as far as the template allows them, and the cluster with what is
+    made for them. Raises `InputError` with the DaemonSet."""
+    made = made_of(manifest)
+    subject = admitted(snapshot, made.pod, setup, title=title(manifest), made=made.others, maker=manifest)
+    others = {node.name for node in snapshot.cluster.nodes if not is_wanted(node.name)}
+    found, pods = pinned_for(subject.snapshot, setup, subject.pod, others)
+    return (found, pods) if pods else (snapshot, [])
+
+
+def pinned_for(snapshot: Snapshot, setup: Setup, like: Pod, others: Collection[str]) -> tuple[Snapshot, list[Pod]]:
+    """The pods, which wait, for every node that the template of one allows, but for `others`; and the cluster with the
+    claims that each has for itself."""
+    comparison = compares_taints(setup)
+    nodes = snapshot.cluster.nodes
+    names = [node.name for node in nodes if node.name not in others and runs_on(like.spec, node, comparison=comparison)]
+    snapshot, pods = copy_pod(snapshot, like, len(names))
+    return snapshot, [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
+
+
+def nodes_of_daemon_set(snapshot: Snapshot, setup: Setup, manifest: Manifest) -> tuple[list[str], frozenset[str]]:
+    """The nodes for which its controller creates a pod, in their order, and those on which a pod that is there may
+    stay. Raises `InputError`."""
+    spec = admitted(snapshot, made_of(manifest).pod, setup, title=title(manifest), maker=manifest).pod.spec
+    comparison = compares_taints(setup)
+    nodes = snapshot.cluster.nodes
+    runs = [node.name for node in nodes if runs_on(spec, node, comparison=comparison)]
+    return runs, frozenset(node.name for node in nodes if goes_on(spec, node, comparison=comparison))
+
+
+def home_node(pods: PodTable, row: int) -> str:
+    """The node of a DaemonSet's pod; of one that waits, the node that it waits for."""
+    return pods.node_names[row] or pinned_to(pods.specs[row])
+
+
+class DaemonSetReaction(Struct, frozen=True, kw_only=True):
+    """What DaemonSets do about nodes that have changed."""
+
+    snapshot: Snapshot
+    """With what is made for the new pods, and not yet with them."""
+    made: tuple[Pod, ...]
+    """Pods that wait, for nodes that are theirs only now."""
+    gone: tuple[int, ...]
+    """Rows of pods whose nodes are theirs no longer."""
+
+
+def react_to_nodes(snapshot: Snapshot, setup: Setup, changed: Iterable[tuple[Node, Node]]) -> DaemonSetReaction:
+    """What controllers do where nodes, as they were and as they are now, have other labels and taints."""
+    comparison = compares_taints(setup)
+    changed = list(changed)
+    made: list[Pod] = []
+    gone: list[int] = []
+    for one in daemon_pods(snapshot, setup.scheduler.nodes.options):
+        theirs = _on_nodes(snapshot, one.pod, {now.name for _, now in changed})
+        names = []
+        for before, now in changed:
+            rows = theirs.get(now.name, [])
+            runs = runs_on(one.spec, now, comparison=comparison)
+            if runs and not rows and not runs_on(one.spec, before, comparison=comparison):
+                names.append(now.name)
+            elif rows and not goes_on(one.spec, now, comparison=comparison):
+                gone += rows if goes_on(one.spec, before, comparison=comparison) else []
+        snapshot, pods = copy_pod(snapshot, one.pod, len(names))
+        made += [pinned(pod, name) for pod, name in zip(pods, names, strict=True)]
+    return DaemonSetReaction(snapshot=snapshot, made=tuple(made), gone=tuple(gone))
+
+
+def _on_nodes(snapshot: Snapshot, like: Pod, names: Collection[str]) -> Mapping[str, list[int]]:
+    """Rows of a DaemonSet's pods, by their home."""
+    pods = snapshot.pods
+    owner = next((one.name for one in like.metadata.owner_references if one.controller), "")
+    found: dict[str, list[int]] = {}
+    for code, owners in enumerate(pods.owners.values):
+        if not any(one.controller and one.kind == "DaemonSet" and one.name == owner for one in owners):
+            continue
+        for row in (pods.owners.codes == code).nonzero()[0].tolist():
+            node = home_node(pods, row)
+            if node in names and pods.namespaces[row] == like.metadata.namespace:
+                found.setdefault(node, []).append(row)
+    return found
+
+
+def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tuple[Snapshot, list[Pod]]:
+    """The pods of the cluster's DaemonSets on nodes that have been added, and the cluster with what is made for
+    them."""
+    daemons = daemon_pods(snapshot, setup.scheduler.nodes.options)
+    comparison = compares_taints(setup)
+    made: list[Pod] = []
+    for one in daemons:
+        names = [node.name for node in nodes if runs_on(one.spec, node, comparison=comparison)]
+        snapshot, alike = copy_pod(snapshot, one.pod, len(names))
+        pods = (pinned(pod, name) for pod, name in zip(alike, names, strict=True))
+        made += (replace(pod, spec=replace(pod.spec, node_name=name)) for pod, name in zip(pods, names, strict=True))
+    return snapshot, made
+
+
+def compares_taints(setup: Setup) -> bool:
+    """Whether taints and tolerations know `Lt` and `Gt`."""
+    return setup.release.enabled("TaintTolerationComparisonOperators")

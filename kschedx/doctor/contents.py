@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, assert_never, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -289,7 +289,7 @@ def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event],
 
     Raises `InputError` where it cannot be read.
     """
-    from kschedx.sources.live.cluster import Unread, server_version
+    from kschedx.sources.live.cluster import Tick, Unread, server_version
     from kschedx.sources.live.cluster import read as read_live
     from kschedx.sources.live.lists import ListPage, Restarted
 
@@ -307,6 +307,10 @@ def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event],
                 case Unread(kind=kind, forbidden=forbidden):
                     contents.forget(kind)
                     missing[kind] = (Missing.FORBIDDEN if forbidden else Missing.ABSENT).value
+                case Tick():
+                    pass
+                case _:
+                    assert_never(event)
         contents.finish()
     complete = {
         kind: len(contents.objects[kind]) for kind, row in KINDS.items() if kind not in missing and not row.is_on_demand

@@ -92,7 +92,7 @@ class NodeConditions(Struct, frozen=True):
 Shape = Leaf | Annotations | ListOf | Fields | NodeConditions
 
 
-def _shape(hint: Any) -> Shape:
+def _shape(hint: object) -> Shape:
     """What the decoder of a type reads."""
     args = [arg for arg in get_args(hint) if arg is not type(None)]
     if get_origin(hint) is tuple:

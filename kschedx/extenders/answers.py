@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Never, cast
+from typing import Never, assert_never, cast
 
 import msgspec
 from msgspec import Struct
@@ -150,6 +150,8 @@ def _decoded(question: ExtenderRequest, reply: Reply, shape: _Shape) -> object:
             raise ExtenderError(f"failed {path} with extender at URL {question.url}, code {status}")
         case ExtenderAnswer(body=body, ended=ended):
             return _shaped(_first_value(body, ended), shape, shape.name.removeprefix("v1."))
+        case _:
+            assert_never(reply)
 
 
 # --- types as Go names them

@@ -8,7 +8,7 @@ passwords of URLs are not kept.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self
+from typing import Self, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -48,6 +48,8 @@ class Recorded(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
                 return replace(asked, error=text)
             case ExtenderAnswer(status=status, body=body, ended=ended):
                 return replace(asked, status=status, body=body.decode("utf-8", "replace"), ended=ended)
+            case _:
+                assert_never(reply)
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -216,7 +216,7 @@ def preemption(cycle: Cycle, start: Situation) -> Iterator[Proposal]:
         return
     nodes = result.best if result.nominated_node is None else (result.nominated_node,)
     for candidate in result.candidates:
-        if candidate.node in nodes[:1]:
+        if candidate.node in nodes[:1] and not all(cycle.snapshot.pods.terminating[row] for row in candidate.victims):
             step = deletion(candidate.victims, cycle.snapshot, node=cycle.all_nodes.cluster.names[candidate.node])
             step = replace(step, by_preemption=True, or_elsewhere=len(nodes) - 1, protected=candidate.pdb_violations)
             yield apply_step(step, start.proposal, start.ground)

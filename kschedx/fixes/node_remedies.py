@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from msgspec import json
 from msgspec.structs import replace
 
+from kschedx.errors import is_a_letter_away
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import steps as s
@@ -208,10 +209,18 @@ def _nearly(requirement: RequirementMatch, cluster: ClusterNodes) -> Iterator[tu
         if key != requirement.key:
             yield key, requirement.values
         return
-    if close := meant_by(requirement.values[0], sorted(values)):
+    if close := meant_by(requirement.values[0], sorted(values)) or _only_value(requirement.values[0], values):
         yield key, (close,)
     elif values <= MARKS and MARKS.issuperset(requirement.values):
         yield key, (min(values),)
+
+
+def _only_value(written: str, values: set[str]) -> str:
+    """The one value that nodes have, a letter away from the one that the pod says: `sdd` is `ssd` where no `hdd` is."""
+    known = next(iter(values), "")
+    is_word = len(written) > 2 and written.isalpha() and known.isalpha()
+    is_slip = is_word and written[:1] == known[:1] and is_a_letter_away(written, known)
+    return known if len(values) == 1 and is_slip else ""
 
 
 def without_contradiction(situation: Situation) -> Iterator[s.DropRequirements]:

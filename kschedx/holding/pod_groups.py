@@ -6,7 +6,7 @@ pkg/scheduler/schedule_one_podgroup.go of 1.36.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +28,9 @@ from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kschedx.framework.moving import Run
+    from kschedx.framework.moving.equivalence import EquivalenceKey
 
-MOST_MEMBERS = 50
+MOST_MEMBERS = 2_000
 """Pods of a group that are each tried."""
 
 
@@ -85,7 +86,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
     mine = [row for row in range(len(pods)) if gang.has(pods, row)]
     rows = sorted((row for row in mine if not pods.node_names[row]), key=lambda row: _turn(pods[row]))
     is_heeded = not gang.min_count or gang.plugin in cycle.profile.points["permit"]
-    members = tuple(_alone(pods[row], attempt) for row in rows[:MOST_MEMBERS])
+    members = tuple(_alone(scheduler.on(snapshot), cycle, rows[:MOST_MEMBERS], attempt))
     found = GangStatus(
         name=f"{gang.namespace}/{gang.name}",
         min_count=gang.min_count,
@@ -171,10 +172,22 @@ def _turn(pod: Pod) -> tuple[int, str, str]:
     return -pod.priority, str(pod.metadata.creation_timestamp or "~"), pod.metadata.name
 
 
-def _alone(pod: Pod, attempt: Attempt) -> GangMember:
-    gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
-    feasible, reasons = attempt(pod, None)
-    return GangMember(pod=pod.key, gates=gates, feasible=len(feasible), reasons=reasons)
+def _alone(scheduler: Scheduler, cycle: Cycle, rows: Iterable[int], attempt: Attempt) -> Iterator[GangMember]:
+    """Each by itself; equal ones are tried once."""
+    from kschedx.framework.moving import Run
+
+    run = Run(scheduler, cycle.profile)
+    known: dict[EquivalenceKey, tuple[int, tuple[str, ...]]] = {}
+    for row in rows:
+        pod, kind = run.cluster.pods[row], run.kind_of(row)
+        told = None if kind is None else known.get(kind)
+        if told is None:
+            feasible, reasons = attempt(pod, None)
+            told = len(feasible), reasons
+        if kind is not None:
+            known[kind] = told
+        gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
+        yield GangMember(pod=pod.key, gates=gates, feasible=told[0], reasons=told[1])
 
 
 def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows | None, draw: int) -> GangStatus:
@@ -185,9 +198,14 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
     """
     members: dict[int, GangMember] = dict(zip(rows, group.waiting, strict=True))
     has_ties = False
+    refused: dict[EquivalenceKey, tuple[str, ...]] = {}
     for row, member in members.items():
         if member.gates:
             continue  # it is not in the queue
+        kind = run.kind_of(row)
+        if kind in refused:
+            members[row] = replace(member, reasons=refused[kind])
+            continue
         decision = run.decide(row, nodes)
         if decision.outcome is Outcome.UNDECIDED:
             raise UndecidableError(f"whether pod {member.pod} fits is undecided")
@@ -201,7 +219,10 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
             lacks = {} if cycle.filter is None else cycle.filter.count_reasons(_among(cycle, nodes))
             told = tuple(sorted(f"{count} {reason}" for reason, count in lacks.items())) or member.reasons
             members[row] = replace(member, reasons=told)
+            if kind is not None:
+                refused[kind] = told
             continue
+        refused.clear()
         has_ties |= len(choice) > 1
         node = choice[draw]
         victims = evicted.get(node, ())

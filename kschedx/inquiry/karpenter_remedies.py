@@ -15,7 +15,7 @@ from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
-from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimit, RemedyStep
+from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, Limit, RaiseLimits, RemedyStep
 from kschedx.karpenter.requirements import LabelRequirement, NothingInCommon, UnknownLabel, class_label
 from kschedx.kube.autoscalers import NodePool, NodeSelectorRequirementWithMinValues
 from kschedx.kube.quantity import Unit
@@ -24,6 +24,8 @@ from kschedx.kube.types import Pod
 
 MOST_TRIALS = 8
 MOST_REMEDIES = 3
+MOST_TYPES = 4
+"""Instance types for which a limit is raised, the smallest first."""
 LEAST_SHARE = 2
 """A request is not cut to less than half."""
 _STEP = {Unit.MILLI: 10, Unit.BYTE: 1 << 20, Unit.COUNT: 1}
@@ -44,11 +46,15 @@ def remedies(karpenter: Karpenter, found: PodProvisioning, pod: Pod) -> tuple[Ka
         return ()
     trials = sorted(_trials(found, pod), key=lambda trial: trial.pod is None)
     made: list[KarpenterRemedy] = []
+    raised: set[str] = set()
     likely: list[KarpenterRemedy] = []
     for trial in islice(trials, MOST_TRIALS):
+        if isinstance(trial.step, RaiseLimits) and trial.step.pool in raised:
+            continue
         changed = karpenter if trial.pool is None else karpenter.with_pools({trial.pool.name: trial.pool})
         then = changed.about(trial.pod or pod)
         if then is not None and then.pool and all(one.step != trial.step for one in made):
+            raised |= {trial.step.pool} if isinstance(trial.step, RaiseLimits) else set()
             made.append(KarpenterRemedy(step=trial.step, pool=then.pool, types=tuple(one.name for one in then.types)))
         elif then is not None and not then.pool:
             opened = [one for one in then.open_pools if one not in found.open_pools]
@@ -66,7 +72,8 @@ def _trials(found: PodProvisioning, pod: Pod) -> Iterator[_Trial]:
             case LimitReached():
                 yield from _raised(verdict, verdict.rejection)
             case NodeLimitReached(limit=limit):
-                step = RaiseLimit(pool=verdict.name, resource=NODES, before=str(limit), after=str(limit + 1))
+                more = Limit(resource=NODES, before=str(limit), after=str(limit + 1))
+                step = RaiseLimits(pool=verdict.name, limits=(more,))
                 yield _Trial(step=step, pool=_with_limits(verdict.pool, {NODES: str(limit + 1)}))
             case NoInstanceType():
                 yield from _smaller(verdict, verdict.rejection, pod)
@@ -77,19 +84,19 @@ def _trials(found: PodProvisioning, pod: Pod) -> Iterator[_Trial]:
 
 
 def _raised(verdict: PoolVerdict, rejection: LimitReached) -> Iterator[_Trial]:
-    """To what the smallest of the known types needs that would fit the pod but for the limit."""
-    smallest = min(verdict.known, key=_size, default=None)
-    if smallest is None:
-        return
-    needed = {
-        name: rejection.limits[name] - rejection.remaining[name] + smallest.capacity.get(name, ZERO)
-        for name in rejection.limits
-        if smallest.capacity.get(name, ZERO).nano > rejection.remaining[name].nano
-    }
-    for name, amount in needed.items():
-        written = str(Amount(amount.nano, rejection.limits[name].format))
-        step = RaiseLimit(pool=verdict.name, resource=name, before=str(rejection.limits[name]), after=written)
-        changed = {one: str(Amount(needed[one].nano, rejection.limits[one].format)) for one in needed}
+    """To what the smallest of the known types needs that would fit the pod but for the limits."""
+    limits = rejection.limits
+    for one in sorted(verdict.known, key=_size)[:MOST_TYPES]:
+        needed = {
+            name: Amount((limits[name] - rejection.remaining[name] + amount).nano, limits[name].format)
+            for name in limits
+            if (amount := one.capacity.get(name, ZERO)).nano > rejection.remaining[name].nano
+        }
+        raised = tuple(
+            Limit(resource=name, before=str(limits[name]), after=str(amount)) for name, amount in needed.items()
+        )
+        changed = {name: str(amount) for name, amount in needed.items()}
+        step = RaiseLimits(pool=verdict.name, limits=raised)
         yield _Trial(step=step, pool=_with_limits(verdict.pool, changed))
 
 

@@ -14,7 +14,7 @@ from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
-from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimit
+from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
 from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
     """A larger group or pool: it comes before changes of the pod."""
-    return isinstance(remedy.step, RaiseMaximum | RaiseLimit | AllowValues | LabelPool)
+    return isinstance(remedy.step, RaiseMaximum | RaiseLimits | AllowValues | LabelPool)
 
 
 def autoscaler_fixes(scaling: PodScaling, remedies: Iterable[AutoscalerRemedy]) -> Iterator[Fix]:

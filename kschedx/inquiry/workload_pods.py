@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers import workloads
-from kschedx.controllers.daemon_sets import home_node
+from kschedx.controllers.daemon_set import home_node
 from kschedx.controllers.manager import Rollout, wanted_at_a_time
 from kschedx.controllers.replicas import admit_pods, without_claims
 from kschedx.controllers.update_strategy import NoRollout, StatefulSetUpdate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
-from kschedx.karpenter.buffers import virtual_pods
 from kschedx.karpenter.catalogue import InstanceTypes
 from kschedx.karpenter.installation import karpenter_version
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
@@ -31,10 +30,18 @@ from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, ZONE, Requirements
 from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings
-from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeOverlay, NodePool, NodeSelectorRequirementWithMinValues
+from kschedx.kube.autoscalers import (
+    CAPACITY_TYPE,
+    CapacityBuffer,
+    NodeOverlay,
+    NodePool,
+    NodeSelectorRequirementWithMinValues,
+    condition,
+)
+from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.types import Pod, PodCondition, PodStatus
+from kschedx.kube.types import ObjectMeta, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
 from kschedx.snapshot.snapshot import Snapshot
 
 # What an API server would not have let pass in Karpenter's objects, and a file may still hold.
@@ -409,3 +416,53 @@ class Karpenter:
 def _given_up(pod: Pod) -> Pod:
     said = PodCondition(type="PodScheduled", status="False", reason=UNSCHEDULABLE)
     return replace(pod, status=PodStatus(phase="Pending", conditions=(said,)))
+
+
+# The virtual pods of CapacityBuffers: capacity that Karpenter keeps free, behind its feature gate CapacityBuffer.
+#
+# Upstream: controllers/provisioning/buffers.go of Karpenter 1.14.
+
+
+SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
+LOWEST_PRIORITY = -(2**31)
+
+
+class _Spec(Struct, frozen=True, kw_only=True):
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class _Workload(Struct, frozen=True, kw_only=True):
+    spec: _Spec = _Spec()
+
+
+def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
+    """Of buffers that are ready and name a workload; those that name a PodTemplate, which is not read, have none."""
+    for buffer in snapshot.of(CapacityBuffer):
+        ready = condition(buffer.status.conditions, "ReadyForProvisioning")
+        named = buffer.spec.scalable_ref
+        if ready is None or ready.status != "True" or named is None or buffer.spec.pod_template_ref is not None:
+            continue
+        if named.kind not in SCALABLE or named.api_group not in ("", "apps"):
+            continue
+        raw = snapshot.workloads.get((named.kind, buffer.metadata.namespace, named.name))
+        if raw is None:
+            continue
+        spec = _placeable(decode(raw, _Workload).spec.template.spec)
+        for number in range(1, (buffer.status.replicas or 0) + 1):
+            metadata = ObjectMeta(
+                name=f"capacity-buffer-{buffer.metadata.name}-{number}",
+                namespace=buffer.metadata.namespace,
+                uid=f"{buffer.metadata.uid}-{number}",
+                labels={
+                    "karpenter.sh/capacity-buffer-name": buffer.metadata.name,
+                    "karpenter.sh/capacity-buffer-namespace": buffer.metadata.namespace,
+                },
+                creation_timestamp="~",
+            )
+            yield Pod(metadata=metadata, spec=spec)
+
+
+def _placeable(spec: PodSpec) -> PodSpec:
+    """Without a node and without volumes that claims stand for."""
+    volumes = tuple(one for one in spec.volumes if one.persistent_volume_claim is None and one.ephemeral is None)
+    return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)

@@ -9,13 +9,19 @@ from msgspec import Struct
 from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
 
 
-class RaiseLimit(Struct, frozen=True, kw_only=True):
-    """Of a pool, as its limits write it."""
+class Limit(Struct, frozen=True, kw_only=True):
+    """One of a pool's limits, as it is written."""
 
-    pool: str
     resource: str
     before: str
     after: str
+
+
+class RaiseLimits(Struct, frozen=True, kw_only=True):
+    """All that keep a pool from another node: one alone would not help."""
+
+    pool: str
+    limits: tuple[Limit, ...]
 
 
 class LabelPool(Struct, frozen=True, kw_only=True):
@@ -34,7 +40,7 @@ class AllowValues(Struct, frozen=True, kw_only=True):
     values: tuple[str, ...]
 
 
-RemedyStep: TypeAlias = TolerateTaints | RequestAtMost | RaiseLimit | LabelPool | AllowValues
+RemedyStep: TypeAlias = TolerateTaints | RequestAtMost | RaiseLimits | LabelPool | AllowValues
 
 
 class KarpenterRemedy(Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import assert_never
 
 import numpy as np
 from msgspec import Struct
@@ -148,6 +149,8 @@ class TopologyGroup:
                 return LabelRequirement.of(self.key, "In", self._affinity(pod, of_pod, of_node))
             case TopologyType.ANTI_AFFINITY:
                 return LabelRequirement.of(self.key, "In", self._anti_affinity(of_pod, of_node))
+            case _:
+                assert_never(self.kind)
 
     def _only_host(self, of_node: LabelRequirement) -> str | None:
         """A node has one host name, which for a new one is no domain yet."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum, unique
 from functools import lru_cache
+from typing import assert_never
 
 from kschedx.errors import InputError
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64, parse_int64, wrap_int32, wrap_int64
@@ -191,6 +192,8 @@ def _is_canonical(form: Format, digits: str, exponent: int) -> bool:
             return int(digits) % 8 != 0
         case Format.DECIMAL_SI | Format.DECIMAL_EXPONENT:
             return exponent % 3 == 0 and not digits.endswith("000") and not digits.startswith("0")
+        case _:
+            assert_never(form)
 
 
 def _round_up_to_nano(mantissa: int, exponent: int) -> tuple[int, int]:

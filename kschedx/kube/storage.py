@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import assert_never
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct, field
@@ -365,6 +366,8 @@ def check_quantities(item: PersistentVolume | PersistentVolumeClaim | CSIStorage
             sizes = {"spec.resources.requests[storage]": item.spec.resources.requests.get(STORAGE)}
         case CSIStorageCapacity():
             sizes = {"capacity": item.capacity, "maximumVolumeSize": item.maximum_volume_size}
+        case _:
+            assert_never(item)
     for path, written in sizes.items():
         if written is None:
             continue

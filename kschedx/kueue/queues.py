@@ -103,9 +103,8 @@ class Queue:
     def add(self, job: Job) -> None:
         """Queue a Workload, whatever its backoff."""
         self.waiting[job.key] = job
-        if self._line is None or self._line[-1:] != [job]:
-            self._line = None
-            self._equals.clear()
+        self._line = None
+        self._equals.clear()
 
     def _bundled(self, shape: bytes) -> Iterator[Job]:
         if not self._equals:

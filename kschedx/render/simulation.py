@@ -286,6 +286,10 @@ def simulation_headline(simulation: Simulation) -> str:
     is_open = not placed and 0 < pending == undecided
     parts = []
     if not placed and not pending:
+        drained = simulation.drained
+        if not all(one.is_done for one in drained):
+            done = sum(one.is_done for one in drained)
+            parts.append(f"{done:,} of {count(len(drained), 'node')} can be drained")
         waits = simulation.gated or simulation.of_others or (simulation.kueue is not None and simulation.kueue.pending)
         parts.append("no pod is scheduled" if waits else "no pod is pending")
     elif not pending:

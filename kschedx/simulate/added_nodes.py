@@ -9,7 +9,7 @@ from itertools import count, zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.daemon_sets import compares_taints
+from kschedx.controllers.daemon_set import compares_taints
 from kschedx.fixes.pending_pods import kind_of, left_over
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.names import ZONE_LABELS, first_label

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from kschedx.controllers import workloads
-from kschedx.controllers.daemon_sets import compares_taints
+from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.replicas import admit_pods
 from kschedx.errors import InputError, Place
 from kschedx.explain.admission import Ledger

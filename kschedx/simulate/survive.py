@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.daemon_sets import compares_taints
+from kschedx.controllers.daemon_set import compares_taints
 from kschedx.controllers.node_lifecycle import GRACE, GRACE_BEFORE, ZoneEvictions, toleration_seconds, zone_evictions
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
 from kschedx.errors import InputError, nearest

@@ -48,7 +48,7 @@ def _slim(kind: type[Struct], nested: dict[str, type[Struct]]) -> type[Any]:
     return msgspec.defstruct(f"Slim{kind.__name__}", fields, kw_only=True, gc=False)
 
 
-def _is_scalar(hint: Any) -> bool:
+def _is_scalar(hint: object) -> bool:
     return all(part in (str, int, bool, type(None)) for part in (get_args(hint) or (hint,)))
 
 

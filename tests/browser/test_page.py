@@ -284,3 +284,13 @@ def test_pictures_of_the_documentation(
     size = slice(16, 24)  # width and height in a PNG's header
     assert picture.read_bytes()[size] == (tmp_path / "picture.png").read_bytes()[size]
     assert page.complaints == []
+
+
+def test_a_phone_shows_rows_as_cards(page: Page, tmp_path: Path) -> None:
+    page.resize(400, 900)
+    page.open(written(tmp_path, story("zone-full")))
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    assert page.run("[...document.querySelectorAll('.row.body .extra')].every((one) => !one.offsetHeight)")
+    (first, second, *_) = page.text(".row.body")
+    assert first.split("\n")[1:] != second.split("\n")[1:]
+    assert page.run("document.querySelector('.row.body [data-label=why]').offsetHeight > 0")

@@ -233,3 +233,57 @@ def test_no_character_of_a_name_is_hidden_or_obeyed(line: tuple[str, ...], tmp_p
     files = written(tmp_path, objects(HIDDEN))
     found = kschedx(*(word.replace("node-01", HIDDEN) for word in words(line, files)))
     assert not list(hidden(found.out + found.err)), (found.out, found.err)
+
+
+# --- how much is answered about a large cluster
+
+SCREEN, PAGE, DOCUMENT = 4_000, 60_000, 1_000_000
+"""Bytes, of 500 nodes: docs/pages/concepts/performance.md has 10 MB for the documents about 5,000."""
+BOUNDED: tuple[tuple[tuple[str, ...], int], ...] = (
+    (("why", "NEW", "-s", "LARGE"), SCREEN),
+    (("why", "NEW", "-s", "LARGE", "-o", "json"), DOCUMENT),
+    (("why", "NEW", "-s", "LARGE", "-o", "html"), DOCUMENT),
+    (("why", "NEW", "-s", "LARGE", "-o", "markdown"), SCREEN),
+    (("why", "NEW", "-s", "LARGE", "-o", "sarif"), SCREEN),
+    (("why", "--all-pending", "-s", "LARGE"), SCREEN),
+    (("fit", "NEW", "--replicas", "1000000", "-s", "LARGE"), SCREEN),
+    (("simulate", "--scale", "deploy/web=4000", "-s", "LARGE"), SCREEN),
+    (("simulate", "-s", "LARGE", "-o", "json"), DOCUMENT),
+    (("drain", "node-001", "-s", "LARGE"), SCREEN),
+    (("drain", "node-001", "-s", "LARGE", "-o", "html"), DOCUMENT),
+    (("survive", "node-001", "-s", "LARGE"), SCREEN),
+    (("nodes", "-s", "LARGE"), SCREEN),
+    (("doctor", "-s", "LARGE"), SCREEN),
+    (("doctor", "-s", "LARGE", "-o", "html"), PAGE),
+)
+NODES = 500
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("large")
+    nodes = [changed(NODE, "metadata.name", f"node-{number:03}") for number in range(NODES)]
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": at(small_pod("web", "1"), "spec")}
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default", "uid": "web"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+    }
+    running = [
+        changed(small_pod(f"web-{number}", "100m"), "spec.nodeName", f"node-{number % NODES:03}")
+        for number in range(4 * NODES)
+    ]
+    waits = small_pod("waits", "99")
+    return {
+        "LARGE": write(folder, {"apiVersion": "v1", "kind": "List", "items": [*nodes, *running, waits, web]}),
+        "NEW": write(folder, small_pod("new", "99"), name="new.yaml"),
+    }
+
+
+@pytest.mark.parametrize(("line", "most"), BOUNDED, ids=lambda value: named(value) if isinstance(value, tuple) else "")
+def test_an_answer_has_a_bound(line: tuple[str, ...], most: int, large: dict[str, Path]) -> None:
+    found = ran(line, large)
+    assert found.code in (0, 1), found.err
+    assert 0 < len(found.out.encode()) <= most

@@ -253,3 +253,30 @@ def test_nothing_runs_on_after_a_kill(name: str, number: signal.Signals, tmp_pat
     assert wait_until(lambda: not marked(mark)), [
         Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in marked(mark)
     ]
+
+
+def test_a_login_at_a_terminal_ends_with_kschedx(tmp_path: Path) -> None:
+    (tmp_path / "login").write_text(PLUGIN)
+    (tmp_path / "login").chmod(0o755)
+    (tmp_path / "config").write_text(KUBECONFIG.replace("Never", "Always"))
+    mark = f"MARK={uuid.uuid4()}"
+    leader, follower = pty.openpty()
+    ran = subprocess.Popen(
+        [sys.executable, "-m", "kschedx", "why", "pod/a", "--kubeconfig", "config"],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MARK": mark.removeprefix("MARK=")},
+        start_new_session=True,
+    )
+    try:
+        assert wait_until(lambda: len(marked(mark)) >= 4), "kschedx, its login, and the login's children"
+    finally:
+        ran.kill()
+        ran.wait()
+    assert wait_until(lambda: not marked(mark)), [
+        Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0") for one in marked(mark)
+    ]
+    os.close(leader)
+    os.close(follower)

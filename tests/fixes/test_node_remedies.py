@@ -52,3 +52,31 @@ def test_of_several_nodes_each_remedy_names_its_own() -> None:
         assert fix.feasible_nodes == (named,)
         assert named in {change.target.name for change in fix.changes}
     assert [fix.title for fix in found][:1] == ["uncordon b"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known", "is_meant"),
+    [
+        ("sdd", ("ssd",), True),
+        ("sdd", ("ssd", "hdd"), False),
+        ("hdd", ("ssd",), False),
+        ("gpu", ("cpu",), False),
+        ("a10", ("a30",), False),
+        ("us", ("ue",), False),
+    ],
+)
+def test_the_only_value_of_a_label_is_meant_where_a_letter_differs(
+    wanted: str, known: tuple[str, ...], is_meant: bool
+) -> None:
+    nodes = [node(f"n-{value}", labels={"kind": value}) for value in known]
+    fixes = kschedx.explain(
+        kschedx.Snapshot.from_objects([*nodes, pod("me", nodeSelector={"kind": wanted})]), "default/me"
+    ).fixes
+    assert (fixes[0].title == f"select kind={known[0]} instead of kind={wanted}") is is_meant
+
+
+def test_what_a_node_pool_creates_is_not_labelled_by_hand() -> None:
+    labels = {"karpenter.sh/nodepool": "general"}
+    snapshot = kschedx.Snapshot.from_objects([node("n", labels=labels), pod("me", nodeSelector={"team": "a"})])
+    fixes = kschedx.explain(snapshot, "default/me").fixes
+    assert not any(isinstance(one, LabelNode) for fix in fixes for one in fix.steps)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import Manifest, node, pod
+from tests.builders import Manifest, at, node, pod
 from tests.command import Ran, kschedx
 
 SMALL: Manifest = {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}]}
@@ -331,28 +331,21 @@ PULLED = {
     "no match for platform in manifest": "use an image that is built for n's architecture",
     "dial tcp: lookup registry: no such host": "let n reach the registry of app:1",
 }
-STARTS: list[tuple[Manifest, str]] = [
-    *(({"containerStatuses": waiting("ErrImagePull", told)}, fix) for told, fix in PULLED.items()),
-    ({"containerStatuses": waiting("CreateContainerConfigError", 'configmap "conf" not found')}, "create ConfigMap"),
-    ({"containerStatuses": waiting("CrashLoopBackOff")}, "find out from its logs why container app ends"),
-    (
-        {
-            "containerStatuses": [
-                {
-                    **waiting("CrashLoopBackOff")[0],
-                    "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
-                }
-            ]
-        },
-        "raise limits.memory of container app",
-    ),
+OOM_KILLED = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+STARTS: list[tuple[list[Manifest], str]] = [
+    *((waiting("ErrImagePull", told), fix) for told, fix in PULLED.items()),
+    (waiting("CreateContainerConfigError", 'configmap "conf" not found'), "create ConfigMap default/conf"),
+    (waiting("CrashLoopBackOff"), "find out from its logs why container app ends"),
+    ([{**waiting("CrashLoopBackOff")[0], **OOM_KILLED}], "raise limits.memory of container app"),
 ]
 
 
-@pytest.mark.parametrize(("status", "fix"), STARTS)
-def test_a_pod_that_does_not_start_has_the_fix_of_an_operator(tmp_path: Path, status: Manifest, fix: str) -> None:
-    starting = kubelet(**status)
-    starting["spec"].update(SMALL)
+@pytest.mark.parametrize(("containers", "fix"), STARTS)
+def test_a_pod_that_does_not_start_has_the_fix_of_an_operator(
+    tmp_path: Path, containers: list[Manifest], fix: str
+) -> None:
+    starting = kubelet(containerStatuses=containers)
+    at(starting, "spec").update(SMALL)
     document = json.loads(why(tmp_path, "pod/web-0", starting, output="json").out)
     assert document["fixes"][0]["title"].startswith(fix)
 
@@ -379,23 +372,37 @@ ELSEWHERE: list[tuple[bool, Manifest, str]] = [
 def test_a_volume_is_detached_first(tmp_path: Path, is_ready: bool, metadata: Manifest, fix: str) -> None:
     event = reports("Pod", "web-0", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
     starting = kubelet(containerStatuses=waiting("ContainerCreating"))
-    starting["spec"].update(USING)
+    at(starting, "spec").update(USING)
     other = node("m")
-    other["status"]["conditions"] = [{"type": "Ready", "status": "True" if is_ready else "Unknown"}]
+    at(other, "status")["conditions"] = [{"type": "Ready", "status": "True" if is_ready else "Unknown"}]
     document = json.loads(
         why(
-            tmp_path, "pod/web-0", starting, event, other, pod("old", on="m", metadata=metadata, **USING), output="json"
+            tmp_path,
+            "pod/web-0",
+            starting,
+            event,
+            other,
+            pod("old", on="m", metadata=metadata, spec=USING),
+            output="json",
         ).out
     )
     assert document["fixes"][0]["title"].startswith(fix)
 
 
 def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> None:
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "d", "namespace": "default"}}
-    spec = {"storageClassName": "late", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    late = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
+    claim: Manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "d", "namespace": "default"},
+    }
+    spec: Manifest = {
+        "storageClassName": "late",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    late: Manifest = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "late"}}
     late |= {"provisioner": "disk.example.com", "volumeBindingMode": "WaitForFirstConsumer"}
-    csi_node = {
+    csi_node: Manifest = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
         "metadata": {"name": "n"},
@@ -403,7 +410,7 @@ def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> N
     }
     failed = reports("PersistentVolumeClaim", "d", "ProvisioningFailed", "quota reached")
     slow = reports("Pod", "x", "FailedScheduling", 'running PreBind plugin "VolumeBinding": timed out')
-    objects = ({**claim, "spec": spec}, late, csi_node, pod("x", **USING))
+    objects = ({**claim, "spec": spec}, late, csi_node, pod("x", spec=USING))
     for events in ([failed, slow], [slow], [failed]):
         ran = why(tmp_path, "pod/x", *objects, *events)
         assert (ran.code, ran.out.partition(";")[0]) == (

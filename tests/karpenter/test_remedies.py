@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount
 from kschedx.inquiry.karpenter_remedies import remedies
-from kschedx.karpenter.remedies import AllowValues, LabelPool, RaiseLimit, RemedyStep
+from kschedx.karpenter.remedies import AllowValues, LabelPool, Limit, RaiseLimits, RemedyStep
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
 
 ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}
@@ -32,10 +32,14 @@ def test_a_request_is_cut_to_the_largest_type_and_not_below_half(asked: str, tol
     assert steps(pool(), pod(asked)) == told
 
 
-def test_a_limit_is_raised_by_what_the_smallest_type_needs() -> None:
-    assert steps(pool(limits={"cpu": "4"}), pod()) == [
-        RaiseLimit(pool="general", resource="cpu", before="4", after="8")
-    ]
+@pytest.mark.parametrize(
+    ("limits", "after"),
+    [({"cpu": "4"}, {"cpu": "8"}), ({"cpu": "4", "memory": "16Gi"}, {"cpu": "8", "memory": "32Gi"})],
+)
+def test_all_limits_are_raised_by_what_the_smallest_type_needs(limits: dict[str, str], after: dict[str, str]) -> None:
+    [step] = steps(pool(limits=limits), pod())
+    raised = tuple(Limit(resource=name, before=limits[name], after=after[name]) for name in limits)
+    assert step == RaiseLimits(pool="general", limits=raised)
 
 
 def test_a_pool_gets_the_label_or_the_value_that_the_pod_asks_for() -> None:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from kschedx.controllers.daemon_sets import home_node
+from kschedx.controllers.daemon_set import home_node
 from kschedx.controllers.workloads import Owners, Workload
 from kschedx.errors import InputError
 from kschedx.explain.setup import Setup

@@ -120,7 +120,7 @@ def test_what_changes_do_is_in_every_form() -> None:
     simulation = kschedx.simulate(snapshot, changes=[{"drain": "a"}])
     view, page = simulation_view(simulation), simulation_page(simulation)
     told = [item for fact in view.facts for item in fact.items]
-    assert any("no controller recreates it" in one for one in told)
+    assert any("declare no controller" in one for one in told)
     screen = "\n".join(line.plain for line in simulation_lines(simulation, width=100_000, wide=True))
     for form, text in {**shown_in(page), "terminal": screen}.items():
         assert not [one for one in told if letters(one) not in letters(text)], form

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import kschedx
 from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Decision, Run
 from kschedx.releases import resolve
@@ -76,3 +77,13 @@ def test_preemption_ends_the_nominations_of_lower_priority_alone(priority: int, 
     simulator.queue.run([second])
     assert simulator.queue.steps[0].nominated == 0
     assert (first in cluster.pods.nominations) is keeps
+
+
+def test_victims_that_are_terminating_are_waited_for_and_not_preempted_again() -> None:
+    going = {"deletionTimestamp": "2026-01-02T00:00:00Z"}
+    large = [{"name": "main", "resources": {"requests": {"cpu": "1500m"}}}]
+    small = node("n", allocatable={"cpu": "2", "pods": "9"})
+    objects = [small, pod("low", on="n", metadata=going, containers=large), pod("new", priority=10, containers=large)]
+    found = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/new")
+    assert [one.title for one in found.fixes][:1] == ["wait until default/low on n has terminated"]
+    assert not any("wait for preemption" in one.title for one in found.fixes)

@@ -63,8 +63,8 @@ def fleet(
     output: Annotated[
         Format | None,
         option(
-            *(Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN),
-            text="json and yaml every document; html and markdown one page that sums up.",
+            *(Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="json and yaml every document; html, markdown, and svg one page that sums up.",
         ),
     ] = None,
 ) -> int:

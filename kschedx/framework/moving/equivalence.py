@@ -7,7 +7,7 @@ Left out of that are names and uids, the names of claims, for which every plugin
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kschedx.framework.interface import Plugin
 from kschedx.framework.runtime import Framework
 from kschedx.kube.types import PodSpec
-from kschedx.snapshot.columns import Column, IntArray, distinct
+from kschedx.snapshot.columns import Column, IntArray, T, distinct
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -131,11 +131,18 @@ def _named(snapshot: Snapshot) -> Iterator[str]:
 def class_numbers(pods: PodTable, rows: IntArray) -> IntArray:
     """(row,) equal numbers for pods of one class."""
     numbers = np.zeros(len(rows), dtype=np.int64)
-    for column in _deciding_columns(pods):
-        numbers = numbers * len(column.values) + column.codes[rows]
+    for codes, count in (
+        _coded(pods.specs),
+        _coded(pods.labels),
+        _coded(pods.namespaces),
+        _coded(pods.owners),
+        _coded(pods.statuses),
+        _coded(pods.annotations),
+    ):
+        numbers = numbers * count + codes[rows]
         numbers = np.searchsorted(distinct(numbers), numbers)
     return numbers
 
 
-def _deciding_columns(pods: PodTable) -> tuple[Column[Any], ...]:
-    return (pods.specs, pods.labels, pods.namespaces, pods.owners, pods.statuses, pods.annotations)
+def _coded(column: Column[T]) -> tuple[IntArray, int]:
+    return column.codes, len(column.values)

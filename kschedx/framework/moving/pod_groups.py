@@ -17,6 +17,7 @@ from kschedx.errors import UndecidableError
 from kschedx.framework.config import Profile
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PlacementScorePlugin
+from kschedx.framework.moving.equivalence import EquivalenceKey
 from kschedx.framework.moving.run import Run
 from kschedx.framework.preemption import budget_selector, covers
 from kschedx.framework.schedule import Decision
@@ -29,8 +30,8 @@ GENERATOR = "TopologyPlacementGenerator"
 POD_COUNT = "PodGroupPodsCount"
 NO_PLACEMENT = "no feasible placements found"
 
-MOST_DECISIONS = 10_000
-"""Members times victims, or times placements, that are tried for a group."""
+MOST_DECISIONS = 100_000
+"""Members times victims, or times placements, that are tried for a group: kube-scheduler tries them one by one, too."""
 
 Pick: TypeAlias = Callable[[ClusterRows], ClusterRow]
 """Takes one of several nodes, given by their rows, that are equally good."""
@@ -109,18 +110,30 @@ class Trial(Struct, frozen=True, kw_only=True):
     """As many as minCount have a node then."""
 
 
-def try_members(run: Run, members: Sequence[int], missing: int, placement: Placement, pick: Pick) -> Trial:
-    """`missing`: how many members have to find a node. Raises `UndecidableError`."""
+def try_members(
+    run: Run, members: Sequence[int], missing: int, placement: Placement, pick: Pick, *, is_brief: bool = False
+) -> Trial:
+    """`missing`: how many members have to find a node. `is_brief`: try no more of them once it is known whether they
+    do. Raises `UndecidableError`."""
     mark = run.cluster.mark()
     nodes: dict[int, ClusterRow] = {}
+    refused: set[EquivalenceKey] = set()
     try:
-        for row in members:
+        for number, row in enumerate(members):
+            if is_brief and (len(nodes) >= max(missing, 1) or len(nodes) + len(members) - number < missing):
+                break
+            kind = run.kind_of(row)
+            if kind in refused:
+                continue
             decision = run.decide(row, placement.nodes)
             if decision.outcome is Outcome.UNDECIDED:
                 raise UndecidableError(f"whether pod {run.cluster.pods.key(row)} fits is undecided")
             if decision.outcome is Outcome.SCHEDULED:
                 nodes[row] = pick(decision.choice)
                 run.bind(row, nodes[row])
+                refused.clear()
+            elif kind is not None:
+                refused.add(kind)
     finally:
         run.cluster.revert(mark)
     return Trial(placement=placement, nodes=nodes, is_feasible=bool(nodes) and len(nodes) >= missing)
@@ -248,14 +261,14 @@ def preempt_for_group(
     try:
         for row in at:
             run.cluster.remove(row)
-        if not try_members(run, members, missing, EVERYWHERE, pick).is_feasible:
+        if not try_members(run, members, missing, EVERYWHERE, pick, is_brief=True).is_feasible:
             return GroupPreemption(reason=GROUP_UNSCHEDULABLE)
         units.sort(key=_importance)
         gone: list[_Unit] = []
         for unit in _violating_first(units, run):
             for row in unit.pods:
                 run.cluster.place(row, at[row])
-            if not try_members(run, members, missing, EVERYWHERE, pick).is_feasible:
+            if not try_members(run, members, missing, EVERYWHERE, pick, is_brief=True).is_feasible:
                 for row in unit.pods:
                     run.cluster.remove(row)
                 gone.append(unit)

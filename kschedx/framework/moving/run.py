@@ -144,11 +144,7 @@ class Run:
         framework = scheduler.framework(profile)
         if framework is None:
             return None
-        made_for = self.snapshot.devices.extended_resource_claims
-        tried_before = bool(made_for) and (pods.names[row], pods.uids[row]) in made_for
-        # extenders are asked, or missed, pod by pod, and what unknown plugins say is theirs to say about every pod
-        is_own = bool(scheduler.config.extenders) or bool(profile.unknown) or tried_before
-        key = None if is_own else self._keys.key(row, framework)
+        key = self._key(row, profile, framework)
         if key is None:
             return EquivalenceClass(framework, pods[row], placement=placement)
         if placement is not None:
@@ -163,6 +159,19 @@ class Run:
         self._classes[key] = own
         self._latest[key.likeness] = key
         return own
+
+    def _key(self, row: int, profile: Profile, framework: Framework) -> EquivalenceKey | None:
+        pods, made_for = self.cluster.pods, self.snapshot.devices.extended_resource_claims
+        tried_before = bool(made_for) and (pods.names[row], pods.uids[row]) in made_for
+        # extenders are asked, or missed, pod by pod, and what unknown plugins say is theirs to say about every pod
+        is_own = bool(self.scheduler.config.extenders) or bool(profile.unknown) or tried_before
+        return None if is_own else self._keys.key(row, framework)
+
+    def kind_of(self, row: int) -> EquivalenceKey | None:
+        """Equal for pods that are decided alike while nothing moves; None for a pod that none is like."""
+        profile = self.profile_of(row)
+        framework = self.scheduler.framework(profile)
+        return None if framework is None else self._key(row, profile, framework)
 
     def _beginning_with_another(self, key: EquivalenceKey, pod: Pod, framework: Framework) -> EquivalenceClass | None:
         """The class, from one that differs in what is behind its claims."""

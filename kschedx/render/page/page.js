@@ -1,7 +1,8 @@
 "use strict";
 // Everything below builds elements and sets text; nothing of the page's data is ever parsed as markup.
 const page = JSON.parse(document.getElementById("page").textContent);
-const ROW = 26;
+// On a phone a row is a card: one line for each column but those of single plugins.
+const PHONE = matchMedia("(max-width: 40rem)").matches;
 const AHEAD = 12;
 const PRINTED = 300;
 const STEP = 500;
@@ -58,6 +59,9 @@ function tally(values) {
 // A sortable, filterable list of rows of which only those in sight are in the page.
 // columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
 function grid({label, template, columns, rows, text, pick, noun, keep = () => true}) {
+  const lines = columns.filter((column) => !column.turned && !column.wide).length;
+  const ROW = PHONE ? 23 * lines + 14 : 26;
+  if (PHONE) template = "minmax(0, 1fr)";
   const sort_key = `${label}.sort`, word_key = `${label}.q`;
   const at_first = Number(address.get(sort_key) || 0);
   let shown = rows, selected = null, sorted = {column: Math.abs(at_first) - 1, up: at_first >= 0};
@@ -71,7 +75,8 @@ function grid({label, template, columns, rows, text, pick, noun, keep = () => tr
   const frame = make("div", {class: "grid", role: "grid", tabindex: "0", "aria-label": label, onscroll: draw, onkeydown: key}, head, canvas);
   const buttons = columns.map((column, index) => {
     const button = make("button", {type: "button", onclick: () => sort(index)}, column.label);
-    head.append(make("div", {role: "columnheader", class: column.turned ? "turned" : column.number ? "number" : ""}, button));
+    const kind = column.turned ? "turned extra" : `${column.number ? "number" : ""} ${column.wide ? "extra" : ""}`;
+    head.append(make("div", {role: "columnheader", class: kind}, button));
     return button;
   });
 
@@ -107,8 +112,15 @@ function grid({label, template, columns, rows, text, pick, noun, keep = () => tr
       const row = shown[at];
       made.push(make("div", {
         class: "row body", role: "row", "aria-rowindex": at + 2, "aria-selected": row === selected,
-        style: {gridTemplateColumns: template, top: `${at * ROW}px`}, onclick: () => select(row),
-      }, ...columns.map((column) => column.cell(row))));
+        style: {gridTemplateColumns: template, top: `${at * ROW}px`, height: `${ROW}px`}, onclick: () => select(row),
+      }, ...columns.map((column, index) => {
+        const made = column.cell(row);
+        if (PHONE) {
+          made.classList.toggle("extra", Boolean(column.turned || column.wide));
+          if (index) made.dataset.label = column.label;
+        }
+        return made;
+      })));
     }
     canvas.replaceChildren(...made);
   }
@@ -268,7 +280,7 @@ const DRAW = {
           return make("span", {title: `${plugin} ${data.normalized[node][at]} × ${data.weights[at]} = ${part}`,
             style: {width: `${Math.max(0, 100 * part / highest)}%`, background: colour(at)}});
         })))},
-      ...data.plugins.map((plugin, at) => ({label: `${plugin} × ${data.weights[at]}`, number: true,
+      ...data.plugins.map((plugin, at) => ({label: `${plugin} × ${data.weights[at]}`, number: true, wide: true,
         compare: by((node) => -value(node, at)), cell: (node) => score(node, at)})),
     ];
     const table = grid({label: "scores", noun: "node", columns, rows, text: (node) => data.nodes[node],

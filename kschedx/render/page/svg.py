@@ -12,6 +12,7 @@ from kschedx.render.wording import count
 
 MOST_ROWS = 12
 MOST_FIXES = 3
+MOST_FACTS = 4
 COLUMNS = 92
 """Characters of a line."""
 LINE, CHARACTER, MARGIN = 22, 8, 20
@@ -49,6 +50,11 @@ def _lines(page: Page) -> Iterator[tuple[str, str]]:
         yield f"head {head.tone.value}", row if number == 0 else f"  {row}"
     if head.because:
         yield from _labelled("because", " · ".join(head.because))
+    else:  # an answer about many things says it in details and facts
+        for told in head.details[:MOST_FACTS]:
+            yield from _labelled("", told)
+        for label, told in head.facts[:MOST_FACTS]:
+            yield from _labelled(label, told)
     for decider in head.deciders:
         yield from _labelled("also", f"{decider.name} {decider.sentence}")
     fixes = [*head.fixes, *(fix for decider in head.deciders for fix in decider.fixes)]

@@ -39,6 +39,18 @@ def because(diagnosis: Diagnosis, most: int | None = MOST_CAUSES) -> tuple[str, 
     return (*phrases[:most], count(len(phrases) - most, "other cause"))
 
 
+def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
+    """One for each cause: of what stops the pod as a whole, else of the nodes, the commonest first."""
+    if diagnosis.stops:
+        yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
+        return
+    found: dict[tuple[str, object], Finding] = {}
+    for group in sorted(diagnosis.groups, key=lambda one: -one.count):
+        if (finding := _main(group)) is not None:
+            found.setdefault(_key(finding), finding)
+    yield from found.values()
+
+
 def _stops(diagnosis: Diagnosis) -> Iterator[str]:
     for stop in diagnosis.stops:
         if stop.point == "PreEnqueue" and diagnosis.cycle.pod.spec.scheduling_gates:

@@ -21,7 +21,7 @@ from kschedx.karpenter.rejections import (
     NotTolerated,
     PortTaken,
 )
-from kschedx.karpenter.remedies import AllowValues, LabelPool, RaiseLimit, RemedyStep
+from kschedx.karpenter.remedies import AllowValues, LabelPool, RaiseLimits, RemedyStep
 from kschedx.karpenter.requirements import ZONE, LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay
@@ -387,8 +387,9 @@ def pool_remedy_title(step: RemedyStep) -> str:
     match step:
         case TolerateTaints() | RequestAtMost():
             return change_of_pod(step)
-        case RaiseLimit(pool=pool, resource=resource, before=before, after=after):
-            return f"raise the limit of NodePool {pool} from {before} to {after} {resource}"
+        case RaiseLimits(pool=pool, limits=limits):
+            raised = " and ".join(f"from {one.before} to {one.after} {one.resource}" for one in limits)
+            return f"raise the {'limit' if len(limits) == 1 else 'limits'} of NodePool {pool} {raised}"
         case LabelPool(pool=pool, key=key, value=value):
             return f"add the label {key}={value} to NodePool {pool}"
         case AllowValues(pool=pool, key=key, values=values):

@@ -107,18 +107,34 @@ _UNTIL_WE_END = 'exec 3<&0; (read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & exec
 """A shell becomes the plugin and leaves a process that ends their group as soon as our end of its input is closed."""
 
 
+_UNTIL_WE_END_AT_A_TERMINAL = (
+    'end() {{ for child in $(pgrep -P "$1"); do end "$child"; done; kill -TERM "$1"; }}; '
+    "( (read -r _ </dev/fd/{end}; end $$; sleep 1; kill -KILL $$) >/dev/null 2>&1 & ); "
+    'exec "$@"'
+)
+"""The same where the group is ours as well: only the plugin and its children are ended."""
+
+
 def _printed(plugin: ExecPlugin, environment: Mapping[str, str], *, is_interactive: bool, timeout: float) -> bytes:
     # a group of its own, so that it can be ended with its children; but not where it reads from the terminal, which is
     # the foreground group's alone
-    asked = [plugin.command, *plugin.args]
-    process = subprocess.Popen(
-        asked if is_interactive else ["/bin/sh", "-c", _UNTIL_WE_END, "sh", *asked],
-        stdin=None if is_interactive else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=dict(environment),
-        start_new_session=not is_interactive,
-    )
-    with _ended_at_last(process, has_group=not is_interactive):
+    its_end, our_end = os.pipe()
+    script = _UNTIL_WE_END_AT_A_TERMINAL.format(end=its_end) if is_interactive else _UNTIL_WE_END
+    try:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", script, "sh", plugin.command, *plugin.args],
+            stdin=None if is_interactive else its_end,
+            stdout=subprocess.PIPE,
+            env=dict(environment),
+            start_new_session=not is_interactive,
+            pass_fds=(its_end,) if is_interactive else (),
+        )
+    except BaseException:
+        os.close(our_end)
+        raise
+    finally:
+        os.close(its_end)
+    with _ended_at_last(process, our_end, has_group=not is_interactive):
         printed = _read_within(process, None if is_interactive else timeout)
         if len(printed) <= LONGEST and process.wait():
             raise subprocess.CalledProcessError(process.returncode, plugin.command)
@@ -126,7 +142,7 @@ def _printed(plugin: ExecPlugin, environment: Mapping[str, str], *, is_interacti
 
 
 @contextlib.contextmanager
-def _ended_at_last(process: subprocess.Popen[bytes], *, has_group: bool) -> Iterator[None]:
+def _ended_at_last(process: subprocess.Popen[bytes], our_end: int, *, has_group: bool) -> Iterator[None]:
     try:
         yield
     finally:
@@ -140,9 +156,9 @@ def _ended_at_last(process: subprocess.Popen[bytes], *, has_group: bool) -> Iter
         if process.poll() is None:
             process.kill()
             process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+        os.close(our_end)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def _descendants(process: int) -> list[int]:
