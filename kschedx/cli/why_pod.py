@@ -295,6 +295,8 @@ def _daemon_set(
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
     """The same question again and again."""
+    import typer
+
     from kschedx.cli.watch import Watch
     from kschedx.explain.subject import stored
     from kschedx.inquiry.pod import explain
@@ -302,6 +304,8 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
     def again(snapshot: Snapshot, pod: Pod) -> Explanation:
         return explain(stored(snapshot, pod), question.setup(snapshot))
 
+    if question.snapshot:
+        typer.echo(f"note: every {interval} s, --watch reads {', '.join(question.snapshot)} again", err=True)
     return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
 
 

@@ -251,7 +251,7 @@ class Manager:
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._lets_in(workload, manifest, wanted):
             return
-        if workload in self._held:
+        if workload in self._held or _owner_of(manifest):
             self.keep_manifest(workload, manifest)
             return
         if known is not None and not is_new and says(known.get("spec"), manifest.get("spec")):
@@ -273,7 +273,10 @@ class Manager:
             self._begin(managed, strategy_of(manifest, max(wanted, 0), known))
 
     def scale(self, workload: Workload, replicas: int) -> None:
+        """Raises `InputError`."""
         manifest = workloads.manifest_of(self._cluster.snapshot, workload)
+        if manifest is not None and (owner := _owner_of(manifest)):
+            raise InputError(f"{workload.title} belongs to {owner}, which sets its replicas", hint=f"scale {owner}")
         if manifest is not None:
             self.apply(workloads.with_replicas(manifest, replicas))
         else:
@@ -741,6 +744,15 @@ def stateful_set_spec(manifest: Manifest, before: Manifest | None) -> stateful_s
         partition=0 if rolling is None else rolling.partition,
         max_unavailable=rolling.unavailable if rolling is not None and "maxUnavailable" in update else None,
     )
+
+
+def _owner_of(manifest: Manifest) -> str:
+    """`deploy/web`, whose controller decides about a ReplicaSet; empty for what no Deployment owns."""
+    owners = fields_at(manifest, "metadata").get("ownerReferences")
+    for one in owners if isinstance(owners, Sequence) else ():
+        if isinstance(one, Mapping) and one.get("controller") is True and one.get("kind") == "Deployment":
+            return f"deploy/{one.get('name')}"
+    return ""
 
 
 def wanted_at_a_time(manifest: Manifest) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -69,9 +71,24 @@ def plugin_class(name: str) -> type[Plugin]:
 @cache
 def third_party() -> Mapping[str, EntryPoint]:
     """The plugins that other packages register, by name; nothing of theirs is imported."""
+    if not any(map(_may_register, sys.path)):
+        return {}
     from importlib.metadata import entry_points  # slow to load, and seldom needed
 
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _may_register(place: str) -> bool:
+    """Whether some package in a place of `sys.path` may have entry points of the group: False only where the files that
+    would say so were all read."""
+    folder = Path(place or ".")
+    if not folder.is_dir():
+        return folder.exists()  # a package in an archive
+    try:
+        files = [found for name in ("*.dist-info", "*.egg-info") for found in folder.glob(f"{name}/entry_points.txt")]
+        return any(ENTRY_POINTS.encode() in found.read_bytes() for found in files)
+    except OSError:
+        return True
 
 
 def _loaded(point: EntryPoint) -> object:

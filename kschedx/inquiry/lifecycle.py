@@ -4,7 +4,7 @@ to zero, waiting for an earlier ordinal, refused, or scheduled and waiting for i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -366,17 +366,12 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Replica
     """What the ReplicaFailure condition says of a workload that lacks pods: it outlives the events."""
     made = _failure(controller.status.conditions)
     source = f"condition ReplicaFailure of {workload.title}"
-    if made is None and workload.kind == "Deployment":
-        for (kind, namespace, name), raw in snapshot.workloads.items():
-            if kind != "ReplicaSet" or namespace != workload.namespace:
-                continue
-            owned = msgspec.json.decode(raw, type=_Labeled).metadata.controller
-            if owned is None or (owned.kind, owned.name) != (workload.kind, workload.name):
-                continue
+    if made is None:
+        for metadata, raw in replica_sets_of(snapshot, workload):
             replica_set = msgspec.json.decode(raw, type=ReplicasController)
             made = None if replica_set.spec.replicas == 0 else _failure(replica_set.status.conditions)
             if made is not None:
-                source = f"condition ReplicaFailure of ReplicaSet {namespace}/{name}"
+                source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break
     if made is None:
         return None
@@ -385,6 +380,16 @@ def _replica_failure(snapshot: Snapshot, workload: Workload, controller: Replica
     if members >= replicas:
         return None
     return refused(workload.reference, made.message, source=source, is_workload=True, has_pods=members > 0)
+
+
+def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
+    """The stored ReplicaSets of a Deployment."""
+    for (kind, namespace, _), raw in snapshot.workloads.items():
+        if (kind, namespace, workload.kind) == ("ReplicaSet", workload.namespace, "Deployment"):
+            metadata = msgspec.json.decode(raw, type=_Labeled).metadata
+            owner = metadata.controller
+            if owner is not None and (owner.kind, owner.name) == (workload.kind, workload.name):
+                yield metadata, raw
 
 
 def _failure(conditions: Sequence[ControllerCondition]) -> ControllerCondition | None:

@@ -25,6 +25,7 @@ PLACED_ANNOTATIONS = (
 POD_ANNOTATIONS = (WORKLOAD_ANNOTATION, *PLACED_ANNOTATIONS)
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
+CONFIG_GROUP = "config.kueue.x-k8s.io"
 MANAGER_CONFIG = "kueue-system/kueue-manager-config"
 """The ConfigMap with Kueue's Configuration."""
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from kschedx.framework.args import NodeResourcesBalancedAllocationArgs
-from kschedx.framework.interface import CycleState, Handle, PreScorePlugin, ScorePlugin, Touch
+from kschedx.framework.interface import CycleState, Handle, PreScorePlugin, ScorePlugin, StateKey, Touch
 from kschedx.framework.status import MAX_NODE_SCORE, SKIP, SUCCESS, Status
 from kschedx.kube.resources import pod_request
 from kschedx.kube.types import Pod
@@ -20,6 +20,9 @@ from kschedx.plugins.resource_allocation import (
 )
 from kschedx.snapshot.columns import BoolArray, FloatArray, IntArray
 from kschedx.snapshot.nodes import NodeTable
+
+REQUEST: StateKey[tuple[int, ...]] = StateKey("NodeResourcesBalancedAllocation")
+"""What the pod requests of each scored resource."""
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -36,10 +39,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return touches_through_requests(self.handle, pod)
 
     def pre_score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Status:
-        return SUCCESS if any(self._request(pod, nodes)) else SKIP
+        request = state[REQUEST] = self._request(pod, nodes)
+        return SUCCESS if any(request) else SKIP
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        request = self._request(pod, nodes)
+        request = state[REQUEST] if REQUEST in state else self._request(pod, nodes)
         release = self.handle.release
         if not any(request) and self.name not in release.never_skips_score:
             # a profile may leave out PreScore, which skips these pods

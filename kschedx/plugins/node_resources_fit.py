@@ -58,6 +58,10 @@ REQUEST: StateKey[Mapping[str, int]] = StateKey(
 )
 
 
+SCORED: StateKey[tuple[int, ...]] = StateKey("NodeResourcesFit/scored")
+"""What the pod requests of each scored resource, so that it is counted once for a class of pods."""
+
+
 class _Check(Struct, frozen=True, kw_only=True):
     """One resource that the pod asks for, on every node."""
 
@@ -196,7 +200,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return SUCCESS
 
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:
-        strategy, asked = self._strategy, self._scored_request(pod, nodes)
+        strategy = self._strategy
+        if SCORED not in state:
+            state[SCORED] = self._scored_request(pod, nodes)
+        asked = state[SCORED]
         allocation = Allocation.of(
             nodes, strategy.resources, asked, with_defaults=True, devices=partial(scored_devices, self.handle)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Never, assert_never, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from kschedx.controllers.workloads import Workload, is_controlled, stays_with_no
 from kschedx.errors import InputError, NotAdmittedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
-from kschedx.inquiry.lifecycle import creates_no_pods
+from kschedx.inquiry.lifecycle import creates_no_pods, replica_sets_of
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
@@ -316,6 +317,8 @@ class ClusterChanges:
             return
         if (kind, namespace, name) in snapshot.workloads or self._manager.members(workload):
             return
+        if self._by_replica_set(workload) is not None:
+            return
         elsewhere = sorted(ns for k, ns, n in snapshot.workloads if (k, n) == (kind, name))
         known = [n for k, ns, n in snapshot.workloads if (k, ns) == (kind, namespace)]
         hint = f"there is one in namespace {elsewhere[0]}: {elsewhere[0]}/{kind.lower()}/{name}" if elsewhere else ""
@@ -324,7 +327,23 @@ class ClusterChanges:
     def _scale(self, workload: Workload, replicas: int) -> None:
         workloads.require_scalable(workload.kind)
         self.workloads[workload] = None
-        self._manager.scale(workload, replicas)
+        known = None
+        if workloads.manifest_of(self.snapshot, workload) is None and not self._manager.members(workload):
+            known = self._by_replica_set(workload)
+        if known is None:
+            self._manager.scale(workload, replicas)
+        else:
+            self._manager.apply(workloads.with_replicas(known, replicas))
+
+    def _by_replica_set(self, workload: Workload) -> Manifest | None:
+        """A Deployment without pods, as the newest of its ReplicaSets has it."""
+        found = [*replica_sets_of(self.snapshot, workload)]
+        if not found:
+            return None
+        _, raw = max(found, key=lambda one: (one[0].creation_timestamp or "", one[0].name))
+        manifest: dict[str, object] = msgspec.json.decode(raw)
+        metadata = {"name": workload.name, "namespace": workload.namespace}
+        return {**manifest, "kind": workload.kind, "metadata": metadata, "status": {}}
 
     def _delete(self, target: str) -> None:
         """A pod with a controller is created again; a workload goes with its pods; a node as with --remove-node."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,11 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
         monkeypatch.setattr(watch, "Clock", Scripted)
         step()
         file = str(tmp_path / "cluster.yaml")
-        return kschedx("why", "pod/big-0", "-n", "shop", "-s", file, "--kube-version", "1.36", "--watch", *arguments)
+        where = ("-n", "shop", "-s", file, "--kube-version", "1.36")
+        ran = kschedx("why", "pod/big-0", *where, "--watch", *arguments)
+        note, _, rest = ran.err.partition("\n")
+        assert note == f"note: every 10 s, --watch reads {file} again"
+        return replace(ran, err=rest)
 
     return run
 

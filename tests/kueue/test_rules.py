@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from kschedx.export.anonymous import Anonymous
+from kschedx.kueue.settings import settings_of
 from tests.builders import node, pod
 from tests.kueue.objects import (
     KUEUE,
@@ -20,6 +22,7 @@ from tests.kueue.objects import (
     outcomes,
     queue,
     quota,
+    snapshot,
     workload,
 )
 
@@ -268,6 +271,25 @@ def test_admission_waits_for_pods_of_others(api: str, wait: Json, outcome: str) 
     assert outcomes(admit(*objects, cluster))[0] == ("a", outcome)
     objects[2]["status"]["conditions"].append({"type": "PodsReady", "status": "True"})
     assert [outcome for _, outcome in outcomes(admit(*objects, cluster))] == ["Admitted", "Admitted"]
+
+
+def test_an_anonymous_configuration_decides_the_same() -> None:
+    config = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "clientConnection": {"host": "private.example"},
+        "fairSharing": {"preemptionStrategies": ["LessThanInitialShare", "private words"]},
+        "featureGates": {"PartialAdmission": False},
+        "waitForPodsReady": {"blockAdmission": True, "timeout": "5m"},
+    }
+    meta = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    cluster = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"config.yaml": json.dumps(config)}}
+    shared = Anonymous.of([cluster]).replaced(cluster)
+    assert shared is not None
+    assert "private" not in json.dumps(shared)
+    settings = settings_of(snapshot(shared))
+    assert (settings.blocks_admission, settings.enabled("PartialAdmission")) == (True, False)
+    assert settings.strategies == ("LessThanInitialShare",)
 
 
 def machine(name: str, rack: str) -> Json:

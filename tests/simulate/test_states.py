@@ -110,3 +110,21 @@ def test_replicas_that_depend_on_what_a_dump_lacks_are_undecided_in_every_form(t
     simulated = kschedx("simulate", "--apply", *asked[1:])
     assert simulated.code == 3
     assert "does not exist" not in simulated.out
+
+
+def test_a_deployment_that_only_its_replica_set_shows_is_scaled_and_the_replica_set_is_not(tmp_path: Path) -> None:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS}}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    replica_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web-abc", "namespace": "default", "uid": "r", "ownerReferences": [owner]},
+        "spec": {"replicas": 0, "selector": SELECTOR, "template": template},
+    }
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": [*NODES, replica_set]}))
+    where = ("-s", tmp_path / "cluster.json")
+    scaled = kschedx("simulate", "--scale", "deploy/web=3", *where)
+    assert (scaled.code, scaled.out.splitlines()[0]) == (0, "✓ all 3 pods are scheduled")
+    refused = kschedx("simulate", "--scale", "rs/web-abc=3", *where)
+    assert refused.code == 2
+    assert "ReplicaSet default/web-abc belongs to deploy/web, which sets its replicas" in refused.err

@@ -12,6 +12,7 @@ from kschedx.apiserver.pod_security import PREFIX
 from kschedx.errors import InputError
 from kschedx.export.anonymous.vocabulary import WORD
 from kschedx.kube import autoscalers as autoscaler_command
+from kschedx.kube.kueue import CONFIG_GROUP as KUEUE_CONFIG
 from kschedx.kube.other_schedulers import QUEUES_FILE
 from kschedx.kube.scalars import nanoseconds
 from kschedx.kube.selectors import Operator
@@ -412,7 +413,7 @@ def attributes(value: object, names: Names) -> object:
     return found
 
 
-# YuniKorn's queues, as its ConfigMap has them in YAML: their names, and what they may use at most.
+# What ConfigMaps hold in YAML: YuniKorn's queues with what they may use at most, and Kueue's Configuration.
 
 _MOST_LEVELS = 12
 
@@ -422,28 +423,72 @@ def _queues(levels: int) -> Replacement:
     return Record({"name": name(), "resources": Record({"max": amounts}), **below})
 
 
-_DOCUMENT = Record({"partitions": list_of(Record({"queues": list_of(_queues(_MOST_LEVELS))}))})
+_SETTING = re.compile(r"[A-Z][A-Za-z]+|[0-9.]+(?:ms|[hms])(?:[0-9]+[hms])*")
+"""A name of an enumeration, or a duration."""
+
+
+def _setting(value: object, _: Names) -> object:
+    is_known = isinstance(value, (bool, int, float)) or (isinstance(value, str) and _SETTING.fullmatch(value))
+    return value if is_known else None
+
+
+def _settings(value: object, names: Names) -> object:
+    """Names of gates to settings."""
+    return (
+        {key: _setting(item, names) for key, item in value.items() if _SETTING.fullmatch(key)}
+        if is_map(value)
+        else None
+    )
+
+
+_TRANSFORMATION = {"input": text(resource), "strategy": _setting, "outputs": amounts, "multiplyBy": text(resource)}
+_DOCUMENTS: Mapping[str, Record] = {
+    QUEUES_FILE: Record({"partitions": list_of(Record({"queues": list_of(_queues(_MOST_LEVELS))}))}),
+    KUEUE_CONFIG: Record(
+        {
+            "apiVersion": text(lambda written, _: written if written.startswith(KUEUE_CONFIG) else None),
+            "kind": _setting,
+            "fairSharing": Record({"enable": _setting, "preemptionStrategies": list_of(_setting)}),
+            "admissionFairSharing": Record(
+                {"usageHalfLifeTime": _setting, "usageSamplingInterval": _setting, "resourceWeights": amounts}
+            ),
+            "resources": Record(
+                {
+                    "excludeResourcePrefixes": list_of(text(resource)),
+                    "transformations": list_of(Record(_TRANSFORMATION)),
+                    "quotaCheckStrategy": _setting,
+                }
+            ),
+            "featureGates": _settings,
+            "waitForPodsReady": Record(
+                {"enable": _setting, "blockAdmission": _setting, "requeuingStrategy": Record({"timestamp": _setting})}
+            ),
+        }
+    ),
+}
+"""The name of a file, or what a text has in it, to what of it stays."""
 
 
 def config_map(value: object, names: Names) -> object:
-    """The data of a ConfigMap: texts with names in them, but for the queues."""
+    """The data of a ConfigMap: texts with names in them, but for documents that are known."""
     if not is_map(value):
         return None
-    written = value.get(QUEUES_FILE)
-    found = texts({key: item for key, item in value.items() if key != QUEUES_FILE}, names)
-    if not isinstance(written, str) or not is_map(found):
-        return found
-    return {**found, label_key(QUEUES_FILE, names): _changed_queue(written, names)}
+    found: Json = {}
+    for key, item in value.items():
+        if isinstance(item, str):
+            known = next((record for mark, record in _DOCUMENTS.items() if mark == key or mark in item), None)
+            found[label_key(key, names)] = names.message(item) if known is None else _document(item, known, names)
+    return found
 
 
-def _changed_queue(written: str, names: Names) -> str:
+def _document(written: str, record: Record, names: Names) -> str:
     import yaml
 
     try:
         document = yaml.safe_load(written)
     except (yaml.YAMLError, RecursionError):
         return ""
-    return msgspec.json.encode(_DOCUMENT(document, names) if is_map(document) else {}).decode()
+    return msgspec.json.encode(record(document, names) or {}).decode()
 
 
 # The scheduler's configuration: labels and resources that it names are replaced as those of the cluster are.

@@ -42,7 +42,7 @@ ClusterQueueStopped LocalQueueStopped InactiveWorkload Waiting Started
 Inqueue Running Unknown Completed Scheduled Unschedulable NotEnoughResources NotEnoughTasks Open Closed Closing
 Initialized
 kueue.x-k8s.io/queue-name kueue.x-k8s.io/pod-group-name kueue.x-k8s.io/podset kueue.x-k8s.io/managed
-kueue.x-k8s.io/admission kueue.x-k8s.io/topology scheduling.k8s.io/group-name
+kueue-manager-config kueue.x-k8s.io/admission kueue.x-k8s.io/topology scheduling.k8s.io/group-name
 UsageBasedAdmissionFairSharing NoAdmissionFairSharing Never LowerPriority LowerOrNewerEqualPriority Any
 kai.scheduler/queue runai/queue pod-group-name volcano.sh/group-name volcano.sh/queue-name
 quota.scheduling.koordinator.sh/name quota.scheduling.koordinator.sh/parent gang.scheduling.koordinator.sh/name
