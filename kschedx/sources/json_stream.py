@@ -193,8 +193,8 @@ class JsonStream:
         if self._window.text.startswith(b"\xef\xbb\xbf"):
             self._window.at = 3
         while self._window.skip_space():
-            if self._window.held < self._small:
-                self._window.fill(2 * self._small)  # not byte by byte, for many short documents
+            if self._window.held < max(self._small, 8):
+                self._window.fill(max(2 * self._small, 8))  # not byte by byte, for many short documents
             if self._document and (mark := _DOCUMENT_MARK.match(self._window.text, self._window.at)):
                 self._window.at = mark.end()
                 continue
