@@ -65,6 +65,14 @@ def test_applying_an_immutable_field_is_refused_as_the_api_server_does(tmp_path:
     assert simulated({"apply": str(written)}).pending == ("default/db",)
 
 
+def test_a_custom_resource_whose_pods_are_not_known_is_undecided(tmp_path: Path) -> None:
+    written = tmp_path / "job.json"
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}}
+    written.write_bytes(msgspec.json.encode({**job, "spec": {"runtimeRef": {"name": "torch"}}}))
+    open_counts = simulated({"apply": str(written)}).open_counts
+    assert [*open_counts.values()] == ["its manifest does not say which pods it creates"]
+
+
 def test_a_pod_that_waits_keeps_no_claim() -> None:
     after = simulated({"delete": "pvc/data"})
     assert 'persistentvolumeclaim "data" not found' in after.messages["default/db"]
