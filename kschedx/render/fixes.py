@@ -154,3 +154,20 @@ def _broken(command: str, room: int) -> list[str]:
         else:
             rows.append(f"  {word}" if rows else word)
     return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
+
+
+def shell_rows(command: str, width: int) -> list[str]:
+    """A command that can be copied, in lines of at most `width` cells: it continues after a backslash. A list that is
+    longer than a line continues in the first column, since a space would end the word."""
+    rows: list[str] = []
+    row = " "
+    for word in _SHELL_WORD.findall(command):
+        is_list = cell_len(word) > width - _INDENT - 2 and not set(word) & set("'\"")
+        for number, piece in enumerate(re.findall(r"[^,]+,?|,", word) if is_list else [word]):
+            gap = "" if number else " "
+            if row.strip() and cell_len(f"{row}{gap}{piece}{gap}\\") > width:
+                rows.append(f"{row}{gap}\\")
+                row = piece if number else f"    {piece}"
+            else:
+                row += gap + piece
+    return [*rows, row]
