@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import kschedx
 from kschedx.errors import InputError, KschedxError
+from tests.autoscaler import small
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import small_pod
 from tests.command import ROOT
@@ -290,6 +292,22 @@ def test_results_are_short_to_look_at_and_print_their_screen() -> None:
         assert all(isinstance(value, str | int | None) for one in records for value in one.values())
     assert explanation.records()[0]["node"] == "node-1"
     assert explanation.cycle.pod.key in str(explanation).partition("\n")[0]
+
+
+def test_controllers_have_rows_for_frames() -> None:
+    quota = kschedx.load(str(ROOT / "fixtures/kueue-over-quota/cluster.yaml"))
+    growing = kschedx.Snapshot.from_objects([small.status(small.group()), small.node(), small.pod("web", cpu="8")])
+    fighting = kschedx.load(str(ROOT / "fixtures/descheduler-fight/cluster.yaml"), whole=True)
+    policy = yaml.safe_load((ROOT / "fixtures/descheduler-fight/policy.yaml").read_text())
+    admitted = kschedx.kueue(quota).records()
+    scaled = kschedx.autoscale(growing, group_label="group", flags={"cloud-provider": "aws"}, now=small.NOW).records()
+    evicted = kschedx.deschedule(fighting, policy).records()
+    for records in (admitted, scaled, evicted):
+        assert len({tuple(one) for one in records}) == 1
+        assert all(isinstance(value, str) for one in records for value in one.values())
+    assert "insufficient unused quota" in str(admitted)
+    assert scaled[0]["pod"] == "shop/web"
+    assert evicted[0]["plugin"]
 
 
 def test_profiles_are_compared() -> None:

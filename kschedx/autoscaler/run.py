@@ -196,6 +196,23 @@ class Autoscaling(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<Autoscaling of {len(self.pods.pending):,} pending pods>"
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per pending pod and node group. Flat, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        untried: dict[str, TemplateVerdict | None] = {"": None}
+        return [
+            {
+                "pod": self.pods.key(one.row),
+                "outcome": one.outcome.value,
+                "group": group,
+                "verdict": "" if verdict is None else "fits" if verdict.fits else "does not fit",
+                "plugin": "" if verdict is None else verdict.plugin,
+                "reasons": "" if verdict is None else "; ".join(verdict.reasons),
+            }
+            for entry in entries_of(self.answer, self.pods)
+            for one in entry.pods
+            for group, verdict in (one.verdicts or untried).items()
+        ]
+
     def to_dict(self) -> Json:
         return loop_document(self.answer, self.pods)
 

@@ -54,6 +54,22 @@ class Descheduling(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<Descheduling: {self.error or f'{len(self.loop.evicted):,} evictions'}>"
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per pod that the first loop evicts. Flat, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        landings = {one.eviction.pod.key: one for one in (self.landings[0] if self.landings else ())}
+        return [
+            {
+                "pod": one.pod.key,
+                "profile": one.profile,
+                "plugin": one.plugin,
+                "because": one.because,
+                "outcome": landings[one.pod.key].fate.value if one.pod.key in landings else "",
+                "node": landings[one.pod.key].node if one.pod.key in landings else "",
+                "message": landings[one.pod.key].message if one.pod.key in landings else "",
+            }
+            for one in self.loop.evicted
+        ]
+
     @property
     def loop(self) -> Loop:
         return self.loops[0] if self.loops else Loop()

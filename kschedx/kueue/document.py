@@ -114,6 +114,20 @@ class Admissions(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="
     def __repr__(self) -> str:
         return f"<Admissions: {len(self.cycles):,} cycles, {len(self.workloads):,} Workloads>"
 
+    def records(self) -> list[dict[str, object]]:
+        """A row per Workload. Flat, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        return [
+            {
+                "workload": name,
+                "state": one.state,
+                "cluster_queue": one.cluster_queue,
+                "reason": "" if one.quota_reserved is None else one.quota_reserved.reason,
+                "message": "" if one.quota_reserved is None else one.quota_reserved.message,
+                "evicted": "" if one.evicted is None else one.evicted.reason,
+            }
+            for name, one in self.workloads.items()
+        ]
+
     def to_dict(self) -> dict[str, object]:
         """The document: Kueue's own words, quantities as Kubernetes prints them."""
         plain: dict[str, object] = msgspec.to_builtins(self)

@@ -48,6 +48,7 @@ from kschedx.doctor.findings import (
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render import terminal
+from kschedx.render.fixes import shell_rows
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
 from kschedx.render.wording import Fact, Words, count, listed
 from kschedx.render.words.notes import with_article
@@ -368,7 +369,7 @@ class _Block(Struct, frozen=True, kw_only=True):
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
     """At most 40 lines, unless `wide`: the first findings in full, of the others the headlines."""
     top = [*_title(diagnosis, width), *_inventory(diagnosis.inventory, width, wide=wide)]
-    end = _completion(diagnosis.completion) if diagnosis.completion else []
+    end = _completion(diagnosis.completion, width) if diagnosis.completion else []
     blocks = list(_blocks(diagnosis.findings, width, wide=wide))
     room = MOST_LINES - len(top) - _height(end, width)
     opened = (
@@ -487,8 +488,8 @@ def _missing(kinds: Sequence[MissingKind], width: int, *, wide: bool) -> _Block:
     )
 
 
-def _completion(found: Completion) -> list[Text]:
-    """Commands are never broken: they are there to be copied."""
+def _completion(found: Completion, width: int) -> list[Text]:
+    """Commands that can be copied."""
     match found.way:
         case Way.ADD:
             lead = "complete it with"
@@ -502,7 +503,7 @@ def _completion(found: Completion) -> list[Text]:
             commands = [found.command]
         case _:
             assert_never(found.way)
-    return [BLANK, line((lead, DIM)), *(line(f"  {command}") for command in commands)]
+    return [BLANK, line((lead, DIM)), *(line(row) for command in commands for row in shell_rows(command, width))]
 
 
 def _height(lines: Iterable[Text], width: int) -> int:

@@ -57,8 +57,11 @@ def fixes_block(explanation: Explanation, width: int, limit: int | None = None) 
     return fix_lines(fix_views(explanation), explanation.no_fix, width, limit)
 
 
-def fix_lines(fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None) -> list[Text]:
-    """The fixes in at most `limit` lines, the first of them whole; the rest is counted."""
+def fix_lines(
+    fixes: Sequence[FixView], no_fix: str, width: int, limit: int | None = None, about: str = ""
+) -> list[Text]:
+    """The fixes in at most `limit` lines, the first of them whole; the rest is counted. `about` is a command that
+    explains the cause, added where it fits."""
     lines: list[Text] = []
     for number, fix in enumerate(fixes, start=1):
         label = (f"fix {number}" if len(fixes) > 1 else "fix") if number == 1 else f"    {number}"
@@ -66,13 +69,19 @@ def fix_lines(fixes: Sequence[FixView], no_fix: str, width: int, limit: int | No
         made += command_lines(fix.commands, width)
         left = len(fixes) - number + 1
         if lines and limit is not None and len(lines) + len(made) + (left > 1) > limit:
-            return [*lines, text(" " * _INDENT + f"{count(left, 'more fix', 'more fixes')}: -o wide", DIM)]
+            return [*lines, _hint(f"{count(left, 'more fix', 'more fixes')}: -o wide", about, width)]
         lines += made
     if no_fix:
         lines += labelled("no fix", no_fix, width)
     if any(fix.changes for fix in fixes):
-        lines.append(text(" " * _INDENT + f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", DIM))
+        lines.append(_hint(f"to apply: --fix {'N' if len(fixes) > 1 else '1'} -o patch", about, width))
     return lines
+
+
+def _hint(hint: str, about: str, width: int) -> Text:
+    row = " " * _INDENT + hint
+    longer = f"{row}{SEPARATOR}about the cause: {about}"
+    return text(longer if about and cell_len(longer) <= width else row, DIM)
 
 
 def _for(covered: Covered | SharedFix) -> str:
@@ -145,3 +154,20 @@ def _broken(command: str, room: int) -> list[str]:
         else:
             rows.append(f"  {word}" if rows else word)
     return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
+
+
+def shell_rows(command: str, width: int) -> list[str]:
+    """A command that can be copied, in lines of at most `width` cells: it continues after a backslash. A list that is
+    longer than a line continues in the first column, since a space would end the word."""
+    rows: list[str] = []
+    row = " "
+    for word in _SHELL_WORD.findall(command):
+        is_list = cell_len(word) > width - _INDENT - 2 and not set(word) & set("'\"")
+        for number, piece in enumerate(re.findall(r"[^,]+,?|,", word) if is_list else [word]):
+            gap = "" if number else " "
+            if row.strip() and cell_len(f"{row}{gap}{piece}{gap}\\") > width:
+                rows.append(f"{row}{gap}\\")
+                row = piece if number else f"    {piece}"
+            else:
+                row += gap + piece
+    return [*rows, row]

@@ -33,7 +33,9 @@ from kschedx.render.terminal import (
     BLANK,
     BOLD,
     DIM,
+    SEPARATOR,
     fact_lines,
+    fits,
     joined,
     labelled,
     labelled_all,
@@ -45,7 +47,9 @@ from kschedx.render.terminal import (
 from kschedx.render.view import Decider, Tone, View
 from kschedx.render.wording import Fact, count, listed, short_names
 from kschedx.render.words import describe
+from kschedx.render.words.causes import main_findings
 from kschedx.render.words.constraints import label_hint_text
+from kschedx.render.words.guides import GUIDES
 from kschedx.render.words.resources import hardware_text
 
 MOST_LINES = 30
@@ -203,7 +207,9 @@ def _deciders(explanation: Explanation) -> Iterator[Decider]:
             yield found
 
 
-def _head(explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False) -> list[Text]:
+def _head(
+    explanation: Explanation, view: View, width: int, limit: int | None, *, wide: bool = False, about: str = ""
+) -> list[Text]:
     """Headline, causes, fixes, event."""
     facts = holding_facts(explanation.holding, explanation.cycle, wide=True) if wide else view.facts
     label = "event" if view.tone is Tone.GOOD else "because"
@@ -218,7 +224,7 @@ def _head(explanation: Explanation, view: View, width: int, limit: int | None, *
                 for row in labelled("" if view.because or number else label, root, width, further=2)
             ),
             *(row for fact in facts for row in fact_lines(fact, width)),
-            *fix_lines(view.fixes, view.no_fix, width, limit),
+            *fix_lines(view.fixes, view.no_fix, width, limit, about),
             *(labelled("event", view.event, width, style=DIM, exact=True) if view.event else ()),
         ],
     )
@@ -243,7 +249,8 @@ def _stories(diagnosis: Diagnosis, nodes: Sequence[str], width: int) -> list[Tex
 def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[Text]:
     ranked = ranking(explanation.cycle, SHOWN + 1)
     view = explanation_view(explanation)
-    head = _head(explanation, view, width, MOST_FIXES)
+    about = _about(diagnosis)
+    head = _head(explanation, view, width, MOST_FIXES, about=about)
     tail = _sections(
         _steps(explanation, width),
         _labels(diagnosis, width),
@@ -252,7 +259,8 @@ def _first(explanation: Explanation, diagnosis: Diagnosis, width: int) -> list[T
         _notes(view, width, MOST_NOTES),
     )
     scores = ranking_block(ranked, width) if ranked and ranked.count > 1 else []
-    hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis), width)]
+    is_said = not about or any(about in row.plain for row in head)
+    hint = [text(row, DIM) for row in joined(_hint(explanation, diagnosis, "" if is_said else about, width), width)]
     if scores and ranked and len(_sections(head, scores, tail, hint)) > MOST_LINES:
         scores = ranking_block(ranked, width, by_plugin=False)
     room = MOST_LINES - len(_sections(head, scores, [BLANK], tail, hint)) + 1
@@ -370,17 +378,25 @@ def _notes(view: View, width: int, limit: int | None) -> list[Text]:
     return lines
 
 
-def _hint(explanation: Explanation, diagnosis: Diagnosis) -> tuple[str, ...]:
+def _hint(explanation: Explanation, diagnosis: Diagnosis, about: str, width: int) -> tuple[str, ...]:
     cycle = explanation.cycle
     if any(one.kind is UnevaluatedKind.SCHEDULER for one in cycle.unheard):
         return (count(diagnosis.total, "node"),)
     seen = f"kube-scheduler {cycle.release.version}, profile {cycle.profile.scheduler_name}"
-    more = ("more: --node NAME, --nodes all, -o wide",) if diagnosis.total else ()
+    more = [*(["more: --node NAME, --nodes all, -o wide"] if diagnosis.total else []), *([about] if about else [])]
+    together = SEPARATOR.join(more)
     taken = cycle.snapshot.source.taken
     when = (f"taken {taken.removesuffix('Z').replace('T', ' ')} UTC",) if taken.endswith("Z") else ()
     note = names_note(cycle.all_nodes.names)
     nodes = count(diagnosis.total, "node") + (f" ({note})" if note else "")
-    return (f"{seen}, {nodes}", *when, *more)
+    return (f"{seen}, {nodes}", *when, *([together] if more and fits(together, width) else more))
+
+
+def _about(diagnosis: Diagnosis) -> str:
+    """The command that explains the first cause."""
+    if diagnosis.feasible:
+        return ""
+    return next((f"kschedx reason {one.reason}" for one in main_findings(diagnosis) if one.reason in GUIDES), "")
 
 
 # --- everything

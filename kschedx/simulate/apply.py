@@ -16,10 +16,11 @@ from kschedx.errors import InputError, NotAdmittedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
 from kschedx.inquiry.lifecycle import creates_no_pods, replica_sets_of
+from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.tolerations import NO_EXECUTE, tolerates, untolerated
 from kschedx.kube.types import Node, Pod
-from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign
+from kschedx.kube.workloads import SHORT_NAMES, foreign_pods, is_foreign, kind_and_group
 from kschedx.simulate import object_changes as other_objects
 from kschedx.simulate.changes import MOST_NODES, Change, ChangeVerb, Manifest, divided, parse_count
 from kschedx.simulate.node_changes import (
@@ -488,7 +489,10 @@ class ClusterChanges:
         self.workloads[workload] = manifest
         if creates_no_pods(self.snapshot, manifest):
             return
-        for one in foreign_pods(manifest):
+        pods = foreign_pods(manifest)
+        if not pods and custom_kind(*kind_and_group(manifest)) is not None:
+            self._manager.open_counts[workload] = "its manifest does not say which pods it creates"
+        for one in pods:
             subject = admitted(self.snapshot, one.manifest, self._setup, title=workloads.title(manifest))
             count = 1 if one.count.number is None else one.count.number
             self._manager.add(workload, *workloads.one_or_copies(subject.snapshot, subject.pod, count))

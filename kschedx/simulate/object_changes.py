@@ -14,7 +14,7 @@ from kschedx.apiserver.placement_validation import validate_labels
 from kschedx.apiserver.unknown_fields import unknown_fields
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
-from kschedx.errors import InputError, nearest
+from kschedx.errors import InputError, NotAdmittedError, nearest
 from kschedx.fixes.changes import manifest
 from kschedx.kube.decoding import as_new, decode
 from kschedx.kube.devices import ResourceClaim
@@ -182,9 +182,12 @@ AppliedManifest = Mapping[str, object]
 
 
 def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
-    """Of one name the manifest counts, but what claims and volumes are bound to stays. Raises `InputError`."""
+    """Of one name the manifest counts, but what claims and volumes are bound to stays. Raises `InputError`, and
+    `NotAdmittedError` for a change of an immutable field."""
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
     others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
+    for one in others:
+        _require_immutable(snapshot, one)
     if others:
         snapshot = with_applied(snapshot, others)
     if nodes:
@@ -219,6 +222,44 @@ _FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
     "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
 }
 """Fields that may be given a value, but no other one."""
+
+
+_CLAIM = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_FORBIDDEN: Mapping[tuple[str, str], str] = {
+    **{
+        ("PersistentVolume", field): "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable "
+        "after creation"
+        for field in ("spec.csi", "spec.hostPath", "spec.local")
+    },
+    **{
+        ("PersistentVolumeClaim", f"spec.{field}"): f"spec: Forbidden: {_CLAIM}"
+        for field in ("accessModes", "resources", "selector", "storageClassName", "volumeMode", "volumeName")
+    },
+    ("PriorityClass", "value"): "value: Forbidden: may not be changed in an update.",
+    ("StorageClass", "provisioner"): "provisioner: Forbidden: updates to provisioner are forbidden.",
+}
+"""How the API server refuses a change; other fields have "field is immutable"."""
+
+
+def _require_immutable(snapshot: Snapshot, written: AppliedManifest) -> None:
+    """Raises `NotAdmittedError` where an object that exists is written with another value of an immutable field.
+
+    A whole spec, and a field that one of the two leaves to the API server's default, are not compared.
+    """
+    kind = next((one for one in KINDS.values() if one.name == written.get("kind") and one.key in _FIXED), None)
+    if kind is None or kind.record is None or written.get("apiVersion") != kind.api_version:
+        return
+    after = decode(msgspec.json.encode(written), kind.record)
+    before = next((one for one in _all(snapshot, kind) if name_of(one) == name_of(after)), None)
+    unset = kind.record()
+    for field in () if before is None else _fixed(before, kind):
+        stored, value = _at(before, field), _at(after, field)
+        if field == "spec" or stored == value or _at(unset, field) in (stored, value):
+            continue
+        shown = msgspec.json.encode(value).decode()
+        refusal = _FORBIDDEN.get((kind.key, field), f"{field}: Invalid value: {shown}: field is immutable")
+        hint = f"delete {kind.name} {name_of(after)[1]} first, and apply it then"
+        raise NotAdmittedError(f'The {kind.name} "{name_of(after)[1]}" is invalid: {refusal}', hint=hint)
 
 
 class ObjectReference(Struct, frozen=True, kw_only=True):

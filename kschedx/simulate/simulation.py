@@ -227,7 +227,7 @@ class Simulation(Shown):
         """Pods that wait for a scheduler which the configuration does not have."""
         return tuple(map(self.run.cluster.pods.key, self.simulator.queue.of_others))
 
-    @property
+    @cached_property
     def undecided(self) -> Mapping[str, str]:
         """Pods that kschedx cannot decide about, to what it would need."""
         last = self._last_steps

@@ -35,6 +35,8 @@ from kschedx.sources.lists import Flat, ItemError, Peek, flatten, is_plain_objec
 # A window on a long JSON text: what was read of a file and not yet handed out.
 
 _ENDING_SPACE = re.compile(rb"\s*")
+_DOCUMENT_MARK = re.compile(rb"---[ \t\r]*(?:\n|\Z)")
+"""What separates the documents of a YAML file, where each of them is JSON."""
 
 
 class JsonText:
@@ -191,9 +193,12 @@ class JsonStream:
         if self._window.text.startswith(b"\xef\xbb\xbf"):
             self._window.at = 3
         while self._window.skip_space():
+            if self._window.held < max(self._small, 8):
+                self._window.fill(max(2 * self._small, 8))  # not byte by byte, for many short documents
+            if self._document and (mark := _DOCUMENT_MARK.match(self._window.text, self._window.at)):
+                self._window.at = mark.end()
+                continue
             self._document += 1
-            if self._window.held < self._small:
-                self._window.fill(2 * self._small)  # not byte by byte, for many short documents
             self._list = self._list_head()
             if self._list is None:
                 yield self._whole_document()

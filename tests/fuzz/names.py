@@ -25,7 +25,7 @@ import pydantic
 from markdown_it import MarkdownIt
 
 from kschedx.cli.app import run
-from kschedx.cli.mcp.server import BOUNDS, MOST_NOTES, Answers, Clusters, Context, Detail
+from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Context, Detail
 from kschedx.cli.mcp.tools import TOOLS
 from kschedx.cli.worker import Captured, captured
 from kschedx.kube.escaping import is_hidden
@@ -413,7 +413,7 @@ def requests(data: bytes) -> None:
     assert isinstance(content, mcp.types.TextContent)
     assert len(content.text) <= _LARGEST.text + 200, len(content.text)
     assert not any(map(is_hidden, content.text.replace("\n", ""))), content.text
-    assert len(written) <= 4 * (_LARGEST.document + _LARGEST.text + MOST_NOTES), len(written)
+    assert len(written) <= 4 * (_LARGEST.document + _LARGEST.text + _LARGEST.notes), len(written)
 
 
 def request_seeds() -> Iterator[bytes]:

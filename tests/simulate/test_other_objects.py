@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
+import msgspec
 import pytest
 
 import kschedx
-from kschedx.errors import InputError
+from kschedx.errors import InputError, NotAdmittedError
 from kschedx.simulate.drain import DrainOutcome
 from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
@@ -52,6 +54,23 @@ def test_an_object_that_nobody_uses_goes(target: str) -> None:
     left = {*after.storage.claims, *after.storage.classes}
     gone = {"default/spare", "default/data", "default/old", "default/kept", "waits", "other"} - left
     assert gone == {"default/spare" if "spare" in target else "other"}
+
+
+def test_applying_an_immutable_field_is_refused_as_the_api_server_does(tmp_path: Path) -> None:
+    written = tmp_path / "claim.json"
+    written.write_bytes(msgspec.json.encode(claim("data", storage_class="other")))
+    with pytest.raises(NotAdmittedError, match="spec is immutable after creation except"):
+        simulated({"apply": str(written)})
+    written.write_bytes(msgspec.json.encode(claim("data", storage_class=None)))
+    assert simulated({"apply": str(written)}).pending == ("default/db",)
+
+
+def test_a_custom_resource_whose_pods_are_not_known_is_undecided(tmp_path: Path) -> None:
+    written = tmp_path / "job.json"
+    job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "t"}}
+    written.write_bytes(msgspec.json.encode({**job, "spec": {"runtimeRef": {"name": "torch"}}}))
+    open_counts = simulated({"apply": str(written)}).open_counts
+    assert [*open_counts.values()] == ["its manifest does not say which pods it creates"]
 
 
 def test_a_pod_that_waits_keeps_no_claim() -> None:

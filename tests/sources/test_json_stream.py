@@ -42,6 +42,10 @@ def concatenated(objects: list[dict[str, Any]]) -> str:
     return "\n".join(json.dumps(item) for item in objects)
 
 
+def between_marks(objects: list[dict[str, Any]]) -> str:
+    return "".join(f"{json.dumps(item, indent=1)}\n---\n" for item in objects)
+
+
 def array(objects: list[dict[str, Any]]) -> str:
     return json.dumps(objects)
 
@@ -57,7 +61,7 @@ def with_carriage_returns(objects: list[dict[str, Any]]) -> str:
 
 LAYOUTS = [
     one_per_line, indented(4), indented(2), indented(1), indented(0), compact, concatenated, array, two_lists,
-    with_carriage_returns,
+    with_carriage_returns, between_marks,
 ]  # fmt: skip
 
 VALUES = st.recursive(

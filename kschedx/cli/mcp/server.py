@@ -115,15 +115,17 @@ class Detail(StrEnum):
 
 class _Bounds(Struct, frozen=True):
     text: int
-    """Characters of the screen."""
+    """Characters of the screen, which an answer has twice: clients read either its text or its structured content."""
+    notes: int
+    """Characters of the notes."""
     document: int
     """Bytes of the document; 0 leaves it out."""
 
 
 BOUNDS = {
-    Detail.SUMMARY: _Bounds(3_000, 0),
-    Detail.NODES: _Bounds(6_000, 12_000),
-    Detail.FULL: _Bounds(20_000, 60_000),
+    Detail.SUMMARY: _Bounds(text=1_600, notes=300, document=0),
+    Detail.NODES: _Bounds(text=6_000, notes=2_000, document=12_000),
+    Detail.FULL: _Bounds(text=20_000, notes=2_000, document=60_000),
 }
 DETAIL: dict[str, object] = {
     "type": "string",
@@ -131,8 +133,6 @@ DETAIL: dict[str, object] = {
     "default": Detail.SUMMARY.value,
     "description": "summary: about 3 kB; nodes: with the first nodes or pods; full: up to 60 kB",
 }
-MOST_NOTES = 2_000
-"""Characters of notes."""
 LOOPBACK = "127.0.0.1"
 
 INSTRUCTIONS = (
@@ -259,7 +259,7 @@ def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolRes
     screen = _cut(answer.screen, bounds.text)
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}
     if answer.errors:
-        structured["notes"] = _cut(answer.errors, MOST_NOTES)
+        structured["notes"] = _cut(answer.errors, bounds.notes)
     if answer.document is not None and wanted.document is not None and bounds.document:
         document, left_out = bounded(answer.document, bounds.document)
         if len(msgspec.json.encode(document)) <= 2 * bounds.document:

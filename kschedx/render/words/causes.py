@@ -44,11 +44,7 @@ def main_findings(diagnosis: Diagnosis) -> Iterator[Finding]:
     if diagnosis.stops:
         yield from (finding for stop in diagnosis.stops for finding in stop.status.findings)
         return
-    found: dict[tuple[str, object], Finding] = {}
-    for group in sorted(diagnosis.groups, key=lambda one: -one.count):
-        if (finding := _main(group)) is not None:
-            found.setdefault(_key(finding), finding)
-    yield from found.values()
+    yield from (finding for groups in _by_cause(diagnosis) if (finding := _main(groups[0])) is not None)
 
 
 def _stops(diagnosis: Diagnosis) -> Iterator[str]:
@@ -65,22 +61,32 @@ def _of_groups(diagnosis: Diagnosis) -> Iterator[str]:
     whole = diagnosis.cause
     if isinstance(whole, OfferedNowhere):
         yield offered_nowhere(whole)
-    groups: dict[tuple[str, object], list[NodeGroup]] = {}
-    for group in diagnosis.groups:
-        finding = _main(group)
-        if finding is None or (isinstance(finding, InsufficientResource) and finding.offered_nowhere):
+    for alike in _by_cause(diagnosis):
+        if _offered_nowhere(_main(alike[0])):
             continue
-        groups.setdefault(_key(finding), []).append(group)
-    for alike in sorted(groups.values(), key=_rank):
         if isinstance(whole, UnwellNodes) and any(whole.fault in group.exemplar.findings for group in alike):
             yield unwell_nodes_text(whole)
         else:
             yield _phrase(alike)
 
 
-def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, int]:
+def _by_cause(diagnosis: Diagnosis) -> list[list[NodeGroup]]:
     """The commonest first; that nodes are cordoned says least, above all during a drain."""
-    return isinstance(_main(groups[0]), NodeUnschedulable), -sum(group.count for group in groups)
+    groups: dict[tuple[str, object], list[NodeGroup]] = {}
+    for group in diagnosis.groups:
+        if (finding := _main(group)) is not None:
+            groups.setdefault(_key(finding), []).append(group)
+    return sorted(groups.values(), key=_rank)
+
+
+def _rank(groups: Sequence[NodeGroup]) -> tuple[bool, bool, int]:
+    finding = _main(groups[0])
+    number = sum(group.count for group in groups)
+    return isinstance(finding, NodeUnschedulable), not _offered_nowhere(finding), -number
+
+
+def _offered_nowhere(finding: Finding | None) -> bool:
+    return isinstance(finding, InsufficientResource) and finding.offered_nowhere
 
 
 def _main(group: NodeGroup) -> Finding | None:
