@@ -184,7 +184,7 @@ def _written(change: Change, manifest: Manifest) -> str:
     metadata = changed.get("metadata")
     is_named = isinstance(metadata, Mapping) and bool(metadata.get("name"))
     verb = "apply --server-side" if is_named else "create"
-    why = shell_comment(f"{named}: the cluster does not have it in this form, so there is nothing to patch")
+    why = shell_comment(f"{named} is not in the cluster in this form: this is the whole manifest")
     return f"{why}\nkubectl {verb} {_here(sendable_manifest(changed))}"
 
 

@@ -316,7 +316,7 @@ def cpu_of(template: object) -> str:
 
 def test_what_the_cluster_does_not_have_is_applied(tmp_path: Path) -> None:
     script = of_file(tmp_path, DEPLOYMENT)
-    assert script.startswith("# Deployment web: the cluster does not have it in this form")
+    assert script.startswith("# Deployment web is not in the cluster in this form")
     found = applied(script)
     spec = found["spec"]
     assert isinstance(spec, dict)
