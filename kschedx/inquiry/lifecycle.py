@@ -298,6 +298,8 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
         report = snapshot.failed_creates.get(("PersistentVolumeClaim", namespace, name))
         if claim is None or claim.spec.volume_name:
             continue
+        if report is not None and report.uid not in ("", claim.metadata.uid):
+            report = None  # of an earlier claim of this name
         storage_class = snapshot.storage.classes.get(claim.storage_class)
         provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
         if not message and not (report and provisioner):

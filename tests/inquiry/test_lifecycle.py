@@ -419,6 +419,9 @@ def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> N
         )
         assert ("quota reached" in ran.out, "timed out" in ran.out) == (failed in events, slow in events)
         assert "fix       repair disk.example.com" in ran.out
+    at(failed, "involvedObject")["uid"] = "of-an-earlier-claim"
+    at(claim, "metadata")["uid"] = "of-this-claim"
+    assert why(tmp_path, "pod/x", *objects, failed).out.startswith("✓ default/x")
 
 
 def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path) -> None:
