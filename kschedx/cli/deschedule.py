@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -125,6 +124,7 @@ def _place_of(field: str, policy: str) -> Place:
 def _read(path: str, question: Question) -> bytes:
     """Raises `InputError`."""
     from kschedx.errors import InputError, Place
+    from kschedx.sources.files import standard_input
 
     kind, slash, name = path.partition("/")
     if slash and kind in ("configmap", "cm") and not Path(path).exists():
@@ -133,7 +133,7 @@ def _read(path: str, question: Question) -> bytes:
             raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
         return connection.config_map(question.where, namespace or "kube-system", own)
     try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return standard_input().read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -172,11 +171,7 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
     for names, what, command in _GENERATED:
         if any((Path(path) / name).is_file() for name in names):
             raise InputError(f"is {what}", place=Place(source=path), hint=command.format(path=path))
-    text = None
-    if path == files.STDIN:
-        if sys.stdin is None or sys.stdin.closed:
-            raise InputError("standard input is closed", place=Place(source=path))
-        text = sys.stdin.buffer.read()
+    text = files.standard_input().read() if path == files.STDIN else None
     found = []
     for batch in files.read(path, see) if text is None else files.read_stream(io.BytesIO(text), path):
         try:
