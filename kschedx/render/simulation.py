@@ -34,7 +34,6 @@ from kschedx.render.terminal import (
     BLANK,
     BOLD,
     DIM,
-    GOOD,
     OPEN,
     SEPARATOR,
     columns,
@@ -229,7 +228,8 @@ def simulation_lines(
             told = [*told[:SHOWN_CHANGES], f"{len(told) - SHOWN_CHANGES:,} more"]
         first += paragraph("; ".join(told), width, first="  after ", style=DIM)
         first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
-    first += goal_lines(simulation, width)
+    for move in _moves(simulation):
+        first += paragraph(move, width, first="  ", indent=4)
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
     if simulation.kueue is not None:
@@ -253,16 +253,9 @@ def simulation_lines(
 # --- outcomes with their counts
 
 
-def goal_lines(simulation: Simulation, width: int) -> list[Text]:
-    """Whether the goal is reached, and the moves that it takes."""
-    goal = simulation.goal
-    if goal is None:
-        return []
-    told = goal_text(goal)
-    lines = paragraph(told, width, first="✓ " if goal.is_reached else "✗ ", style=GOOD if goal.is_reached else BAD)
-    for one in goal.moves:
-        lines += paragraph(f"move {one.pod} from {one.source} to {one.to}", width, first="  ", indent=4)
-    return lines
+def _moves(simulation: Simulation) -> list[str]:
+    moves = () if simulation.goal is None else simulation.goal.moves
+    return [f"move {one.pod} from {one.source} to {one.to}" for one in moves]
 
 
 def goal_text(goal: GoalResult) -> str:
@@ -284,8 +277,11 @@ def simulation_headline(simulation: Simulation) -> str:
     """How many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     is_open = not placed and 0 < pending == undecided
-    parts = []
-    if not placed and not pending:
+    goal = simulation.goal
+    parts = [] if goal is None else [goal_text(goal)]
+    if goal is not None and not goal.is_reached and not placed and not pending:
+        pass  # its pods are never put into the queue
+    elif not placed and not pending:
         drained = simulation.drained
         if not all(one.is_done for one in drained):
             done = sum(one.is_done for one in drained)
@@ -349,10 +345,8 @@ def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
         yield Fact(label="effect", items=(told,))
     for rollout in sorted(simulation.rolled_out, key=lambda one: one.is_done):
         yield Fact(label="rollout", items=(rollout_text(rollout),))
-    goal = simulation.goal
-    if goal is not None:
-        moves = (f"move {one.pod} from {one.source} to {one.to}" for one in goal.moves)
-        yield Fact(label="goal", items=(goal_text(goal), *moves))
+    if moves := _moves(simulation):
+        yield Fact(label="moves", items=(*moves,))
     if simulation.kueue is not None:
         yield from _kueue_facts(simulation.kueue, 10_000)
     for drained in simulation.drained:
