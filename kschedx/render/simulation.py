@@ -25,7 +25,7 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.render import terminal
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
-from kschedx.render.fixes import story_fix_lines, story_reason
+from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
 from kschedx.render.states import NoScheduler
@@ -44,6 +44,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
+from kschedx.render.view import Fix as FixView
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.notes import question_note_text as note_text
@@ -592,17 +593,22 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         lines += [BLANK, *_places(found, width, wide=wide)]
     if found.stopped is not None:
         stopped = found.stopped
-        for_whom = " for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
         next_one = "the next one is undecided" if found.could_reject else "the next one does not fit"
         lines += [BLANK, *paragraph(next_one if found.count else "why", width, style=BOLD)]
         why = could_reject(found.could_reject) or stopped.message or "unschedulable"
         lines += paragraph(why, width, first="  ")
-        for fix in stopped.fixes[:2]:
-            lines += paragraph(f"{fix.title}{for_whom}", width, first="  fix       ")
+        lines += fix_lines(fit_fixes(found), "", width)
     if found.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(found.refusal, width, first="  ")
     return lines
+
+
+def fit_fixes(found: Fit) -> tuple[FixView, ...]:
+    """What makes room for the next pod."""
+    stopped = found.stopped
+    for_whom = "for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
+    return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
 
 
 def fit_details(found: Fit) -> Iterator[str]:
