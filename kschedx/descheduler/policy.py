@@ -207,12 +207,24 @@ def aggregate(faults: Iterable[str]) -> str:
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
 
 
-def policy_in(text: bytes, source: str) -> Mapping[str, object]:
+class WrittenPolicy(Struct, frozen=True, kw_only=True):
+    value: Mapping[str, object]
+    document: int
+    """Of the file, counted from 1."""
+    below: str
+    """The field that holds the policy; empty where it is the document."""
+
+
+def policy_in(text: bytes, source: str) -> WrittenPolicy:
     """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
 
     Raises `InputError` where there is none, or more than one.
     """
-    found = [policy for document in _documents(text, source) for policy in _policies_in(document, source)]
+    found = [
+        WrittenPolicy(value=policy, document=number, below=below)
+        for number, document in _documents(text, source)
+        for below, policy in _policies_in(document, source)
+    ]
     if len(found) != 1:
         hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
         number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
@@ -229,34 +241,37 @@ def measures_usage(written: Mapping[str, object]) -> bool:
     )
 
 
-def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
+def _documents(text: bytes, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
     for part in yaml.split(text, source=source):
         read = yaml.load(part, source=source)
         if read is not None and isinstance(read.value, Mapping):
-            yield read.value
+            yield part.number, read.value
 
 
-def _policies_in(document: Mapping[str, object], source: str) -> Iterator[Mapping[str, object]]:
-    values, data = _helm_values(document), document.get("data")
+def _policies_in(document: Mapping[str, object], source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """With the field that holds each."""
+    data = document.get("data")
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():
-            held = _documents(str(text).encode(), f"{source}: data[{key}]")
-            yield from (one for one in held if one.get("kind") == KIND)
-    elif values is not None:
-        policy, version = values["deschedulerPolicy"], values.get("deschedulerPolicyAPIVersion") or API_VERSION
-        assert isinstance(policy, Mapping)
-        yield {"apiVersion": version, "kind": KIND, **policy}
-    elif "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
-        yield document
+            held = (one for _, one in _documents(str(text).encode(), f"{source}: data[{key}]"))
+            yield from ((f"data[{key}]", one) for one in held if one.get("kind") == KIND)
+        return
+    for below, values in _helm_values(document):
+        policy, version = values.get("deschedulerPolicy"), values.get("deschedulerPolicyAPIVersion") or API_VERSION
+        if isinstance(policy, Mapping):
+            yield f"{below}deschedulerPolicy", {"apiVersion": version, "kind": KIND, **policy}
+            return
+    if "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
+        yield "", document
 
 
-def _helm_values(document: Mapping[str, object]) -> Mapping[str, object] | None:
+def _helm_values(document: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Values of the chart: by themselves, below the chart's name, or in a HelmRelease's spec.values."""
     spec = document.get("spec")
-    for values in (document, document.get("descheduler"), spec.get("values") if isinstance(spec, Mapping) else None):
-        if isinstance(values, Mapping) and isinstance(values.get("deschedulerPolicy"), Mapping):
-            return values
-    return None
+    in_release = spec.get("values") if isinstance(spec, Mapping) else None
+    for below, values in (("", document), ("descheduler.", document.get("descheduler")), ("spec.values.", in_release)):
+        if isinstance(values, Mapping):
+            yield below, values
 
 
 # --- reading
