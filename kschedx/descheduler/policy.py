@@ -225,11 +225,11 @@ def policy_in(text: bytes, source: str) -> WrittenPolicy:
         for number, document in _documents(text, source)
         for below, policy in _policies_in(document, source)
     ]
-    if len(found) != 1:
-        hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
-        number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
-        raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
-    return found[0]
+    if len(found) == 1:
+        return found[0]
+    hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
+    number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
+    raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
 
 
 def measures_usage(written: Mapping[str, object]) -> bool:
@@ -249,29 +249,23 @@ def _documents(text: bytes, source: str) -> Iterator[tuple[int, Mapping[str, obj
 
 
 def _policies_in(document: Mapping[str, object], source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """With the field that holds each."""
+    """With the field that holds each; values of the chart also below its name, or in a HelmRelease."""
     data = document.get("data")
     if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
         for key, text in data.items():
             held = (one for _, one in _documents(str(text).encode(), f"{source}: data[{key}]"))
             yield from ((f"data[{key}]", one) for one in held if one.get("kind") == KIND)
         return
-    for below, values in _helm_values(document):
-        policy, version = values.get("deschedulerPolicy"), values.get("deschedulerPolicyAPIVersion") or API_VERSION
-        if isinstance(policy, Mapping):
+    spec = document.get("spec")
+    in_release = spec.get("values") if isinstance(spec, Mapping) else None
+    for below, values in (("", document), ("descheduler.", document.get("descheduler")), ("spec.values.", in_release)):
+        policy = values.get("deschedulerPolicy") if isinstance(values, Mapping) else None
+        if isinstance(values, Mapping) and isinstance(policy, Mapping):
+            version = values.get("deschedulerPolicyAPIVersion") or API_VERSION
             yield f"{below}deschedulerPolicy", {"apiVersion": version, "kind": KIND, **policy}
             return
     if "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
         yield "", document
-
-
-def _helm_values(document: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Values of the chart: by themselves, below the chart's name, or in a HelmRelease's spec.values."""
-    spec = document.get("spec")
-    in_release = spec.get("values") if isinstance(spec, Mapping) else None
-    for below, values in (("", document), ("descheduler.", document.get("descheduler")), ("spec.values.", in_release)):
-        if isinstance(values, Mapping):
-            yield below, values
 
 
 # --- reading
