@@ -14,8 +14,7 @@ from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
-    from kschedx.descheduler.descheduling import Descheduling
-    from kschedx.descheduler.policy import WrittenPolicy
+    from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy
     from kschedx.errors import Place
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
@@ -86,7 +85,7 @@ def deschedule(
     """The command; its help is HELP."""
     from kschedx.descheduler.cluster import lacks_details
     from kschedx.descheduler.descheduling import deschedule as descheduled
-    from kschedx.descheduler.policy import measures_usage, policy_in
+    from kschedx.descheduler.descheduling import measures_usage, policy_in
     from kschedx.errors import InputError, Place
 
     text = _read(policy, question)

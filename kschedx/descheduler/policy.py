@@ -45,7 +45,6 @@ from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
-from kschedx.sources import yaml
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -205,67 +204,6 @@ def aggregate(faults: Iterable[str]) -> str:
     """Errors as Go's NewAggregate prints them: one by itself, several in brackets, equal ones once."""
     each = list(dict.fromkeys(faults))
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
-
-
-class WrittenPolicy(Struct, frozen=True, kw_only=True):
-    value: Mapping[str, object]
-    document: int
-    """Of the file, counted from 1."""
-    below: str
-    """The field that holds the policy; empty where it is the document."""
-
-
-def policy_in(text: bytes, source: str) -> WrittenPolicy:
-    """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
-
-    Raises `InputError` where there is none, or more than one.
-    """
-    found = [
-        WrittenPolicy(value=policy, document=number, below=below)
-        for number, document in _documents(text, source)
-        for below, policy in _policies_in(document, source)
-    ]
-    if len(found) == 1:
-        return found[0]
-    hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
-    number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
-    raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
-
-
-def measures_usage(written: Mapping[str, object]) -> bool:
-    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is validated."""
-    collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
-    sources = providers if isinstance(providers, Sequence) else ()
-    return (isinstance(collector, Mapping) and collector.get("enabled") is True) or any(
-        isinstance(one, Mapping) and one.get("source") == KUBERNETES_METRICS for one in sources
-    )
-
-
-def _documents(text: bytes, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for part in yaml.split(text, source=source):
-        read = yaml.load(part, source=source)
-        if read is not None and isinstance(read.value, Mapping):
-            yield part.number, read.value
-
-
-def _policies_in(document: Mapping[str, object], source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """With the field that holds each; values of the chart also below its name, or in a HelmRelease."""
-    data = document.get("data")
-    if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
-        for key, text in data.items():
-            held = (one for _, one in _documents(str(text).encode(), f"{source}: data[{key}]"))
-            yield from ((f"data[{key}]", one) for one in held if one.get("kind") == KIND)
-        return
-    spec = document.get("spec")
-    in_release = spec.get("values") if isinstance(spec, Mapping) else None
-    for below, values in (("", document), ("descheduler.", document.get("descheduler")), ("spec.values.", in_release)):
-        policy = values.get("deschedulerPolicy") if isinstance(values, Mapping) else None
-        if isinstance(values, Mapping) and isinstance(policy, Mapping):
-            version = values.get("deschedulerPolicyAPIVersion") or API_VERSION
-            yield f"{below}deschedulerPolicy", {"apiVersion": version, "kind": KIND, **policy}
-            return
-    if "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
-        yield "", document
 
 
 # --- reading
