@@ -280,8 +280,8 @@ def karpenter_basis(found: Consolidation | None) -> str:
     parts = [f"Karpenter {found.follows}: each method by itself; it takes the first"]
     if any(price is None for price in found.prices.values()):
         parts.append("prices are incomplete: --instance-types")
-    if found.has_scheduled_budgets:
-        parts.append("budgets with a schedule are not evaluated")
+    if found.budgets_at:
+        parts.append(f"budgets with a schedule as of {found.budgets_at}")
     return " · ".join(parts)
 
 
