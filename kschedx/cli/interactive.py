@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import termios
 import threading
@@ -26,6 +27,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, HelpPanel, Input, OptionList, Static, TabbedContent, TabPane
 
+from kschedx.cli.output import command_line
 from kschedx.errors import KschedxError
 from kschedx.explain.causes import CauseGroup
 from kschedx.explain.diagnosis import Diagnosis
@@ -35,14 +37,14 @@ from kschedx.inquiry.fix import Fix
 from kschedx.progress import silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
-from kschedx.render.pending import cause_title
+from kschedx.render.pending import cause_text, cause_title
 from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
-from kschedx.render.terminal import text
-from kschedx.render.wording import visible
+from kschedx.render.terminal import short_node_names, text
+from kschedx.render.wording import listed, visible
 from kschedx.render.words import describe
 
-LEAST_WIDTH = 60
+LEAST_WIDTH = 40
 """Columns that a story is laid out for at least."""
 FRAME = 7
 """Columns beside a story's text: border, padding, scroll bar."""
@@ -74,11 +76,12 @@ def end_with_terminal() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def browse(first: Page) -> None:
-    """Run until the user quits or the terminal is gone."""
+def browse(first: Page, nodes: Sequence[str]) -> None:
+    """Run until the user quits or the terminal is gone; `nodes` are shown by their short names."""
     end_with_terminal()
     silence()
-    Browser(first).run()
+    with short_node_names(nodes):
+        Browser(first).run()
 
 
 class Row(Struct, frozen=True):
@@ -273,21 +276,22 @@ class Pending(Page):
                 str(number),
                 (
                     len(group.answers),
-                    cause_title(group),
+                    listed(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
+                    cause_text(group.first),
                     ", ".join(group.namespaces[:SHOWN]),
                     max(answer.priority for answer in group.answers),
                 ),
             )
             for number, group in enumerate(self._groups)
         ]
-        self.listing.show(("pods", "cause", "namespaces", "highest priority"), rows)
+        self.listing.show(("pods", "of", "cause", "namespaces", "highest priority"), rows)
         self.listing.focus()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         self.app.push_screen(Pods(self._groups[int(event.row_key.value or 0)], self._open_pod))
 
     def copied(self) -> str:
-        return "kschedx why --all-pending -A"
+        return re.sub(r" (?:-i|--interactive)\b", "", command_line())
 
 
 class Pods(Page):
