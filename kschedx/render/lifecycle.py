@@ -128,13 +128,8 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"{predecessor}: {container}"
         case WaitingForKubelet():
             yield from _start(lifecycle)
-        case NoScheduler(profiles=profiles, others=others, hint=hint):
-            if others:
-                yield f"{count(others, 'pod')} with this schedulerName {'has a node' if others == 1 else 'have nodes'}"
-            else:
-                yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
-            if hint:
-                yield f'did you mean "{hint}"?'
+        case NoScheduler():
+            yield from _unknown(lifecycle)
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
@@ -148,6 +143,15 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
+
+
+def _unknown(pod: NoScheduler) -> Iterator[str]:
+    if pod.others:
+        yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
+    else:
+        yield f"no pod with this schedulerName has a node; the configuration has {listed(pod.profiles, 4)}"
+    if pod.hint:
+        yield f'did you mean "{pod.hint}"?'
 
 
 def _start(pod: WaitingForKubelet) -> Iterator[str]:
