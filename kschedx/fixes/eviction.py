@@ -177,6 +177,8 @@ def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
 # Moving pods, as `simulate.moves` finds them.
 
 MOST_NODES = 3
+MOST_TRIALS = 60
+"""Sets of pods."""
 
 
 def moves(situation: Situation) -> Iterator[s.MovePods]:
@@ -192,11 +194,14 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         return
     run = Run(situation.scheduler)
     names = run.cluster.node_names
-    for found in MoveSearch(run, situation.snapshot, situation.pod.priority).find(nearest):
-        victims = victims_of((one.row for one in found.pods), situation.snapshot)
-        its = zip(victims, found.pods, strict=True)
+    for found in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
+        victims = iter(victims_of(found.rows, situation.snapshot))
         yield s.MovePods(
-            node=names[found.node], moves=tuple(s.Move(victim=victim, to=names[one.to]) for victim, one in its)
+            moves=tuple(
+                s.Move(victim=next(victims), source=names[clearing.node], to=names[one.to])
+                for clearing in found.clearings
+                for one in clearing.pods
+            )
         )
 
 

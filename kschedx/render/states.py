@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
 from msgspec import Struct, to_builtins
 
-from kschedx.framework.cycle import Outcome
 from kschedx.render.wording import listed
 
 if TYPE_CHECKING:
+    from kschedx.framework.cycle import Outcome
     from kschedx.kueue.verdict import Verdict
 
 
@@ -469,6 +469,8 @@ _BY_NAME = {row.name: row for row in STATES}
 
 def decision_name(outcome: Outcome | None) -> str:
     """Of the row of an outcome about which nothing more is known."""
+    from kschedx.framework.cycle import Outcome
+
     match outcome:
         case Outcome.SCHEDULED:
             return "Schedulable"
