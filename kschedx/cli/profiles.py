@@ -100,16 +100,16 @@ def show(
 
         print_profile(name, release.title, scheduler, found)
 
-    configuration = without_secrets(found.configuration)
+    shown = without_secrets(found.configuration)
 
     def document() -> dict[str, object]:
         head = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name, "kubernetesVersion": release.version}
-        return {**head, "configuration": configuration, "origins": dict(found.origins)}
+        return {**head, "configuration": shown, "origins": dict(found.origins)}
 
     def yaml() -> str:
         from kschedx.render.manifests import commented_yaml
 
-        return commented_yaml(configuration, found.origins)
+        return commented_yaml(shown, found.origins)
 
     write(Report(screen=screen, document=document, yaml=yaml), output)
     return ExitCode.SCHEDULABLE
