@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import UndecidableError
 from kschedx.fixes import steps as s
-from kschedx.fixes.node_requirements import taken_away_by
+from kschedx.fixes.node_requirements import faults_of, taken_away_by
 from kschedx.fixes.owners import Owner, template_owner, workload_above
 from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import Candidate, Situation
@@ -303,8 +303,7 @@ def _is_available(row: int, snapshot: Snapshot) -> bool:
 
 def _repairs(row: int, snapshot: Snapshot) -> Iterator[s.RepairNode]:
     node = _node_of(row, snapshot)
-    faults = tuple(s.NodeFault(taint=one, by=taken_away_by(one)) for one in node.spec.taints if taken_away_by(one))
-    if faults:
+    if faults := faults_of(node, filter(taken_away_by, node.spec.taints), snapshot):
         yield s.RepairNode(row=snapshot.cluster.index[node.name], node=node.name, faults=faults)
 
 
