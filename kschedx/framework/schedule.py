@@ -51,6 +51,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.preemption import KEPT, KeptDryRuns
+from kschedx.framework.replicas import NotFollowedError, Replicas
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Pod
@@ -199,6 +200,20 @@ class EquivalenceClass:
             return self._shared_decision(pod)
         except _NotSharedError:
             return EquivalenceClass(self._framework, pod, placement=self._placement).decide(pod)
+
+    def replicas(self, row: int) -> Replicas | None:
+        """The pods of this class after one, a row of the PodTable, that fits, that `decide` was just asked about, and
+        that has not been placed yet. None where each has to be decided by itself."""
+        decision, has_others = self._decision, bool(self._framework.nominated or self._gates)
+        if self._steps is None or decision is None or decision.nominated is not None or has_others:
+            return None
+        if self._placement is not None or self._extended is not None or self._scored is None:
+            return None
+        try:
+            pod = self._framework.snapshot.pods[row]
+            return Replicas(self._framework, pod, row, self._state, self._filtering, self._scoring)
+        except NotFollowedError:
+            return None
 
     def cycle(self, pod: Pod) -> Cycle:
         """The decision about a pod of this class with verdicts and scores. Findings, what has not been asked, and the

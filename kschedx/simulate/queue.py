@@ -399,7 +399,7 @@ class Queue:
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting), "pods")
                 gang = gang_of(self._run, place[1])
                 if gang is None:
-                    placed, again = self._decide(place[1])
+                    placed, again = self._decide(place[1], waiting[0][1] if waiting else None)
                     left = [] if placed else [place]
                 else:
                     its, others = [place], list[QueuePlace]()
@@ -526,9 +526,9 @@ class Queue:
     def _undecided(self, row: int, why: str) -> QueueStep:
         return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
 
-    def _decide(self, row: int) -> tuple[bool, list[int] | None]:
+    def _decide(self, row: int, then: int | None = None) -> tuple[bool, list[int] | None]:
         """Whether the pod found its place, and the pods that come back after it made them go; None where it made none
-        go and gave no devices back."""
+        go and gave no devices back. `then` is the pod that comes next."""
         again: list[int] | None = None
         while True:
             try:
@@ -539,7 +539,7 @@ class Queue:
             if decision.outcome is Outcome.SCHEDULED:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
-                self._run.bind(row, node)
+                self._run.bind(row, node, then)
                 self.steps.append(
                     QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
                 )
