@@ -61,6 +61,8 @@ class Run:
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """Of classes that differ only in what is behind their claims, the one that was asked about last."""
         self._series: _Series | None = None
+        self._latest_shared: tuple[EquivalenceKey, int, Decision] | None = None
+        """The class of the pod that was decided last and fits nowhere, the version of the cluster, and the decision."""
 
     @property
     def scheduler(self) -> Scheduler:
@@ -90,21 +92,30 @@ class Run:
     def decide(self, row: int, placement: ClusterRows | None = None) -> Decision:
         """The same in short, for the price of what has moved since a pod of the class was evaluated. `placement`: the
         only nodes that are evaluated, ascending. Raises `ConfigError`."""
-        best = None if placement is not None else self._best_of_series(row)
-        if best is not None:
-            return Decision(outcome=Outcome.SCHEDULED, best=best)
-        self._series = None
+        if placement is None and (known := self.known_decision(row)) is not None:
+            return known
+        self._series = self._latest_shared = None
         own = self._class(row, placement=placement)
-        return Decision.of(self.cycle(row)) if own is None else own.decide(self.cluster.pods[row])
+        if own is None:
+            return Decision.of(self.cycle(row))
+        decision = own.decide(self.cluster.pods[row])
+        may_share = placement is None and own.is_shared and not self.cluster.pods.nominations
+        kind = self.kind_of(row) if may_share else None
+        if kind is not None and decision.outcome is Outcome.UNSCHEDULABLE:
+            self._latest_shared = kind, self.cluster.version, decision
+        return decision
 
-    def _best_of_series(self, row: int) -> ClusterRows | None:
-        """The best nodes of one more pod like those that were bound last, if nothing else has moved since."""
-        series, cluster = self._series, self.cluster
-        if series is None or series.snapshot is not cluster.snapshot or series.moves != len(cluster.pods.steps):
-            return None
-        if cluster.pods.nominations or not self._is_of(series.kind, row):
-            return None
-        return series.replicas.best()
+    def known_decision(self, row: int) -> Decision | None:
+        """What `decide` says of a pod like the one that it was asked about last, where nothing has moved since but that
+        this one was bound; None where it has to look."""
+        series, latest, cluster = self._series, self._latest_shared, self.cluster
+        if series is not None and series.snapshot is cluster.snapshot and series.moves == len(cluster.pods.steps):
+            if not cluster.pods.nominations and self._is_of(series.kind, row):
+                best = series.replicas.best()
+                return None if best is None else Decision(outcome=Outcome.SCHEDULED, best=best)
+        elif latest is not None and latest[1] == cluster.version:
+            return latest[2] if self._is_of(latest[0], row) else None
+        return None
 
     def _is_of(self, kind: EquivalenceKey, row: int) -> bool:
         """Whether a pod that waits is of a class, and counts as the others do once it is placed."""
