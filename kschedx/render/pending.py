@@ -157,7 +157,7 @@ def _block(
     first, tone = group.first, cause_tone(group)
     lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
     facts = list(cause_facts(group))
-    lines += [row for fact in facts if fact.label == SELECTS for row in _labelled(fact.label, fact.items[0], width)]
+    lines += [row for fact in facts if fact.label == REQUIRES for row in _labelled(fact.label, fact.items[0], width)]
     lines += _members(group, width, wide=wide)
     if event and first.headlines and first.message:
         lines += _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
@@ -170,7 +170,7 @@ def _block(
     return lines
 
 
-SELECTS, BECAUSE, ALONE = "selects", "because", "alone"
+REQUIRES, BECAUSE, ALONE = "requires", "because", "alone"
 _STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
 
 
@@ -192,7 +192,7 @@ def cause_facts(group: CauseGroup) -> Iterator[Fact]:
     """What is said of a group beside its title, its event, and its fix."""
     first = group.first
     if first.wants:
-        yield Fact(label=SELECTS, items=(first.wants,))
+        yield Fact(label=REQUIRES, items=(first.wants,))
     if first.message and not is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
     if first.taken is not None:
