@@ -50,8 +50,6 @@ def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: 
     path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
     assert kschedx("drain", "--each", "-s", path).err == ""
     monkeypatch.setattr("kschedx.cli.drain.MANY", 1)
-    told = "note: --each drains 2 nodes by themselves, which takes minutes; for an answer sooner, name the nodes "
-        "note: --each drains 2 nodes by themselves, which takes minutes; for an answer sooner, name the nodes of one "
-    )
-    assert kschedx("drain", "--each", "-s", path).err == f"{told}pool or zone\n"
+    told = "note: --each drains 2 nodes by themselves, which takes minutes; for an answer sooner, "
+    assert kschedx("drain", "--each", "-s", path).err == f"{told}name the nodes of one pool or zone\n"
     assert kschedx("drain", "--each", "node-1", "-s", path).err == ""
