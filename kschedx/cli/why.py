@@ -127,6 +127,7 @@ def why(
     wanted = Wanted(
         names=names,
         files=files,
+        snapshot=question.snapshot,
         all_pending=all_pending,
         selector=selector,
         all_namespaces=all_namespaces,
