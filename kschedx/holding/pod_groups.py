@@ -96,7 +96,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
         waiting=members,
         more=len(rows) - len(members),
     )
-    if not is_heeded or found.more or scheduler.config.extenders or cycle.profile.unknown:
+    if not is_heeded or found.more:
         return found
     if found.pods < found.min_count and gang.group is not None and gang.group.spec.scheduling_constraints is not None:
         return found
@@ -208,7 +208,7 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
             continue
         decision = run.decide(row, nodes)
         if decision.outcome is Outcome.UNDECIDED:
-            raise UndecidableError(f"whether pod {member.pod} fits is undecided")
+            raise UndecidableError(f"whether {member.pod} fits is undecided, and so is its group")
         choice = tuple(decision.choice)
         evicted: Mapping[int, tuple[int, ...]] = {}
         if not choice and decision.post_filter is not None and decision.post_filter.status.is_success:

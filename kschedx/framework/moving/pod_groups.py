@@ -127,7 +127,8 @@ def try_members(
                 continue
             decision = run.decide(row, placement.nodes)
             if decision.outcome is Outcome.UNDECIDED:
-                raise UndecidableError(f"whether pod {run.cluster.pods.key(row)} fits is undecided")
+                key = run.cluster.pods.key(row)
+                raise UndecidableError(f"whether {key} fits is undecided, and so is its group")
             if decision.outcome is Outcome.SCHEDULED:
                 nodes[row] = pick(decision.choice)
                 run.bind(row, nodes[row])

@@ -474,7 +474,7 @@ def _picks(here: NodeDevices, picks: Sequence[tuple[str, int, bool, Mapping[str,
 
 
 @unique
-class _Outcome(Enum):
+class SearchOutcome(Enum):
     DONE = "done"
     FAILED = "failed"
     TOO_MANY = "too many"
@@ -505,13 +505,17 @@ class AllocationSearch:
 
     def run(self) -> Result | None:
         self.check()
-        if self._next(0, 0) is not _Outcome.DONE:
+        if not self.finds_all():
             if any(pool.invalid for pool in self.pools):
                 raise UnavailableError("invalid resource pools were encountered")
             return None
         for index, picks in enumerate(self._picks):
             check_node_selector(self._claims[index], picks)
         return tuple(tuple(picks) for picks in self._picks)
+
+    def finds_all(self) -> bool:
+        """Whether there are devices for all claims; then they are picked."""
+        return self._next(0, 0) is SearchOutcome.DONE
 
     # --- what is asked for
 
@@ -542,10 +546,14 @@ class AllocationSearch:
                 checked.append(self._checked(claim, wanted, (index, position, alternative)))
             least += min((one.count for one in checked), default=0)
         if least > MAX_DEVICES_OF_CLAIM:
-            limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
-            raise FailureError(f"claim {claim.key}: number of requested devices {least} {limit}")
+            raise FailureError(self.too_many(claim, least))
         self._picks.append([])
         self._constraints.append([self._constraint(claim, at) for at in range(len(claim.spec.devices.constraints))])
+
+    def too_many(self, claim: ResourceClaim, devices: int) -> str:
+        """The text for a claim that requests more devices than a claim can have."""
+        limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
+        return f"claim {claim.key}: number of requested devices {devices} {limit}"
 
     def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
         named = f"claim {claim.key}, request {wanted.name}"
@@ -597,47 +605,47 @@ class AllocationSearch:
 
     # --- the search
 
-    def _next(self, claim: int, request: int) -> _Outcome:
+    def _next(self, claim: int, request: int) -> SearchOutcome:
         """Allocate from a request on."""
         self._count_step()
         if claim >= len(self._claims):
-            return _Outcome.DONE
+            return SearchOutcome.DONE
         requests = self.requests[claim]
         if request >= len(requests):
             outcome = self._next(claim + 1, 0)
             # another claim that cannot be content may be so under different circumstances
-            return _Outcome.FAILED if outcome is _Outcome.TOO_MANY else outcome
+            return SearchOutcome.FAILED if outcome is SearchOutcome.TOO_MANY else outcome
         options = requests[request]
         if not options[0].wanted.parent:
             return self._devices_of((claim, request, 0), 0, 0)
-        outcome = _Outcome.TOO_MANY
+        outcome = SearchOutcome.TOO_MANY
         for alternative in range(len(options)):
             tried = self._devices_of((claim, request, alternative), 0, 0)
-            if tried is _Outcome.DONE:
+            if tried is SearchOutcome.DONE:
                 return tried
-            if tried is _Outcome.FAILED:
+            if tried is SearchOutcome.FAILED:
                 outcome = tried
         return outcome
 
-    def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> _Outcome:
+    def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> SearchOutcome:
         """Allocate from a request's device `number` on, for which devices from position `start` on are tried."""
         self._count_step()
         claim, request, alternative = at
         checked = self.requests[claim][request][alternative]
         wants_all = checked.wanted.mode == AllocationMode.ALL
         if wants_all and not checked.everything:
-            return _Outcome.FAILED
+            return SearchOutcome.FAILED
         if number >= checked.count:
             return self._next(claim, request + 1)
         if len(self._picks[claim]) + checked.count - number > MAX_DEVICES_OF_CLAIM:
-            return _Outcome.TOO_MANY
+            return SearchOutcome.TOO_MANY
         if wants_all:
             # the order of all does not matter, so there is nothing else to try
             one = self.devices[checked.everything[number]]
             if not self._pick(at, checked, one, must=True):
-                return _Outcome.FAILED
+                return SearchOutcome.FAILED
             outcome = self._devices_of(at, number + 1, 0)
-            if outcome is not _Outcome.DONE:
+            if outcome is not SearchOutcome.DONE:
                 self._take_back(at, checked, one)
             return outcome
         for position in range(start, len(self.devices)):
@@ -649,12 +657,12 @@ class AllocationSearch:
             if not self._pick(at, checked, one, must=False):
                 continue
             outcome = self._devices_of(at, number + 1, position + 1)
-            if outcome is _Outcome.DONE:
+            if outcome is SearchOutcome.DONE:
                 return outcome
             self._take_back(at, checked, one)
-            if outcome is _Outcome.TOO_MANY:
+            if outcome is SearchOutcome.TOO_MANY:
                 return outcome
-        return _Outcome.FAILED
+        return SearchOutcome.FAILED
 
     def _count_step(self) -> None:
         self._steps += 1

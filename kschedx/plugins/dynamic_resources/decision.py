@@ -725,13 +725,13 @@ class DeviceDecision:
                 found = next(picks, None)
                 if found is None:
                     continue  # of extended resources that the node offers itself
-                status = replace(status, allocation=_allocation(node, one, found))
+                status = replace(status, allocation=allocation_result(node, one, found))
             one = replace(one, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
             changed[one.key] = one
         return changed
 
 
-def _allocation(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -> AllocationResult:
+def allocation_result(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -> AllocationResult:
     """Devices of the node's own slices are within its reach alone. A share's id is random where kube-scheduler writes
     it."""
     results = tuple(
