@@ -360,7 +360,6 @@ _ROWS = (
     ),
     ResourceKind(
         name="PodTemplate", plural="podtemplates", is_optional=True, record=types.PodTemplate, addon="Karpenter",
-        leaves="which capacity CapacityBuffers of pod templates keep free",
     ),
     ResourceKind(
         name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,

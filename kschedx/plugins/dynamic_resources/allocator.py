@@ -583,6 +583,8 @@ class AllocationSearch:
         position = 0
         for pool in self.pools:
             for reason, state in ((pool.is_incomplete, "being updated"), (pool.invalid, "invalid")):
+                if reason and self._features.broken_pools_reject_nodes:
+                    return checked
                 if reason:
                     told = f"asks for all devices, but resource pool {'/'.join(pool.id)} is currently {state}"
                     raise FailureError(f"{named}: {told}")
@@ -677,7 +679,10 @@ class AllocationSearch:
     def _is_free(self, claim: int, wanted: DeviceWish, one: PooledDevice) -> bool:
         if wanted.admin_access:
             return claim not in self._in_use.get(one.id, ())
-        return one.id not in self._allocator.allocated.devices and not self._in_use.get(one.id)
+        allocated = self._allocator.allocated
+        if self._features.shared_devices_stay_shared and not self._is_shared(one.device) and allocated.has(one.id):
+            return False
+        return one.id not in allocated.devices and not self._in_use.get(one.id)
 
     def is_selectable(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> bool:
         if one.device.binding_conditions and not self._features.binding_conditions:
@@ -711,7 +716,8 @@ class AllocationSearch:
                 failed = DeviceSelectorFailed(
                     owner=whose, expression=expression, device="/".join(one.id), error=str(error)
                 )
-                raise FailureError(f"{whose}: selector #{position}: CEL {kind} error: {error}", failed) from None
+                hint = self._features.missing_attribute_hint if "no such key:" in str(error) else ""
+                raise FailureError(f"{whose}: selector #{position}: CEL {kind} error: {error}{hint}", failed) from None
             except UndecidableError as error:
                 raise UndecidableError(f"{whose}: selector #{position}: {error}") from None
             if not matches:
@@ -722,7 +728,13 @@ class AllocationSearch:
         if not self._features.consumable_capacity:
             return True
         consumed = self._allocator.allocated.capacity.get(one.id, {})
-        return capacity.fits_capacity(one.device.capacity, wanted.capacity, consumed, self._shares.get(one.id, {}))
+        amounts = self._amounts(wanted, one)
+        return capacity.fits_capacity(one.device.capacity, amounts, consumed, self._shares.get(one.id, {}))
+
+    def _amounts(self, wanted: DeviceWish, one: PooledDevice) -> CapacityRequirements | None:
+        if self._features.capacities_have_two_names:
+            return capacity.named_as_published(one.device.capacity, wanted.capacity, one.id[0])
+        return wanted.capacity
 
     # --- picking a device, and taking it back
 
@@ -753,7 +765,7 @@ class AllocationSearch:
             self._in_use.setdefault(one.id, set()).add(claim)
         if not self.has_capacity(wanted, one):
             return False
-        share = capacity.consumption(device.capacity, wanted.capacity) if is_shared else None
+        share = capacity.consumption(device.capacity, self._amounts(wanted, one)) if is_shared else None
         if share is not None:
             shares = self._shares.setdefault(one.id, {})
             for name, amount in share.items():

@@ -314,6 +314,13 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     binding_conditions: bool
     consumable_capacity: bool
     list_attributes: bool
+    rules_need_selectors: bool = False
+    broken_pools_reject_nodes: bool = False
+    """A request for all devices is no error where a pool is incomplete or invalid."""
+    shared_devices_stay_shared: bool = False
+    capacities_have_two_names: bool = False
+    """With the driver's domain, and without."""
+    missing_attribute_hint: str = ""
 
     @classmethod
     def of(cls, release: Release) -> DeviceFeatures:
@@ -329,6 +336,11 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             and release.enabled("DRAResourceClaimDeviceStatus"),
             consumable_capacity=release.enabled("DRAConsumableCapacity"),
             list_attributes=release.enabled("DRAListTypeAttributes"),
+            rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
+            broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
+            shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
+            capacities_have_two_names=not release.behaviour.capacities_are_named_as_published,
+            missing_attribute_hint=release.messages.missing_attribute_hint,
         )
 
     @property
@@ -348,7 +360,10 @@ SLICES = Memo[Slices]()
 def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
     """The slices with the taints of DeviceTaintRules, where those count."""
     rules = devices.taint_rules if features.taint_rules else ()
-    return PUBLISHED.of(devices.derived_from_slices, lambda: tainted(devices.slices, rules), features.taint_rules)
+    if features.rules_need_selectors:
+        rules = [rule for rule in rules if rule.spec.device_selector is not None]
+    apart = features.taint_rules, features.rules_need_selectors
+    return PUBLISHED.of(devices.derived_from_slices, lambda: tainted(devices.slices, rules), *apart)
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:
@@ -357,6 +372,7 @@ def slices(devices: Devices, features: DeviceFeatures) -> Slices:
         devices.derived_from_slices,
         lambda: Slices(published(devices, features), partitionable=features.partitionable),
         features.taint_rules,
+        features.rules_need_selectors,
         features.partitionable,
     )
 
@@ -427,6 +443,21 @@ def fits_capacity(
         if consumed.get(name, 0) + amount + picked.get(name, 0) > nano_units(one.value):
             return False
     return True
+
+
+def named_as_published(
+    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, driver: str
+) -> CapacityRequirements | None:
+    """The request with the names that the device has for its capacities: with the driver's domain, or without."""
+    if wanted is None:
+        return None
+
+    def name_of(name: str) -> str:
+        domain, slash, own = name.partition("/")
+        other = own if slash and domain == driver else f"{driver}/{name}"
+        return other if name not in capacity and other in capacity else name
+
+    return replace(wanted, requests={name_of(name): amount for name, amount in wanted.requests.items()})
 
 
 def consumption(capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None) -> dict[str, int]:
