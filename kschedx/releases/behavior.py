@@ -96,6 +96,8 @@ class Behaviour(DatedFacts):
 
     devices_are_allocated_from_slices: bool = since("1.34")
     """DynamicResources as resource.k8s.io/v1 has it; before, behind its gate, it was another in each release."""
+    missing_attributes_have_a_hint: bool = since("1.37")
+    """The error of a device selector that reads an attribute which the device lacks says how to avoid it."""
     rule_without_selector_taints_every_device: bool = up_to("1.37")
     """A DeviceTaintRule without `deviceSelector`; later it taints none."""
     broken_pools_fail_requests_for_all: bool = up_to("1.37")

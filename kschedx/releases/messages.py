@@ -61,14 +61,6 @@ class Messages(DatedFacts):
         }
     )
     """The message of a gang's member that found a node, while too few others did."""
-    missing_attribute_hint: str = dated(
-        {
-            "1.26": "",
-            "1.37": ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with "
-            "has() for optional fields",
-        }
-    )
-    """After the error of a device selector that reads an attribute which the device lacks."""
 
 
 def in_every_release(name: str) -> tuple[str, ...]:

@@ -282,6 +282,12 @@ _MOST_STEPS_OF_CYCLE = 1_000_000
 """kube-scheduler gives up on a node after ten seconds; whether a longer search takes that long is unknown."""
 
 
+MISSING_ATTRIBUTE = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
+    "fields"
+)
+"""After the error of a selector that reads an attribute which the device lacks."""
+
 Solution = tuple[tuple[tuple[str, int, bool, Mapping[str, int] | None], ...], ...]
 """Picks by claim, each a request, the device's position on the node, admin access, and a share."""
 _MOST_SOLUTIONS = 200_000
@@ -716,7 +722,8 @@ class AllocationSearch:
                 failed = DeviceSelectorFailed(
                     owner=whose, expression=expression, device="/".join(one.id), error=str(error)
                 )
-                hint = self._features.missing_attribute_hint if "no such key:" in str(error) else ""
+                is_missing = self._features.missing_attributes_have_a_hint and "no such key:" in str(error)
+                hint = MISSING_ATTRIBUTE if is_missing else ""
                 raise FailureError(f"{whose}: selector #{position}: CEL {kind} error: {error}{hint}", failed) from None
             except UndecidableError as error:
                 raise UndecidableError(f"{whose}: selector #{position}: {error}") from None

@@ -320,7 +320,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     shared_devices_stay_shared: bool = False
     capacities_have_two_names: bool = False
     """With the driver's domain, and without."""
-    missing_attribute_hint: str = ""
+    missing_attributes_have_a_hint: bool = False
 
     @classmethod
     def of(cls, release: Release) -> DeviceFeatures:
@@ -340,7 +340,7 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
             shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
             capacities_have_two_names=not release.behaviour.capacities_are_named_as_published,
-            missing_attribute_hint=release.messages.missing_attribute_hint,
+            missing_attributes_have_a_hint=release.behaviour.missing_attributes_have_a_hint,
         )
 
     @property
