@@ -28,14 +28,14 @@ from kschedx.kube.devices import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from kschedx.kube.resources import nano_units
 from kschedx.kube.types import Node
 from kschedx.plugins.dynamic_resources import pools as capacity
 from kschedx.plugins.dynamic_resources.pools import (
     AllocatedState,
+    Available,
+    CounterID,
     DeviceFeatures,
     DeviceID,
-    DevicePool,
     FailureError,
     NodeDevices,
     Pick,
@@ -46,55 +46,11 @@ from kschedx.plugins.dynamic_resources.pools import (
     allocated_state,
     check_node_selector,
     device_reaches,
+    drawn,
     slices,
 )
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.devices import Devices
-
-# Counters that the devices of a pool share: partitions of one piece of hardware draw on what it has.
-#
-# Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured/internal/incubating.
-
-CounterID = tuple[str, str]
-"""Counter set and counter."""
-
-
-class Available:
-    """What allocated devices have left, for each pool.
-
-    Upstream keeps this by the pool's name alone, so that of two drivers with a pool of one name the counters of the one
-    that was asked for first count for both; so it is here.
-    """
-
-    def __init__(self, allocated: AllocatedState) -> None:
-        self._allocated = allocated
-        self._left: dict[str, tuple[int, dict[CounterID, int]]] = {}
-
-    def of(self, pool: DevicePool) -> dict[CounterID, int]:
-        """May be negative, where more is allocated than there is."""
-        moves = self._allocated.moves[pool.name]
-        known, left = self._left.get(pool.name, (-1, {}))
-        if known != moves:
-            left = {
-                (counters.name, name): nano_units(counter.value)
-                for counters in pool.counter_sets.values()
-                for name, counter in counters.counters.items()
-            }
-            for id_, device in pool.every_device():
-                if device.consumes_counters and self._allocated.has(id_):
-                    for counter, amount in drawn(device):
-                        if counter in left:
-                            left[counter] -= amount
-            self._left[pool.name] = moves, left
-        return left
-
-
-def drawn(device: Device) -> Iterator[tuple[CounterID, int]]:
-    """What a device takes of each counter."""
-    for consumed in device.consumes_counters:
-        for name, counter in consumed.counters.items():
-            yield (consumed.counter_set, name), nano_units(counter.value)
-
 
 # Constraints of a claim on all its devices together: an attribute that they share, or in which they differ.
 #

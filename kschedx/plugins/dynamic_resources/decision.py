@@ -52,7 +52,7 @@ from kschedx.kube.selectors import (
 )
 from kschedx.kube.types import Node, NodeAllocatableResourceClaimStatus, Pod
 from kschedx.plugins.dynamic_resources import claims as extended_resources
-from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked, drawn
+from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked
 from kschedx.plugins.dynamic_resources.claims import (
     REASON_ALL_CLAIMS,
     REASON_DEALLOCATED,
@@ -83,6 +83,7 @@ from kschedx.plugins.dynamic_resources.pools import (
     Result,
     UnavailableError,
     allocated_state,
+    drawn,
     published,
 )
 from kschedx.plugins.resource_allocation import amounts
