@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
+from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode as ExitCode
 
 if TYPE_CHECKING:
@@ -156,14 +157,13 @@ def write(report: Report, output: Format | None) -> None:
     if baseline is not None and checks is not None:
         marked = baseline.marked(checks())
         report = replace(report, checks=lambda: marked)
+    say(Phase.WRITING)
     match output:
         case None | Format.WIDE:
             report.screen(output is Format.WIDE)
         case Format.JSON:
-            from kschedx.progress import Phase, say
             from kschedx.render.manifests import json_parts
 
-            say(Phase.WRITING)
             for part in json_parts(report.document().items() if report.entries is None else report.entries()):
                 typer.echo(part, nl=False)
             typer.echo()
@@ -177,9 +177,6 @@ def write(report: Report, output: Format | None) -> None:
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
-            from kschedx.progress import Phase, say
-
-            say(Phase.WRITING)
             typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit
@@ -224,15 +221,19 @@ def cited(arguments: Sequence[str]) -> Iterator[None]:
         _ASKED.reset(token)
 
 
+def command_line() -> str:
+    """As a shell reads it."""
+    return shlex.join(("kschedx", *_ASKED.get()))
+
+
 def _page(page: Page, output: Format) -> str:
     from kschedx.render.page.html import html
     from kschedx.render.page.markdown import markdown
     from kschedx.render.page.svg import svg
     from kschedx.render.wording import visible
 
-    asked = _ASKED.get()
-    if asked:
-        page = replace(page, footer=(("command", visible(shlex.join(("kschedx", *asked)))), *page.footer))
+    if _ASKED.get():
+        page = replace(page, footer=(("command", visible(command_line())), *page.footer))
     match output:
         case Format.HTML:
             return html(page)
