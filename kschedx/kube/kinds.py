@@ -359,6 +359,9 @@ _ROWS = (
         leaves="which capacity Karpenter keeps free",
     ),
     ResourceKind(
+        name="PodTemplate", plural="podtemplates", is_optional=True, record=types.PodTemplate, addon="Karpenter",
+    ),
+    ResourceKind(
         name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
         is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
     ),
@@ -384,7 +387,7 @@ _ROWS = (
 
 _OTHERS: Mapping[str, frozenset[str]] = {
     "": frozenset({
-        "Binding", "ComponentStatus", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
+        "Binding", "ComponentStatus", "Endpoints", "Event", "ResourceQuota", "Secret",
         "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),
@@ -420,7 +423,7 @@ def refuse_unknown(name: str, group: str) -> None:
     named = f"apiVersion {group}/v1" if group else "apiVersion v1"
     known = KINDS.get(name)
     if known is not None:
-        hint = f"{name} is of the group {known.group}" if known.group else f"{name} is of apiVersion v1"
+        hint = f"{name} is in {known.group}/{known.versions[0]}" if known.group else f"{name} is in v1"
     elif (group, name) == ("", "Status"):
         hint = "this is an error of the API server; its message names the reason"
     else:

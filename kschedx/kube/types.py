@@ -415,8 +415,8 @@ class Pod(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
+        """`namespace/name`; of a pod that the API server still names, its `generateName`."""
+        return f"{self.metadata.namespace}/{self.metadata.name or self.metadata.generate_name}"
 
     @property
     def priority(self) -> int:
@@ -527,6 +527,11 @@ class Service(Struct, frozen=True, kw_only=True):
 class PodTemplateSpec(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
+
+
+class PodTemplate(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    template: PodTemplateSpec = PodTemplateSpec()
 
 
 class ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -654,10 +659,20 @@ class JobController(Struct, frozen=True, kw_only=True):
 class CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     job_template: JobController = JobController()
     suspend: bool | None = None
+    concurrency_policy: str = ""
+
+
+class JobReference(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class CronJobControllerStatus(Struct, frozen=True, kw_only=True):
+    active: tuple[JobReference, ...] = ()
 
 
 class CronJobController(Struct, frozen=True, kw_only=True):
     spec: CronJobControllerSpec = CronJobControllerSpec()
+    status: CronJobControllerStatus = CronJobControllerStatus()
 
 
 # Typed slim records of policy/v1.

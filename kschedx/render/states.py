@@ -213,12 +213,18 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     last: str = ""
     """How the container ended last: `OOMKilled, exit code 137`."""
     is_node_lost: bool = False
+    is_node_gone: bool = False
+    """The node does not exist."""
+    outdated: str = ""
+    """The StatefulSet with a newer revision, which replaces the pod only once it is ready."""
 
     @property
     def told(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
         match self.waits:
             case Waits.KUBELET:
+                if self.is_node_gone:
+                    return "cannot start: the node does not exist"
                 return "waits for its kubelet" + (", which does not answer" if self.is_node_lost else reason)
             case Waits.VOLUMES:
                 return f"waits for its volumes{reason}"
@@ -253,7 +259,7 @@ class NoScheduler(Facts, frozen=True, kw_only=True):
     def known(self) -> str:
         if self.others:
             return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
-        return f'no scheduler is known by its schedulerName "{self.scheduler}"'
+        return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 
 
 class Contradicted(Facts, frozen=True, kw_only=True):
@@ -288,6 +294,34 @@ class NotBound(Facts, frozen=True, kw_only=True):
         )
 
 
+class ComponentDown(Facts, frozen=True, kw_only=True):
+    """No instance of the control plane component that acts next runs."""
+
+    is_open: ClassVar[bool] = True
+
+    component: str
+    """`kube-scheduler`."""
+    pods: tuple[str, ...]
+    """Its static pods, `kube-system/kube-scheduler-cp0`."""
+    state: str = ""
+    """Of the first of them: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
+    is_workload: bool = False
+
+    @property
+    def effect(self) -> str:
+        return "gets no new pods" if self.is_workload else "is not scheduled"
+
+
+class StillActive(Facts, frozen=True, kw_only=True):
+    """A CronJob that skips its runs."""
+
+    job: str
+    pod: str = ""
+    """A pod of the Job that is pending, `shop/backup-1-x`."""
+    message: str = ""
+    """Why, as the cluster says."""
+
+
 class Decision(Facts, frozen=True, kw_only=True):
     """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
 
@@ -308,6 +342,8 @@ Lifecycle: TypeAlias = (
     | NoScheduler
     | Contradicted
     | NotBound
+    | ComponentDown
+    | StillActive
 )
 """States in which no decision of kube-scheduler answers the question."""
 
@@ -346,7 +382,7 @@ STATES: tuple[StateRow, ...] = (
         NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
     ),
     _row(
-        "BeingDeleted", _NOT, "being deleted", "{s.subject} is being deleted since {s.since}",
+        "BeingDeleted", _NOT, "being deleted", "{s.subject} is being deleted (since {s.since})",
         BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
     ),
     _row(
@@ -378,6 +414,15 @@ STATES: tuple[StateRow, ...] = (
         Refused(subject=_DEPLOYMENT, message="", by="LimitRange", is_workload=True),
     ),
     _row(
+        "StillActive", _NOT, "waiting for an earlier Job",
+        "{s.subject} starts no Job: {s.job} is still active, and concurrencyPolicy is Forbid",
+        StillActive(subject="shop/cj/backup", job="backup-29400"),
+    ),
+    _row(
+        "ComponentDown", _NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run",
+        ComponentDown(subject=_POD, component="kube-scheduler", pods=()),
+    ),
+    _row(
         "WaitingForOrdinal", _NOT, "waiting for an earlier ordinal",
         "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
@@ -399,7 +444,7 @@ STATES: tuple[StateRow, ...] = (
         "OtherScheduler", _OPEN, "undecided",
         "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler",
     ),
-    _decision("Gated", _NOT, "gated", "is gated, held back by scheduling gate example.com/gate"),
+    _decision("Gated", _NOT, "gated", "is gated by scheduling gate example.com/gate"),
     _decision(
         "WaitingForGang", _NOT, "unschedulable",
         "waits for its group pg: 3 of the 4 pods that it needs at once have room",
@@ -407,7 +452,7 @@ STATES: tuple[StateRow, ...] = (
     _decision("Nominated", _NOT, "unschedulable", "waits for 2 victims to terminate on its nominated node w0"),
     _decision(
         "Error", _NOT, "fail with an internal error of kube-scheduler",
-        "kube-scheduler fails with an internal error, so there is no decision",
+        "is not decided: kube-scheduler fails with an internal error",
     ),
     _decision("Undecided", _OPEN, "undecided", "is undecided: the dump has no PersistentVolumeClaims"),
     _decision(
@@ -451,7 +496,7 @@ def row_named(name: str) -> StateRow:
 
 
 def headline(facts: Lifecycle) -> str:
-    """`shop/web-0 is being deleted since 2026-01-02T00:00:00Z`."""
+    """`shop/web-0 is being deleted (since 2026-01-02T00:00:00Z)`."""
     return row_of(facts).headline(facts)
 
 

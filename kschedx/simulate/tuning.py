@@ -319,7 +319,7 @@ class _Search:
         return self._measured(self._snapshot, rows, Candidate(), Repacked.of_now(self._snapshot, self._setup, rows))
 
     def on(self, part: int, dice: random.Random) -> Callable[[Candidate], Trial]:
-        """A trial on one of so many parts of the nodes, drawn by lot, with the pods that run there."""
+        """A trial on one of so many parts of the nodes, drawn at random, with the pods that run there."""
         snapshot = self._snapshot
         if part > 1:
             count = len(snapshot.cluster.nodes)
@@ -358,7 +358,7 @@ def _made_by(snapshot: Snapshot, row: int) -> str:
 
 
 def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candidate]:
-    """Today's profile, each strategy by itself, and others by lot."""
+    """Today's profile, each strategy by itself, and others at random."""
     tunable = [name for name in profile.points["score"] if name in profile.weights and _is_tunable(name)]
     strategies: tuple[Strategy | None, ...] = (None, *Strategy) if FIT in tunable else (None,)
     is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"

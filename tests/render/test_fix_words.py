@@ -78,7 +78,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
         (s.DeletePods(victims=victims("x/a", "x/b")), "delete x/a and x/b (priority 1)"),
         (
             s.DeletePods(victims=victims("x/a"), node="n", by_preemption=True, or_elsewhere=2),
-            "wait for preemption: it evicts x/a (priority 0) from n, or pods on 2 other nodes",
+            "wait for preemption to evict x/a (priority 0) from n, or pods on 2 other nodes",
         ),
         (repair("node.kubernetes.io/not-ready"), "repair n: it is NotReady"),
         (repair("node.kubernetes.io/unreachable"), "repair n: it is unreachable"),
@@ -93,7 +93,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
         (repair("node.cloudprovider.kubernetes.io/uninitialized"), "repair x, so that it initializes n"),
         (repair("node.cilium.io/agent-not-ready"), "repair the agent of x on n, which then removes its taint"),
         (
-            s.TakeOldFirst(deployment="web", victims=victims("x/a"), is_single=True),
+            s.TakeOldFirst(owner="web", victims=victims("x/a"), is_single=True),
             "set strategy Recreate on Deployment web, so that x/a goes first",
         ),
         (
