@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.notes import ROUTINE
+from kschedx.explain.notes import ROUTINE, DeadlineExceeded
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.fixes import fix_views
@@ -24,8 +24,10 @@ from kschedx.render.states import (
     NotBound,
     Paused,
     Refused,
+    RolloutStalled,
     ScaledToZero,
     Suspended,
+    UnknownPods,
     WaitingForKubelet,
     WaitingForOrdinal,
     headline,
@@ -34,6 +36,8 @@ from kschedx.render.states import (
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
+_MOST_PODS = 3
+"""Of a rollout that stalls, with what each lacks."""
 DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
@@ -45,7 +49,7 @@ _TONES = {
 
 
 def state_tone(lifecycle: Lifecycle) -> Tone:
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
+    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero | RolloutStalled):
         return Tone.HELD
     return _TONES[row_of(lifecycle).exit_code]
 
@@ -57,6 +61,8 @@ def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
     untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
+    if isinstance(lifecycle, RolloutStalled):
+        untold |= {DeadlineExceeded.id}
     told = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(
@@ -131,6 +137,13 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
             if hint:
                 yield f'did you mean "{hint}"?'
+        case RolloutStalled(message=message, pods=pods):
+            yield f"condition Progressing is False (ProgressDeadlineExceeded): {message}"
+            yield from pods[:_MOST_PODS]
+            if len(pods) > _MOST_PODS:
+                yield f"{len(pods) - _MOST_PODS:,} more"
+        case UnknownPods(kind=kind):
+            yield f"only the controller of {kind} knows its pods; ask about the pods that it created"
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
