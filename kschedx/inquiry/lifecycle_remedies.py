@@ -190,7 +190,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             patch: Patch = [{"op": "remove", "path": f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}"}]
             title, command = f"resume {autoscaler}", f"annotate {kind.lower()} {quote(name)} {PAUSED_REPLICAS}-"
         else:
-            fields = ("minReplicas",)
+            fields: tuple[str, ...] = ("minReplicas",)
             if kind == "ScaledObject":
                 fields = ("idleReplicaCount", "minReplicaCount") if "idle" in why else ("minReplicaCount",)
             values = {field: None if field.startswith("idle") else 1 for field in fields}

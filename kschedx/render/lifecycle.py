@@ -130,18 +130,10 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"{predecessor}: {container}"
         case WaitingForKubelet():
             yield from _start(lifecycle)
-        case NoScheduler(profiles=profiles, others=others, hint=hint):
-            if others:
-                yield f"{count(others, 'pod')} with this schedulerName {'has a node' if others == 1 else 'have nodes'}"
-            else:
-                yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
-            if hint:
-                yield f'did you mean "{hint}"?'
-        case RolloutStalled(message=message, pods=pods):
-            yield f"condition Progressing is False (ProgressDeadlineExceeded): {message}"
-            yield from pods[:_MOST_PODS]
-            if len(pods) > _MOST_PODS:
-                yield f"{len(pods) - _MOST_PODS:,} more"
+        case NoScheduler():
+            yield from _unknown_scheduler(lifecycle)
+        case RolloutStalled():
+            yield from _stall(lifecycle)
         case UnknownPods(kind=kind):
             yield f"only the controller of {kind} knows its pods; ask about the pods that it created"
         case NotBound(report=report, provisioner=provisioner):
@@ -151,6 +143,23 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
+
+
+def _stall(rollout: RolloutStalled) -> Iterator[str]:
+    yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
+    yield from rollout.pods[:_MOST_PODS]
+    if len(rollout.pods) > _MOST_PODS:
+        yield f"{len(rollout.pods) - _MOST_PODS:,} more"
+
+
+def _unknown_scheduler(pod: NoScheduler) -> Iterator[str]:
+    if pod.others:
+        have = "has a node" if pod.others == 1 else "have nodes"
+        yield f"{count(pod.others, 'pod')} with this schedulerName {have}"
+    else:
+        yield f"no pod with this schedulerName has a node; the configuration has {listed(pod.profiles, 4)}"
+    if pod.hint:
+        yield f'did you mean "{pod.hint}"?'
 
 
 def _start(pod: WaitingForKubelet) -> Iterator[str]:
