@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
-from kschedx.cli import completion as kubectl
 from kschedx.cli import (
+    COMPLETE,
     deschedule,
     descheduler_policy,
     diff_profiles,
@@ -29,7 +29,6 @@ from kschedx.cli import (
     nodes,
     plugins,
     profiles,
-    progress,
     reason,
     scale_down,
     schema,
@@ -39,6 +38,7 @@ from kschedx.cli import (
     survive,
     why,
 )
+from kschedx.cli import completion as kubectl
 from kschedx.cli.help import Command, Group
 from kschedx.cli.output import ExitCode, cited
 from kschedx.cli.streams import OutputError
@@ -94,8 +94,6 @@ app.add_typer(descheduler_policy.app, name="descheduler-policy", short_help=desc
 
 _LONGEST_NAME = 200
 """Letters of a file's name in an error."""
-COMPLETE = "_KSCHEDX_COMPLETE"
-"""Set by a shell that wants to complete a command line."""
 
 
 def _version(value: bool) -> None:
@@ -116,7 +114,7 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
-        with progress.shown(), cited(sys.argv[1:] if arguments is None else arguments):
+        with cited(sys.argv[1:] if arguments is None else arguments):
             code = _outcome(arguments)
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.errors import InputError
+from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode as ExitCode
 
 if TYPE_CHECKING:
@@ -156,14 +157,13 @@ def write(report: Report, output: Format | None) -> None:
     if baseline is not None and checks is not None:
         marked = baseline.marked(checks())
         report = replace(report, checks=lambda: marked)
+    say(Phase.WRITING)
     match output:
         case None | Format.WIDE:
             report.screen(output is Format.WIDE)
         case Format.JSON:
-            from kschedx.progress import Phase, say
             from kschedx.render.manifests import json_parts
 
-            say(Phase.WRITING)
             for part in json_parts(report.document().items() if report.entries is None else report.entries()):
                 typer.echo(part, nl=False)
             typer.echo()
@@ -177,9 +177,6 @@ def write(report: Report, output: Format | None) -> None:
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
-            from kschedx.progress import Phase, say
-
-            say(Phase.WRITING)
             typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit

@@ -41,11 +41,11 @@ from kschedx.descheduler.arguments import (
 )
 from kschedx.errors import ConfigError, InputError, Place, join_fields, nearest
 from kschedx.framework.config.decoding import decode
+from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
-from kschedx.sources import yaml
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -207,58 +207,6 @@ def aggregate(faults: Iterable[str]) -> str:
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
 
 
-def policy_in(text: bytes, source: str) -> Mapping[str, object]:
-    """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
-
-    Raises `InputError` where there is none, or more than one.
-    """
-    found = [policy for document in _documents(text, source) for policy in _policies_in(document, source)]
-    if len(found) != 1:
-        hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
-        number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
-        raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
-    return found[0]
-
-
-def measures_usage(written: Mapping[str, object]) -> bool:
-    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is validated."""
-    collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
-    sources = providers if isinstance(providers, Sequence) else ()
-    return (isinstance(collector, Mapping) and collector.get("enabled") is True) or any(
-        isinstance(one, Mapping) and one.get("source") == KUBERNETES_METRICS for one in sources
-    )
-
-
-def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
-    for part in yaml.split(text, source=source):
-        read = yaml.load(part, source=source)
-        if read is not None and isinstance(read.value, Mapping):
-            yield read.value
-
-
-def _policies_in(document: Mapping[str, object], source: str) -> Iterator[Mapping[str, object]]:
-    values, data = _helm_values(document), document.get("data")
-    if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
-        for key, text in data.items():
-            held = _documents(str(text).encode(), f"{source}: data[{key}]")
-            yield from (one for one in held if one.get("kind") == KIND)
-    elif values is not None:
-        policy, version = values["deschedulerPolicy"], values.get("deschedulerPolicyAPIVersion") or API_VERSION
-        assert isinstance(policy, Mapping)
-        yield {"apiVersion": version, "kind": KIND, **policy}
-    elif "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
-        yield document
-
-
-def _helm_values(document: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Values of the chart: by themselves, below the chart's name, or in a HelmRelease's spec.values."""
-    spec = document.get("spec")
-    for values in (document, document.get("descheduler"), spec.get("values") if isinstance(spec, Mapping) else None):
-        if isinstance(values, Mapping) and isinstance(values.get("deschedulerPolicy"), Mapping):
-            return values
-    return None
-
-
 # --- reading
 
 _Configs: TypeAlias = "list[tuple[str, Args | None]]"
@@ -374,7 +322,11 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
     if not prometheus.url:
         yield "prometheus URL is required when prometheus is enabled"
     elif fault := _url_fault(prometheus.url.partition("#")[0]):
-        yield f"error parsing prometheus URL: parse {quoted(prometheus.url.partition('#')[0])}: {fault}"
+        url = Url(prometheus.url.partition("#")[0])
+        found = fault.partition('"')[2].rpartition('"')[0].strip(":")
+        if found and found in url.credentials:
+            fault = fault.replace(f'{found}"', f'{MASK}"')
+        yield f"error parsing prometheus URL: parse {quoted(str(url))}: {fault}"
     if prometheus.auth_token is not None:
         secret = prometheus.auth_token.secret_reference
         if secret is None:

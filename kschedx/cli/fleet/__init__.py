@@ -87,6 +87,7 @@ def fleet(
     )
     done = resumed(out, question)
     answered = 0
+    say(Phase.ASKING, answered, len(found), "clusters")
     with results(out) as keep:
 
         def see(row: Row) -> None:

@@ -47,6 +47,7 @@ def mcp(
     from kschedx.cli.output import needs
     from kschedx.cli.worker import run_of
     from kschedx.errors import InputError, Place
+    from kschedx.progress import silence
 
     for path in snapshot or ():
         if not Path(path).exists():
@@ -55,6 +56,7 @@ def mcp(
         from kschedx.cli.mcp.server import serve
     from kschedx.cli.mcp.server import Clusters
 
+    silence()
     options = () if kubeconfig is None else (f"--kubeconfig={Path(kubeconfig).resolve()}",)
     clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), options=options)
     serve(clusters, run_of(program), limit=limit, port=port)

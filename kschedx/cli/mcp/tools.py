@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from kschedx.errors import InputError, nearest
+from kschedx.inquiry.target import FILE_ENDINGS
 
 FEWEST = 3
 """Entries that stay of anything that is cut."""
@@ -138,7 +139,7 @@ def _target(arguments: Arguments, folder: Path) -> list[str]:
         path = folder / "manifest.yaml"
         path.write_text(str(manifest), encoding="utf-8")
         return [str(path)]
-    if not isinstance(target, str) or not _REFERENCE.fullmatch(target):
+    if not isinstance(target, str) or not _REFERENCE.fullmatch(target) or target.endswith(FILE_ENDINGS):
         raise InputError(f"target: found {target!r}, allowed are pod/NAME, deploy/NAME, sts/NAME and the like")
     return [target]
 
