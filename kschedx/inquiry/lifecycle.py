@@ -43,7 +43,7 @@ from kschedx.kube.types import (
     Pod,
     ReplicasController,
 )
-from kschedx.kube.workloads import current_replica_set, foreign_pods, kind_and_group
+from kschedx.kube.workloads import current_replica_set, foreign_pods, kind_and_group, pinned_to
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
@@ -68,6 +68,7 @@ from kschedx.render.states import (
     kueue_wait,
 )
 from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest = Mapping[str, object]
@@ -702,8 +703,8 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
-    """The pod of a workload that has all its pods scheduled, of which one cannot start or cannot go; None where pods
-    are missing or unscheduled, or all of them run."""
+    """The pod of a workload that has all its pods scheduled, of which one cannot start or cannot go, and a pod of a
+    DaemonSet that waits beside its predecessor; None where pods are missing or unscheduled, or all of them run."""
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
         wanted = 1
@@ -712,11 +713,19 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     else:
         wanted = wanted_replicas(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
+    if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
+        return pods[row]
     if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
         return None
     found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
     stuck = [pod for pod, state in found if not isinstance(state, BeingDeleted) or state.is_node_lost]
     return stuck[0] if stuck else None
+
+
+def _beside_its_predecessor(pods: PodTable, rows: Sequence[int]) -> int | None:
+    """A pending pod of a DaemonSet's rollout with maxSurge, on whose node the old pod runs."""
+    taken = {pods.node_names[row] for row in rows}
+    return next((row for row in rows if not pods.node_names[row] and pinned_to(pods.specs[row]) in taken), None)
 
 
 def _converted(manifest: Manifest, record: type[R]) -> R:

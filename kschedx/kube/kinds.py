@@ -368,6 +368,9 @@ _ROWS = (
         leaves="which capacity Karpenter keeps free",
     ),
     ResourceKind(
+        name="PodTemplate", plural="podtemplates", is_optional=True, record=types.PodTemplate, addon="Karpenter",
+    ),
+    ResourceKind(
         name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
         is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
     ),
@@ -393,7 +396,7 @@ _ROWS = (
 
 _OTHERS: Mapping[str, frozenset[str]] = {
     "": frozenset({
-        "Binding", "ComponentStatus", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
+        "Binding", "ComponentStatus", "Endpoints", "Event", "ResourceQuota", "Secret",
         "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),

@@ -516,6 +516,39 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     assert "fix 1     wait for cluster-autoscaler" in ran.out
 
 
+def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
+    status = """{autoscalerStatus: Running, nodeGroups: [{name: g, health: {status: Healthy, cloudProviderTarget: 0,
+        minSize: 0, maxSize: 3}, scaleUp: {status: Backoff, backoffInfo: {errorCode: OutOfResources}}}]}"""
+    metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
+    written: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"status": status}}
+    said = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    marked = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    asking = pod("x", nodeSelector={"pool": "a"}, status=marked)
+    ran = why(tmp_path, "pod/x", asking, written, reports("Pod", "x", "NotTriggerScaleUp", said))
+    assert "let node group g use other instance types or zones, or add another: OutOfResources" in ran.out
+    assert "no fix" not in ran.out
+
+
+def test_a_gang_lacks_a_pod_that_is_refused(tmp_path: Path) -> None:
+    group: Manifest = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    member = pod("x", metadata={**owned("Job", "g"), "labels": {"scheduling.x-k8s.io/pod-group": "g"}})
+    enabled = "enabled: [{name: Coscheduling}]"
+    plugins = f"multiPoint: {{{enabled}}}, queueSort: {{{enabled}, disabled: [{{name: '*'}}]}}"
+    config = f"profiles: [{{plugins: {{{plugins}}}}}]\n"
+    (tmp_path / "config.yaml").write_text(
+        f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{config}"
+    )
+    why(tmp_path, "pod/x", group, member, reports("Job", "g", "FailedCreate", "Error creating: exceeded quota"))
+    ran = kschedx("why", "pod/x", "-s", "cluster.json", "--config", "config.yaml", cwd=tmp_path, columns=400)
+    assert "Job g cannot create the others: exceeded quota" in ran.out
+    assert "no fix    pod group default/g needs 1 more pod" in ran.out
+
+
 def test_a_finalizer_is_named(tmp_path: Path) -> None:
     metadata = {"deletionTimestamp": SINCE, "finalizers": ["example.com/backup"]}
     ran = why(tmp_path, "pod/x", pod("x", on="n", metadata=metadata))
