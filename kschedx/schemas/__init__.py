@@ -78,6 +78,10 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "FleetAnswer": ("kschedx fleet COMMAND -o json", _written("reports.FLEET_ANSWER")),
     "Profile": ("kschedx profiles show NAME -o json", _written("reports.PROFILE")),
     "ProfileCheck": ("kschedx profiles check FILE -o json", _written("reports.PROFILE_CHECK")),
+    "ProfileTuning": (
+        "kschedx profiles tune -o json",
+        _of_record("simulate.tuning", "TuningDocument", "ProfileTuning"),
+    ),
     "PluginList": ("kschedx plugins -o json", _written("reports.PLUGIN_LIST")),
     "Story": ("pytest --kschedx-update", _written("reports.STORY")),
     "KubeSchedulerConfiguration": ("kschedx why POD --config FILE", _written("configuration.configuration_schema")),
