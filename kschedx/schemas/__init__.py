@@ -59,6 +59,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "ProfileDifference": ("kschedx diff-profiles -o json", _written("simulation.PROFILE_DIFFERENCE")),
     "Simulation": ("kschedx simulate -o json", _written("simulation.SIMULATION")),
     "Fit": ("kschedx fit TARGET -o json", _written("simulation.FIT")),
+    "FitList": ("kschedx fit FILE -o json, with several workloads", _written("simulation.FIT_LIST")),
     "Survival": ("kschedx survive -o json", _written("simulation.SURVIVAL")),
     "ScaleDown": ("kschedx scale-down -o json", _written("reports.SCALE_DOWN")),
     "Descheduling": (
