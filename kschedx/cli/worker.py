@@ -89,7 +89,7 @@ class Worker:
                 if isinstance(answer, Captured):
                     return answer
                 see(answer)
-            told = f"error: no answer within {limit:g} s\n"
+            told = f"error: no answer within {limit:g} s (name fewer nodes or pods, or raise --limit)\n"
         except (EOFError, OSError):
             told = "error: the answer needs more memory than this machine has\n"
         self.end()
