@@ -146,11 +146,15 @@ class Preemptor:
     # --- classical
 
     def _classical(self, attempt: _Attempt) -> list[Target]:
-        hierarchy, by_priority, own = self._classical_candidates(attempt)
+        groups = self._classical_candidates(attempt)
+        if not self._may_suffice(attempt, (one for group in groups for one in group)):
+            return []
+        hierarchy, by_priority, _ = groups
+        in_order = [self._in_order(attempt.node, group) for group in groups]
         candidates = [
             one
             for is_evicted in (True, False)
-            for group in (hierarchy, by_priority, own)
+            for group in in_order
             for one in group
             if one.job.is_evicted is is_evicted
         ]
@@ -162,8 +166,6 @@ class Preemptor:
             order = [False, True]
         else:
             order = [True, False]
-        if not self._may_suffice(attempt, candidates):
-            return []
         for may_borrow in order:
             found = self._remove_until_fit(attempt, candidates, may_borrow)
             if found:
@@ -202,10 +204,10 @@ class Preemptor:
                 has_advantage = has_advantage or fits
                 below = cohort
 
-        def ordered(group: list[_Candidate]) -> list[_Candidate]:
-            return sorted(group, key=lambda one: self._order(node, one.job, by_usage=self._is_usage_based))
+        return hierarchy, by_priority, own
 
-        return ordered(hierarchy), ordered(by_priority), ordered(own)
+    def _in_order(self, node: QueueNode, group: list[_Candidate]) -> list[_Candidate]:
+        return sorted(group, key=lambda one: self._order(node, one.job, by_usage=self._is_usage_based))
 
     def _below(
         self,
@@ -228,11 +230,11 @@ class Preemptor:
         self, attempt: _Attempt, queue: QueueNode, common: CohortNode | None, *, has_advantage: bool
     ) -> list[_Candidate]:
         policy = policies(attempt.node)
-        is_own = queue is attempt.node
+        is_own, short = queue is attempt.node, frozenset(attempt.short)
         allowed = policy.within_cluster_queue if is_own else policy.reclaim_within_cohort
         found = []
         for job in self._cache.jobs[queue.name].values():
-            if job.uses_any(attempt.short) and self._satisfies(allowed, attempt.job, job):
+            if self._satisfies(allowed, attempt.job, job) and job.uses_any(short):
                 variant = self._variant(attempt, job, is_own=is_own, has_advantage=has_advantage)
                 found.append(_Candidate(job, variant, common))
         return found
