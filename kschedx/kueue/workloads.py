@@ -421,11 +421,13 @@ class Job:
         stamps = [(kind, one.status, one.reason, one.since) for kind, one in sorted(self.conditions.items())]
         return hash((self.key, self.priority, repr(self.admission), repr(self.counted), tuple(stamps)))
 
+    @property
+    def flavor_resources(self) -> frozenset[FlavorResource]:
+        """What its assigned flavors stand for."""
+        return frozenset(FlavorResource(flavor, name) for one in self.counted for name, flavor in one.flavors.items())
+
     def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
-        wanted = frs if isinstance(frs, frozenset) else frozenset(frs)
-        return any(
-            FlavorResource(flavor, name) in wanted for one in self.counted for name, flavor in one.flavors.items()
-        )
+        return not self.flavor_resources.isdisjoint(frs)
 
     @property
     def shape(self) -> bytes | None:
