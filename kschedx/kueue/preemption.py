@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/preemption (preemption.go, preemption_oracle.go, classic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
@@ -106,6 +106,8 @@ class Preemptor:
         self._is_usage_based = cache.settings.usage_based is not None
         self._held: dict[str, list[tuple[_Place, Job, frozenset[FlavorResource]]]] = {}
         """By ClusterQueue, the Workloads with quota in order, and what they use; in a cycle they stay the same."""
+        self._alike: dict[Hashable, list[_Candidate]] = {}
+        """The candidates of a queue, for preemptors that are alike."""
 
     # --- asked by the scheduler
 
@@ -255,13 +257,18 @@ class Preemptor:
         self, attempt: _Attempt, queue: QueueNode, common: CohortNode | None, *, has_advantage: bool
     ) -> list[_Candidate]:
         policy = policies(attempt.node)
-        is_own, short = queue is attempt.node, attempt.short
+        is_own, short, me = queue is attempt.node, attempt.short, attempt.job
         allowed = policy.within_cluster_queue if is_own else policy.reclaim_within_cohort
+        since = me.queued_since if allowed == "LowerOrNewerEqualPriority" else 0
+        likeness = queue.name, id(common), policy, short, is_own, has_advantage, me.priority, since
+        if likeness in self._alike:
+            return self._alike[likeness]
         found = []
         for place, job, used in self._in_queue(queue.name):
             if self._satisfies(allowed, attempt.job, job) and not short.isdisjoint(used):
                 variant = self._variant(attempt, job, is_own=is_own, has_advantage=has_advantage)
                 found.append(_Candidate(job, variant, common, place))
+        self._alike[likeness] = found
         return found
 
     def _variant(self, attempt: _Attempt, job: Job, *, is_own: bool, has_advantage: bool) -> _Variant:
