@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -40,9 +40,9 @@ from kschedx.cli import (
     why,
 )
 from kschedx.cli.help import Command, Group
-from kschedx.cli.output import ExitCode, cited
+from kschedx.cli.output import ExitCode, cited, failed, outcome
+from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
-from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 
 app = typer.Typer(
     name="kschedx",
@@ -87,13 +87,11 @@ for _name, _module, _command in (
         no_args_is_help=_name in ("why", "snapshot", "completion"),
         context_settings={"allow_interspersed_args": _name != "fleet"},  # what follows its question belongs to that
         cls=Command,
-    )(_command)
+    )(asks(*getattr(_module, "PARTS", ()))(_command))
 app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)
 app.add_typer(descheduler_policy.app, name="descheduler-policy", short_help=descheduler_policy.SUMMARY)
 
 
-_LONGEST_NAME = 200
-"""Letters of a file's name in an error."""
 COMPLETE = "_KSCHEDX_COMPLETE"
 """Set by a shell that wants to complete a command line."""
 
@@ -117,11 +115,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
         with progress.shown(), cited(sys.argv[1:] if arguments is None else arguments):
-            code = _outcome(arguments)
+            code = outcome(partial(_called, arguments))
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code
     except OutputError as error:
-        return _fail(f"write: {error}", ExitCode.USAGE)
+        return failed(f"write: {error}", ExitCode.USAGE)
 
 
 _BEFORE_COMMAND = {
@@ -146,53 +144,21 @@ def _command_first(arguments: Sequence[str]) -> list[str]:
     return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 
 
-def _outcome(arguments: Sequence[str] | None) -> int:
+def _called(arguments: Sequence[str] | None) -> int:
     try:
         if arguments is not None:
-            outcome = app(args=_command_first(arguments), standalone_mode=False, prog_name="kschedx", obj=run)
+            code = app(args=_command_first(arguments), standalone_mode=False, prog_name="kschedx", obj=run)
         else:
-            outcome = _run_own()
-        return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
-    except OutputError:
-        raise
-    except UndecidableError as error:
-        return _fail(str(error), ExitCode.UNDECIDED)
-    except NotAdmittedError as error:
-        return _fail(str(error), ExitCode.UNSCHEDULABLE)
-    except SeveralConfigError as error:
-        return max(_fail(str(one), ExitCode.USAGE) for one in error.errors)
-    except InputError as error:
-        from kschedx.sources.line_numbers import located
-        from kschedx.sources.manifests import variables_hint
-
-        for one in map(located, error.each):
-            one.hint = "; ".join(filter(None, (one.hint, variables_hint(f"{one.message} {one.hint}"))))
-            _fail(str(one), ExitCode.USAGE)
-        return ExitCode.USAGE
-    except KschedxError as error:
-        return _fail(str(error), ExitCode.USAGE)
+            code = _run_own()
+        return code if isinstance(code, int) else ExitCode.SCHEDULABLE
     except typer.Exit as done:
         return done.exit_code
-    except (typer.Abort, KeyboardInterrupt):
+    except typer.Abort:
         return 130
-    except OSError as error:
-        # what the system refuses about a file is no defect
-        name = str(error.filename) if error.filename else "a file"
-        shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-        return _fail(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
-    except MemoryError:
-        return _fail("not enough memory for this input", ExitCode.USAGE)
-    except Exception as error:  # noqa: BLE001 - a defect: reported in one line that says how to see the traceback
-        if getattr(error, "format_message", None) is not None:
-            return _usage(error)
-        if os.environ.get("KSCHEDX_DEBUG"):
-            traceback.print_exc()
-        plugin = _plugin_at_fault(error)
-        whose = f"of the plugin {plugin}" if plugin else "of kschedx"
-        return _fail(
-            f"internal error: {type(error).__name__}: {error} (a defect {whose}; KSCHEDX_DEBUG=1 shows where)",
-            ExitCode.INTERNAL,
-        )
+    except Exception as error:
+        if getattr(error, "format_message", None) is None:
+            raise
+        return _usage(error)
 
 
 def _run_own() -> object:
@@ -216,14 +182,6 @@ def _is_whole_question(environment: Mapping[str, str]) -> bool:
     return all(name in environment for name in needed) and environment.get("COMP_CWORD", "0").isdecimal()
 
 
-def _plugin_at_fault(error: Exception) -> str:
-    if "kschedx.framework.registry" not in sys.modules:
-        return ""
-    from kschedx.framework.registry import at_fault
-
-    return at_fault(error)
-
-
 def _answer_shells() -> None:
     """typer registers the shells' protocols only together with options of its own, which kschedx does without."""
     from typer._completion_classes import completion_init
@@ -235,13 +193,6 @@ def _answer_kubectl() -> int:
     for line in kubectl.candidates(app, sys.argv[1:]):
         typer.echo(line)
     return ExitCode.SCHEDULABLE
-
-
-def _fail(text: str, code: ExitCode) -> int:
-    from kschedx.render.wording import visible
-
-    typer.echo(f"error: {visible(text)}", err=True)
-    return code
 
 
 def _usage(error: Exception) -> int:

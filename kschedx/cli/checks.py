@@ -11,6 +11,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli.output import Answer, ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer
 from kschedx.explain.difference import Summary
@@ -18,7 +19,6 @@ from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import FINGERPRINT, Check, Result, Since
-from kschedx.render.states import ExitCode
 from kschedx.render.wording import visible
 
 
@@ -119,7 +119,6 @@ class Baseline:
     def __init__(self, path: str, known: Collection[str]) -> None:
         self._path = path
         self._known = known
-        self.new = self.unchanged = 0
 
     @classmethod
     def read(cls, path: str) -> Baseline:
@@ -139,25 +138,24 @@ class Baseline:
         }
         return cls(path, known)
 
-    def marked(self, checks: Sequence[Check]) -> tuple[Check, ...]:
-        """The checks, each that did not pass with whether it is new."""
-        marked = tuple(self._marked(one) for one in checks)
-        self.new = sum(one.since is Since.NEW for one in marked)
-        self.unchanged = sum(one.since is Since.UNCHANGED for one in marked)
-        return marked
+    def marked(self, answer: Answer) -> Answer:
+        """The answer in which what is known fails nothing. Says on standard error how much that is."""
+        if answer.report.checks is None:
+            return answer
+        marked = tuple(self._marked(one) for one in answer.report.checks())
+        new = sum(one.since is Since.NEW for one in marked)
+        unchanged = sum(one.since is Since.UNCHANGED for one in marked)
+        code = answer.exit_code
+        if unchanged:
+            told = f"{unchanged:,} finding{'s' * (unchanged > 1)} of {self._path} ignored, {new:,} new"
+            typer.echo(f"note: {visible(told)}", err=True)
+            code = code if new else ExitCode.SCHEDULABLE
+        return Answer(replace(answer.report, checks=lambda: marked), code)
 
     def _marked(self, check: Check) -> Check:
         if check.result is Result.PASSED:
             return check
         return replace(check, since=Since.UNCHANGED if check.fingerprint in self._known else Since.NEW)
-
-    def exit_code(self, code: int) -> int:
-        """Of the command: what is known fails nothing. Says on standard error how much that is."""
-        if not self.unchanged:
-            return code
-        told = f"{self.unchanged:,} finding{'s' * (self.unchanged > 1)} of {self._path} ignored, {self.new:,} new"
-        typer.echo(f"note: {visible(told)}", err=True)
-        return code if self.new else ExitCode.SCHEDULABLE
 
 
 class _SarifResult(Struct, rename="camel"):

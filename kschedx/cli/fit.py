@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.errors import NotAdmittedError
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.manifests import Written
@@ -35,9 +37,9 @@ Nothing is evicted for them. With --replicas N, kschedx reports whether N more f
 Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Count how many more pods fit"
+PARTS = (*DECIDES, Part.CHANGES, Part.DRAINING)
 
 
-@asks(*DECIDES, Part.CHANGES, Part.DRAINING)
 def fit(
     target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
     replicas: Annotated[
@@ -55,7 +57,7 @@ def fit(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from msgspec.structs import replace
 
@@ -86,36 +88,31 @@ def fit(
         try:
             subject = one.admitted(snapshot, setup)
         except NotAdmittedError as error:
-            return _refused(after.snapshot, snapshot, setup, one, error, output)
+            return _refused(after.snapshot, snapshot, setup, one, error)
         snapshot, pod, manifest = subject.snapshot, subject.pod, one.workload
     if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:
         place = Place() if isinstance(one, Pod) else place_of(one)
         answer = explain(Subject(snapshot=snapshot, pod=pod, is_new=not isinstance(one, Pod)), setup)
-        write(explanation_report(answer, (), place, all_nodes=False), output)
-        return answer.exit_code
+        return Answer(explanation_report(answer, (), place, all_nodes=False), answer.exit_code)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     connection.tell_ignored_groups(snapshot, setup)
     found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
     if out is not None:
         write_snapshot(out, found.after)
-    write(_report(found), output)
     if found.could_reject and not found.is_enough:
-        return ExitCode.UNDECIDED
-    return ExitCode.SCHEDULABLE if found.is_enough else ExitCode.UNSCHEDULABLE
+        return Answer(_report(found), ExitCode.UNDECIDED)
+    return Answer(_report(found), ExitCode.SCHEDULABLE if found.is_enough else ExitCode.UNSCHEDULABLE)
 
 
-def _refused(
-    before: Snapshot, snapshot: Snapshot, setup: Setup, one: Written, error: NotAdmittedError, output: Format | None
-) -> int:
+def _refused(before: Snapshot, snapshot: Snapshot, setup: Setup, one: Written, error: NotAdmittedError) -> Answer:
     """The answer of `why` about a pod that the API server refuses."""
     from kschedx.cli.why_pod import explanation_report, place_of
     from kschedx.inquiry.ask import Clusters, Inquiry
 
     clusters = Clusters(read=before, before=before, applied=snapshot)
     explanation = Inquiry(clusters=clusters, setup=setup).refused(one, error)
-    write(explanation_report(explanation, (), place_of(one), all_nodes=False), output)
-    return explanation.exit_code
+    return Answer(explanation_report(explanation, (), place_of(one), all_nodes=False), explanation.exit_code)
 
 
 def _target(
@@ -139,10 +136,10 @@ def _target(
 
 
 def _report(found: Fit) -> Report:
-    def screen(wide: bool) -> None:
-        from kschedx.render.simulation import print_fit
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.simulation import fit_lines
 
-        print_fit(found, wide=wide)
+        return fit_lines(found, width=width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import fit_page

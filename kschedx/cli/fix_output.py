@@ -68,7 +68,7 @@ def report(
 
         return kubectl_commands((*sent, *followed), only_written(before, found))
 
-    return Report(screen=lambda _: None, document=document, yaml=yaml, patch=patch)
+    return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
 
 
 def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:

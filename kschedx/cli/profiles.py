@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,10 +10,12 @@ import typer
 from kschedx.cli import completion
 from kschedx.cli.help import Command
 from kschedx.cli.options import Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
     from kschedx.render.checks import Check
@@ -60,14 +63,15 @@ def profiles(context: typer.Context) -> int:
 
 
 @app.command(name="list", help="List profiles and what each is for.")
-def list_profiles() -> int:
+@asks()
+def list_profiles() -> Answer:
     """The command; its help is beside its name."""
     from kschedx.cli.named_profiles import DEFAULT, named_profiles
-    from kschedx.render.catalogue import print_profiles
+    from kschedx.render.catalogue import profiles_lines
 
     default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
-    print_profiles([default, *((profile.name, profile.purpose) for profile in named_profiles())])
-    return ExitCode.SCHEDULABLE
+    known = [default, *((profile.name, profile.purpose) for profile in named_profiles())]
+    return Answer(Report(screen=lambda width, _: profiles_lines(known, width), document=dict), ExitCode.SCHEDULABLE)
 
 
 @app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=Command)
@@ -79,7 +83,7 @@ def show(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is SHOW."""
     from kschedx.cli.named_profiles import configuration, placed, version_of
     from kschedx.releases import resolve
@@ -91,12 +95,12 @@ def show(
         found = expanded_configuration(config, release)
         scheduler = scheduler_of(config, release).config
     if found is None:
-        return _show_policy(name, release, scheduler.profiles[0], output)
+        return _show_policy(name, release, scheduler.profiles[0])
 
-    def screen(_: bool) -> None:
-        from kschedx.render.catalogue import print_profile
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.catalogue import profile_lines
 
-        print_profile(name, release.title, scheduler, found)
+        return profile_lines(name, release.title, scheduler, found, width)
 
     def document() -> dict[str, object]:
         head = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name, "kubernetesVersion": release.version}
@@ -107,11 +111,10 @@ def show(
 
         return commented_yaml(found.configuration, found.origins)
 
-    write(Report(screen=screen, document=document, yaml=yaml), output)
-    return ExitCode.SCHEDULABLE
+    return Answer(Report(screen=screen, document=document, yaml=yaml), ExitCode.SCHEDULABLE)
 
 
-def _show_policy(name: str, release: Release, profile: Profile, output: Format | None) -> int:
+def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
     points = {
         point: [{"name": one, "weight": profile.weights[one]} if one in profile.weights else one for one in plugins]
         for point, plugins in profile.points.items()
@@ -119,13 +122,12 @@ def _show_policy(name: str, release: Release, profile: Profile, output: Format |
     document: dict[str, object] = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name}
     document |= {"kubernetesVersion": release.version, "extensionPoints": points}
 
-    def screen(_: bool) -> None:
-        from kschedx.render.catalogue import print_policy
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.catalogue import policy_lines
 
-        print_policy(name, release.version, profile)
+        return policy_lines(name, release.version, profile, width)
 
-    write(Report(screen=screen, document=lambda: document), output)
-    return ExitCode.SCHEDULABLE
+    return Answer(Report(screen=screen, document=lambda: document), ExitCode.SCHEDULABLE)
 
 
 @app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=Command)
@@ -138,12 +140,12 @@ def check(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is CHECK."""
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
-    from kschedx.render.catalogue import print_advice
+    from kschedx.render.catalogue import advice_lines
     from kschedx.schedulers import advice_on
 
     release = resolve(question.kube_version or version_of(file), question.gates)
@@ -167,5 +169,7 @@ def check(
 
         return of_advice(file, advice)
 
-    write(Report(screen=lambda _: print_advice(file, release.title, advice), document=document, checks=checks), output)
-    return ExitCode.SCHEDULABLE
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        return advice_lines(file, release.title, advice, width)
+
+    return Answer(Report(screen=screen, document=document, checks=checks), ExitCode.SCHEDULABLE)

@@ -17,7 +17,6 @@ from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
 from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityFix, TakenByNamespace
 from kschedx.kube.escaping import shell_command
-from kschedx.render import terminal
 from kschedx.render.fixes import command_lines, fixes_block
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.simulation import rollout_text
@@ -45,11 +44,6 @@ from kschedx.render.words import describe, headline
 SHOWN_NODES = 3
 MOST_GROUPS = 6
 _FIX_LINES = 6
-
-
-def print_daemon_set(answer: DaemonSetAnswer, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(daemon_set_lines(answer, width=out.width, wide=wide), out)
 
 
 def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
@@ -151,11 +145,6 @@ SHOWN_HOLDERS = 4
 SHOWN_PODS = 8
 
 
-def print_node(answer: NodeAnswer, verdicts: Sequence[Verdict], *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(node_lines(answer, verdicts, width=out.width, wide=wide), out)
-
-
 def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
     """What it offers, who holds it, and which of the pods that wait it would take."""
     fitting = [one for one in verdicts if one.fits]
@@ -233,11 +222,6 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
 _INDENT = LABEL + 2
 _SHOWN_NODES = 2
 _SHOWN_NAMES = 3
-
-
-def print_pod_security(answer: PodSecurityAnswer, headline: str) -> None:
-    out = terminal.console()
-    terminal.write(pod_security_lines(answer, headline, width=out.width), out)
 
 
 def pod_security_lines(answer: PodSecurityAnswer, headline: str, *, width: int) -> list[Text]:

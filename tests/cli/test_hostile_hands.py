@@ -20,7 +20,6 @@ from mcp import Client
 from mcp.types import TextContent
 
 from kschedx.cli import parallel
-from kschedx.cli.app import run
 from kschedx.cli.mcp.server import Answers, Clusters, server
 from kschedx.cli.worker import Worker
 from kschedx.inquiry.target import is_file
@@ -80,13 +79,13 @@ def test_a_file_in_an_objects_place_gets_a_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["deploy/web", "etc/passwd", "pod/secret.yaml", "secret"])
-@pytest.mark.parametrize("tool", ["why", "fit"])
+@pytest.mark.parametrize("tool", ["pod_explain", "capacity_check"])
 def test_no_tool_opens_a_file(tool: str, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for file in ("deploy/web", "etc/passwd", "pod/secret.yaml", "secret"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(MANIFEST.replace("name:", "name: sesame #", 1))
     monkeypatch.chdir(tmp_path)
-    answers = Answers(Clusters(snapshots=(str(ZONE_FULL / "cluster"),)), run, limit=60)
+    answers = Answers(Clusters(snapshots=(str(ZONE_FULL / "cluster"),)), limit=60)
 
     async def talk() -> None:
         async with Client(server(answers)) as client:
