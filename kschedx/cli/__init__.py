@@ -30,12 +30,12 @@ def main() -> None:
     import gc
     import os
 
-    from kschedx.cli.app import run
-
     # numpy would start a thread for each processor, for linear algebra that kschedx does not use
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
     gc.disable()  # while it loads there is no garbage
+
+    from kschedx.cli.app import run
+
     end_in_order()
     try:
         signal.signal(signal.SIGINT, interrupted)

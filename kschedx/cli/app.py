@@ -6,90 +6,61 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from kschedx import __version__
 from kschedx.cli import completion as kubectl
-from kschedx.cli import (
-    deschedule,
-    descheduler_policy,
-    diff_profiles,
-    doctor,
-    drain,
-    fit,
-    fleet,
-    instance_types,
-    integrations,
-    kueue,
-    man,
-    mcp,
-    merge,
-    nodes,
-    plugins,
-    profiles,
-    progress,
-    reason,
-    scale_down,
-    schema,
-    shells,
-    simulate,
-    snapshot,
-    survive,
-    why,
-)
-from kschedx.cli.help import Command, Group
+from kschedx.cli import progress
+from kschedx.cli.help import COMMANDS, Command, Group
 from kschedx.cli.output import ExitCode, cited, failed, outcome
 from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
 
-app = typer.Typer(
-    name="kschedx",
-    cls=Group,
-    help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a cluster."
-    "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop              # a pod of the live cluster"
-    "\n  kschedx why --all-pending -s dump.tar.gz   # all pending pods of a dump",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for _name, _module, _command in (
-    ("why", why, why.why),
-    ("drain", drain, drain.drain),
-    ("survive", survive, survive.survive),
-    ("fit", fit, fit.fit),
-    ("scale-down", scale_down, scale_down.scale_down),
-    ("deschedule", deschedule, deschedule.deschedule),
-    ("simulate", simulate, simulate.simulate),
-    ("nodes", nodes, nodes.nodes),
-    ("kueue", kueue, kueue.kueue),
-    ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
-    ("snapshot", snapshot, snapshot.snapshot),
-    ("doctor", doctor, doctor.doctor),
-    ("reason", reason, reason.reason),
-    ("plugins", plugins, plugins.plugins),
-    ("fleet", fleet, fleet.fleet),
-    ("instance-types", instance_types, instance_types.instance_types),
-    ("merge", merge, merge.merge),
-    ("mcp", mcp, mcp.mcp),
-    ("integrations", integrations, integrations.integrations),
-    ("schema", schema, schema.schema),
-    ("man", man, man.man),
-    ("completion", shells, shells.completion),
-):
-    app.command(
-        name=_name,
-        help=_module.HELP,
-        short_help=_module.SUMMARY,
-        no_args_is_help=_name in ("why", "snapshot", "completion"),
-        context_settings={"allow_interspersed_args": _name != "fleet"},  # what follows its question belongs to that
-        cls=Command,
-    )(asks(*getattr(_module, "PARTS", ()))(_command))
-app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)
-app.add_typer(descheduler_policy.app, name="descheduler-policy", short_help=descheduler_policy.SUMMARY)
+NAMES = tuple(name for names in COMMANDS.values() for name in names)
+_LISTS_COMMANDS = "man"
+"""The command that reads all others."""
+
+
+def program(names: Sequence[str] = NAMES) -> typer.Typer:
+    """The application with these commands, whose modules are loaded."""
+    made = typer.Typer(
+        name="kschedx",
+        cls=Group,
+        help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a "
+        "cluster."
+        "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop              # a pod of the live cluster"
+        "\n  kschedx why --all-pending -s dump.tar.gz   # all pending pods of a dump",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_options)
+    for name in names:
+        of_python = name.replace("-", "_")
+        module = import_module(f"kschedx.cli.{'shells' if name == 'completion' else of_python}")
+        if hasattr(module, "app"):
+            made.add_typer(module.app, name=name, short_help=module.SUMMARY)
+            continue
+        made.command(
+            name=name,
+            help=module.HELP,
+            short_help=module.SUMMARY,
+            no_args_is_help=name in ("why", "snapshot", "completion"),
+            context_settings={"allow_interspersed_args": name != "fleet"},  # what follows its question belongs to that
+            cls=Command,
+        )(asks(*getattr(module, "PARTS", ()))(getattr(module, of_python)))
+    return made
+
+
+def _program_for(arguments: Sequence[str]) -> typer.Typer:
+    """The application with the command of a command line, or with all of them: to load them takes time."""
+    name = arguments[0] if arguments else ""
+    return program((name,) if name in NAMES and name != _LISTS_COMMANDS else NAMES)
 
 
 COMPLETE = "_KSCHEDX_COMPLETE"
@@ -102,7 +73,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -147,7 +117,8 @@ def _command_first(arguments: Sequence[str]) -> list[str]:
 def _called(arguments: Sequence[str] | None) -> int:
     try:
         if arguments is not None:
-            code = app(args=_command_first(arguments), standalone_mode=False, prog_name="kschedx", obj=run)
+            words = _command_first(arguments)
+            code = _program_for(words)(args=words, standalone_mode=False, prog_name="kschedx", obj=run)
         else:
             code = _run_own()
         return code if isinstance(code, int) else ExitCode.SCHEDULABLE
@@ -169,8 +140,9 @@ def _run_own() -> object:
         if not _is_whole_question(os.environ):
             return ExitCode.SCHEDULABLE
         _answer_shells()
-    name = kubectl.program_name(sys.argv[0])
-    return app(args=_command_first(sys.argv[1:]), standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
+    name, words = kubectl.program_name(sys.argv[0]), _command_first(sys.argv[1:])
+    app = program() if COMPLETE in os.environ else _program_for(words)
+    return app(args=words, standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
 
 
 def _is_whole_question(environment: Mapping[str, str]) -> bool:
@@ -190,7 +162,7 @@ def _answer_shells() -> None:
 
 
 def _answer_kubectl() -> int:
-    for line in kubectl.candidates(app, sys.argv[1:]):
+    for line in kubectl.candidates(program(), sys.argv[1:]):
         typer.echo(line)
     return ExitCode.SCHEDULABLE
 

@@ -11,7 +11,6 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.cli.output import Answer, ExitCode
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer
 from kschedx.explain.difference import Summary
@@ -19,6 +18,7 @@ from kschedx.framework.config.advice import Advice
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import FINGERPRINT, Check, Result, Since
+from kschedx.render.states import ExitCode
 from kschedx.render.wording import visible
 
 
@@ -138,19 +138,17 @@ class Baseline:
         }
         return cls(path, known)
 
-    def marked(self, answer: Answer) -> Answer:
-        """The answer in which what is known fails nothing. Says on standard error how much that is."""
-        if answer.report.checks is None:
-            return answer
-        marked = tuple(self._marked(one) for one in answer.report.checks())
+    def marked(self, checks: Sequence[Check], code: int) -> tuple[tuple[Check, ...], int]:
+        """The checks with what is new, and the exit code: what is known fails nothing. Says on standard error how much
+        that is."""
+        marked = tuple(self._marked(one) for one in checks)
         new = sum(one.since is Since.NEW for one in marked)
         unchanged = sum(one.since is Since.UNCHANGED for one in marked)
-        code = answer.exit_code
         if unchanged:
             told = f"{unchanged:,} finding{'s' * (unchanged > 1)} of {self._path} ignored, {new:,} new"
             typer.echo(f"note: {visible(told)}", err=True)
             code = code if new else ExitCode.SCHEDULABLE
-        return Answer(replace(answer.report, checks=lambda: marked), code)
+        return marked, code
 
     def _marked(self, check: Check) -> Check:
         if check.result is Result.PASSED:

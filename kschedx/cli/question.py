@@ -282,8 +282,9 @@ def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., 
             known = None if baseline is None else _baseline(baseline)
             try:
                 answer = command(**values, **({"question": question} if options else {}))
-                if known is not None and isinstance(answer, Answer):
-                    answer = known.marked(answer)
+                if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
+                    marked, code = known.marked(answer.report.checks(), answer.exit_code)
+                    answer = Answer(replace(answer.report, checks=lambda: marked), code)
                 return show(answer, values.get("output"))
             finally:
                 question.keep_recording()
