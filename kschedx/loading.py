@@ -18,8 +18,11 @@ from kschedx.kube.snapshot_header import merged
 from kschedx.progress import Phase, say
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.snapshot import Missing, Snapshot, Source
+from kschedx.sources.batch import Batch
+from kschedx.sources.compression import SizeBudget
 from kschedx.sources.dumps import Dump, LeftOut, See, ignore
-from kschedx.sources.files import read
+from kschedx.sources.files import raise_it, read
+from kschedx.sources.manifests import HEAD, Refuse
 
 if TYPE_CHECKING:
     from kschedx.export.slim import Slim
@@ -64,16 +67,13 @@ def load(
 
     with without_collection():
         for path in paths:
-            say(Phase.READING, of=path)
             known = len(builder.headers)
-            size, done = _size(path), 0
-            for batch in read(path, seen):
-                done += len(batch.items)
-                say(Phase.READING, done // 10**6, size // 10**6 if done <= size else None, "MB", of=path)
+            for batch in batches(path, seen):
                 builder.add(batch)
                 if keep is not None:
                     keep.add(batch)
             names.append(merged(builder.headers[known:]).source or path)
+        say(Phase.DECIDING)
         snapshot = Snapshot.of_contents(builder.finish(", ".join(names)))
         snapshot.nodes(AS_TODAY)  # what every question about the cluster begins with
     source = replace(_with_dumps(snapshot.source, dumps), is_dump=_is_stored(snapshot), left_out=tuple(left_out))
@@ -87,8 +87,20 @@ def load(
     return snapshot
 
 
+def batches(path: str, see: See, refuse: Refuse = raise_it) -> Iterator[Batch]:
+    """What `sources.files.read` gives, while the reading says how far it is."""
+    say(Phase.READING, of=path)
+    size, done, budget = _size(path), 0, SizeBudget(path)
+    for batch in read(path, see, refuse, budget):
+        done += len(batch.items)
+        # a plain file is counted no further than its head, and of a compressed one the whole is estimated
+        whole = size if budget.packed <= HEAD else done * size // budget.packed
+        say(Phase.READING, done // 10**6, max(done, whole) // 10**6 if size else None, "MB", of=path)
+        yield batch
+
+
 def _size(path: str) -> int:
-    """In bytes; 0 for what is no file. Of a compressed one it is soon exceeded."""
+    """In bytes; 0 for what is no file."""
     try:
         return Path(path).stat().st_size if Path(path).is_file() else 0
     except OSError:

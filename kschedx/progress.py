@@ -20,6 +20,7 @@ class Phase(StrEnum):
     """What goes on, in the words of the bar."""
 
     NOTHING = ""
+    STARTING = "starting"
     READING = "reading"
     DECIDING = "deciding"
     SCHEDULING = "scheduling"
@@ -28,6 +29,7 @@ class Phase(StrEnum):
     DESCHEDULING = "descheduling"
     ADMITTING = "admitting"
     ASKING = "asking"
+    CHECKING = "checking"
     TRYING_FIXES = "trying fixes"
     WRITING = "writing"
 

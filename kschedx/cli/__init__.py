@@ -6,6 +6,8 @@ import sys
 
 _COMPLETER = "kubectl_complete-kschedx"
 """`kschedx.cli.kubectl.COMPLETER`: asked about a command line, not to run one."""
+COMPLETE = "_KSCHEDX_COMPLETE"
+"""Set by a shell that wants to complete a command line."""
 
 
 def main() -> None:
@@ -29,17 +31,22 @@ def main() -> None:
         return
     import gc
     import os
+    from contextlib import nullcontext
+
+    from kschedx.cli import progress
+
+    is_completion = COMPLETE in os.environ or sys.argv[0].endswith(_COMPLETER)  # a person is typing at the terminal
 
     # numpy would start a thread for each processor, for linear algebra that kschedx does not use
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.disable()  # while it loads there is no garbage
-
-    from kschedx.cli.app import run
-
     end_in_order()
     try:
-        signal.signal(signal.SIGINT, interrupted)
-        code = run()
+        with nullcontext() if is_completion else progress.shown():
+            from kschedx.cli.app import run
+
+            signal.signal(signal.SIGINT, interrupted)
+            code = run()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     except KeyboardInterrupt:
         code = 130

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from kschedx import __version__
+from kschedx.cli import COMPLETE
 from kschedx.cli import completion as kubectl
-from kschedx.cli import progress
 from kschedx.cli.help import COMMANDS, Command, Group
 from kschedx.cli.output import ExitCode, cited, failed, outcome
 from kschedx.cli.question import asks
@@ -63,10 +63,6 @@ def _program_for(arguments: Sequence[str]) -> typer.Typer:
     return program((name,) if name in NAMES and name != _LISTS_COMMANDS else NAMES)
 
 
-COMPLETE = "_KSCHEDX_COMPLETE"
-"""Set by a shell that wants to complete a command line."""
-
-
 def _version(value: bool) -> None:
     if value:
         typer.echo(f"kschedx {__version__}")
@@ -84,7 +80,7 @@ def _options(
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
-        with progress.shown(), cited(sys.argv[1:] if arguments is None else arguments):
+        with cited(sys.argv[1:] if arguments is None else arguments):
             code = outcome(partial(_called, arguments))
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code

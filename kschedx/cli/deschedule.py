@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +16,7 @@ from kschedx.cli.question import Question
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from kschedx.descheduler.descheduling import Descheduling
+    from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy
     from kschedx.errors import Place
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
@@ -44,6 +43,8 @@ error or a policy that the descheduler refuses, 3 kschedx cannot decide.
 """
 SUMMARY = "Show what the descheduler evicts, and what follows"
 PARTS = (*DECIDES,)
+LIVE = ("configmap/", "cm/")
+"""What a policy in the live cluster begins with."""
 
 
 def deschedule(
@@ -86,22 +87,25 @@ def deschedule(
     """The command; its help is HELP."""
     from kschedx.descheduler.cluster import lacks_details
     from kschedx.descheduler.descheduling import deschedule as descheduled
-    from kschedx.descheduler.policy import measures_usage, policy_in
+    from kschedx.descheduler.descheduling import measures_usage, policy_in
     from kschedx.errors import InputError, Place
 
-    written = policy_in(_read(policy, question), policy)
-    reached = question.read_to_decide(whole=True, on_demand=measures_usage(written))
+    text = _read(policy, question)
+    written = policy_in(text, policy)
+    reached = question.read_to_decide(whole=True, on_demand=measures_usage(written.value))
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    found = descheduled(snapshot, written, evictions=evictions, now=now, source=policy, setup=setup, rounds=rounds)
+    found = descheduled(
+        snapshot, written.value, evictions=evictions, now=now, source=policy, setup=setup, rounds=rounds
+    )
     if found.policy is None:
         is_named = f'"{policy}"' in found.error
-        place = _place_of(found.error_field, policy)
+        place = _place_of(found.error_field, written, policy, text)
         raise InputError(found.error, place=Place() if is_named and place.line is None else place)
     _require_metrics(snapshot, found)
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
-        typer.echo(f"note: {_place_of(ignored.partition(': ')[0], policy)}: {ignored}", err=True)
+        typer.echo(f"note: {_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}", err=True)
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
         typer.echo(f"note: {lacks}; `kschedx snapshot` keeps them", err=True)
@@ -112,30 +116,30 @@ def deschedule(
     return Answer(report, ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE)
 
 
-def _place_of(field: str, policy: str) -> Place:
-    """Where a field of the policy stands in its file, or in the Helm values, as far as that can be found."""
+def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> Place:
+    """Where a field of the policy stands in its file, as far as that can be found."""
     from kschedx.errors import Place
     from kschedx.sources.line_numbers import line_of
 
-    if not field or not Path(policy).is_file():
+    if not field or (policy.startswith(LIVE) and not Path(policy).exists()):
         return Place(source=policy)
-    document = Place(source=policy, document=1)
-    lines = (line_of(f"{prefix}{field}", document) for prefix in ("", "deschedulerPolicy."))
-    return Place(source=policy, line=next((line for line in lines if line), None))
+    document = Place(source=policy, document=written.document)
+    return Place(source=policy, line=line_of(field, document, text, below=written.below))
 
 
 def _read(path: str, question: Question) -> bytes:
     """Raises `InputError`."""
     from kschedx.errors import InputError, Place
+    from kschedx.sources.files import standard_input
 
-    kind, slash, name = path.partition("/")
-    if slash and kind in ("configmap", "cm") and not Path(path).exists():
+    if path.startswith(LIVE) and not Path(path).exists():
+        name = path.partition("/")[2]
         namespace, _, own = name.rpartition("/")
         if question.snapshot:
             raise InputError(f"--policy {path} needs a live cluster, and --snapshot names files")
         return connection.config_map(question.where, namespace or "kube-system", own)
     try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return standard_input().read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", place=Place(source=path)) from None
 

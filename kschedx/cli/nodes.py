@@ -109,13 +109,14 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
     from kschedx.cli.streams import reader_left
     from kschedx.errors import KschedxError
-    from kschedx.progress import Phase, say
+    from kschedx.progress import silence
     from kschedx.render import terminal
     from kschedx.render.nodes import nodes_lines
     from kschedx.render.wording import visible
 
     out = terminal.console()
     rows = look()[1]
+    silence()
 
     def screen() -> Text:
         now = time.strftime("%H:%M:%S")
@@ -124,7 +125,6 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
     with Live(screen(), console=out, auto_refresh=False) as live:
         while not reader_left():
-            say(Phase.NOTHING)
             time.sleep(interval)
             try:
                 rows = look()[1]

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from kschedx.cli.streams import OutputError
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
+from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode as ExitCode
 
 if TYPE_CHECKING:
@@ -218,6 +219,7 @@ def show(answer: Answer | int, output: Format | None = None) -> int:
 
 def write(report: Report, output: Format | None) -> None:
     """Print a report as -o says."""
+    say(Phase.WRITING)
     match output:
         case None | Format.WIDE:
             from kschedx.render import terminal
@@ -225,10 +227,8 @@ def write(report: Report, output: Format | None) -> None:
             out = terminal.console()
             terminal.write(report.screen(out.width, output is Format.WIDE), out)
         case Format.JSON:
-            from kschedx.progress import Phase, say
             from kschedx.render.manifests import json_parts
 
-            say(Phase.WRITING)
             for part in json_parts(report.document().items() if report.entries is None else report.entries()):
                 typer.echo(part, nl=False)
             typer.echo()
@@ -242,9 +242,6 @@ def write(report: Report, output: Format | None) -> None:
         case Format.PATCH:
             typer.echo(_has(report.patch, output)(), nl=False)
         case Format.MARKDOWN | Format.HTML | Format.SVG:
-            from kschedx.progress import Phase, say
-
-            say(Phase.WRITING)
             typer.echo(_page(_has(report.page, output)(output is Format.HTML), output), nl=False)
         case Format.JUNIT:
             from kschedx.render.checks import junit

@@ -6,32 +6,35 @@ import io
 import os
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kschedx.cli import streams
-from kschedx.progress import Phase, Step, listening
+from kschedx.progress import Phase, Step, listening, say
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-DELAY = 0.7
+DELAY = 0.4
 """Seconds after which the bar appears."""
 INTERVAL = 0.2
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Within it, work that takes longer than `DELAY` shows how far it is, where standard error is a terminal."""
+    """Within it, work that takes longer than `DELAY` shows how far it is, where standard error is a terminal. It begins
+    with the start of the process, before anything large is imported."""
     errors = sys.stderr
     if errors is None or not errors.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
+    import rich.progress  # noqa: F401 - here: a thread that imports beside this one is slow, and may meet half a module
+
     bar = Bar(errors.fileno())
     try:
         with listening(bar.see), streams.unobstructed_by(bar.away):
+            say(Phase.STARTING)
             yield
     finally:
         bar.end()
@@ -53,7 +56,12 @@ class Bar:
     def see(self, step: Step) -> None:
         """Keep what is to be drawn. A worker process that inherits the bar draws nothing."""
         self._step = step
-        if self._thread is None and os.getpid() == self._pid:
+        if os.getpid() != self._pid:
+            return
+        if not step.phase:
+            with self._lock:
+                self._clear()
+        elif self._thread is None:
             self._thread = threading.Thread(target=self._draw, daemon=True)
             self._thread.start()
 
@@ -79,32 +87,31 @@ class Bar:
             self._drawn = None
 
     def _draw(self) -> None:
-        if self._ended.wait(DELAY):
-            return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(file=self._file, force_terminal=True, markup=False, emoji=False, highlight=False)
-        phase, begun = _shown(Step(Phase.NOTHING)), time.monotonic()
-        while not self._ended.wait(INTERVAL):
+        drawn, wait = ("", False), DELAY
+        while not self._ended.wait(wait):
+            wait = INTERVAL
             with self._lock:
                 step = self._step
                 if self._ended.is_set():
                     return
                 if not step.phase:
-                    self._clear()
                     continue
-                if self._drawn is None or _shown(step) != phase:
+                wanted = _shown(step), bool(step.total)
+                if self._drawn is None or wanted != drawn:
                     self._clear()
                     columns = (TextColumn("{task.description}"), BarColumn(20), TextColumn("{task.fields[amount]}"))
                     left = (TimeRemainingColumn(compact=True), TextColumn("left")) if step.total else ()
                     progress = Progress(*columns, *left, console=console, auto_refresh=False, transient=True)
-                    begun = begun if _shown(step) == phase else time.monotonic()
-                    phase = _shown(step)
-                    self._drawn = (progress, progress.add_task(phase, total=step.total, amount=""))
+                    drawn = wanted
+                    self._drawn = (progress, progress.add_task(drawn[0], total=1.0 if step.total else None, amount=""))
                     progress.start()
                 progress, task = self._drawn
-                progress.update(task, completed=step.done, total=step.total, amount=_amount(step), refresh=True)
+                share = step.done / step.total if step.total else 0.0  # a total that grows would reset the speed
+                progress.update(task, completed=share, amount=_amount(step), refresh=True)
 
 
 def _amount(step: Step) -> str:

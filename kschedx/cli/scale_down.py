@@ -62,6 +62,8 @@ def scale_down(
     from kschedx.inquiry.target import node_names
     from kschedx.karpenter.disruption import disruptions
     from kschedx.progress import Phase, counted
+    from kschedx.render.scale_down import scale_down_screen, scale_down_view
+    from kschedx.render.view import Tone
 
     reached = question.read_to_decide()
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
@@ -86,8 +88,6 @@ def scale_down(
     together = _together(snapshot, setup, question, [one.node for one in removals if one.is_removable])
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.scale_down import scale_down_screen
-
         return scale_down_screen(asked, removals, kept, consolidation, together, width=width, wide=wide)
 
     def document() -> Mapping[str, object]:
@@ -104,14 +104,13 @@ def scale_down(
     def page(_: bool) -> Page:
         from kschedx.render.page.model import SCREEN_WIDTH, page_of
         from kschedx.render.page.reports import footer
-        from kschedx.render.scale_down import scale_down_screen, scale_down_view
 
-        lines = scale_down_screen(asked, removals, kept, consolidation, together, width=SCREEN_WIDTH)
         view = scale_down_view(asked, removals, kept, consolidation, together)
+        lines = scale_down_screen(asked, removals, kept, consolidation, together, width=SCREEN_WIDTH)
         return page_of(view, (), (line.plain for line in lines), footer(snapshot))
 
-    going = [f"node/{one.node}" for one in removals if one.is_removable]
-    going += [f"node/{one.node}" for one in kept if one.may_go]
+    view = scale_down_view(asked, removals, kept, consolidation, together, wide=False)
+    going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(screen=screen, document=document, names=lambda: going, page=page)
     done = bool(going) if not nodes else len(going) == len(names)
     return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE)

@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import signal
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -45,6 +46,8 @@ class _Output(io.RawIOBase):
         self._descriptor = descriptor
         self._goes_nowhere = False
         self._is_closed = is_closed
+        self._may_be_seen = not is_closed and not stat.S_ISREG(os.fstat(descriptor).st_mode)
+        """In this terminal, or by a pager at the end of a pipe."""
         self.reader_left = False
 
     def writable(self) -> bool:
@@ -64,7 +67,7 @@ class _Output(io.RawIOBase):
             self._goes_nowhere = True
             raise OutputError("bad file descriptor")
         try:
-            with _AWAY[-1]() if self.isatty() else contextlib.nullcontext():
+            with _AWAY[-1]() if self._may_be_seen else contextlib.nullcontext():
                 return os.write(self._descriptor, view)
         except BrokenPipeError:
             self._goes_nowhere = self.reader_left = True

@@ -23,7 +23,7 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import pod_lifecycle
+from kschedx.inquiry.lifecycle import pod_lifecycle, scheduler_down
 from kschedx.inquiry.node import NodeAnswer, Verdict, document
 from kschedx.inquiry.target import node_names
 from kschedx.kube.escaping import shell_command
@@ -655,7 +655,8 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
             like=kinds.get(row),
         )
-        if pod_lifecycle(snapshot, pod) is not None or depends_on_unread(snapshot, pod):
+        is_decided = pod_lifecycle(snapshot, pod) is None and scheduler_down(snapshot, pod) is None
+        if not is_decided or depends_on_unread(snapshot, pod):
             return replace(alone, like=None)
         if in_turn is None or not in_turn.is_queued(pod.key):
             return alone

@@ -8,7 +8,7 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.controllers.workloads import Manifest, copy_pod, title
+from kschedx.controllers.workloads import Manifest, copy_pod, is_of_daemon_set, title
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import admitted
 from kschedx.kube.types import Node, Pod
@@ -185,3 +185,20 @@ def daemons_on(snapshot: Snapshot, setup: Setup, nodes: Collection[Node]) -> tup
 def compares_taints(setup: Setup) -> bool:
     """Whether taints and tolerations know `Lt` and `Gt`."""
     return setup.release.enabled("TaintTolerationComparisonOperators")
+
+
+def agents_down(snapshot: Snapshot, node: str) -> tuple[str, ...]:
+    """Pods of DaemonSets, `namespace/name`, that are pending for the node or not ready on it: what they set up there,
+    such as a network or a storage driver, may be missing."""
+    pods, row = snapshot.pods, snapshot.cluster.index.get(node)
+    waiting = (one for one in pods.pending if is_of_daemon_set(pods.owners[one]) and pinned_to(pods.specs[one]) == node)
+    there = () if row is None else pods.on_node(row).tolist()
+    unready = (one for one in there if is_of_daemon_set(pods.owners[one]) and not _is_ready(pods, one))
+    return tuple(map(pods.key, (*waiting, *unready)))
+
+
+def _is_ready(pods: PodTable, row: int) -> bool:
+    status = pods.statuses[row]
+    return all(one.status == "True" for one in status.conditions if one.type == "Ready") and not any(
+        one.state is not None and one.state.waiting is not None for one in status.container_statuses
+    )

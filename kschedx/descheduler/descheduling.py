@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from kschedx.descheduler.cluster import Cluster, Metrics, PodFacts, pods_of
 from kschedx.descheduler.document import document_of
-from kschedx.descheduler.policy import Policy, PolicyError, read_policy
+from kschedx.descheduler.policy import API_VERSION, KIND, KUBERNETES_METRICS, Policy, PolicyError, read_policy
 from kschedx.descheduler.rounds import ClusterInMotion, Landing, Likelihood, Repeat, likelihood, repeats
 from kschedx.descheduler.run import Loop, run_loop
 from kschedx.descheduler.utilization import Shares, shares
@@ -21,6 +21,7 @@ from kschedx.kube.scalars import nanoseconds
 from kschedx.loading import without_collection
 from kschedx.progress import Phase, say
 from kschedx.snapshot.snapshot import Snapshot
+from kschedx.sources import yaml
 
 API, DRY_RUN = "api", "dry-run"
 MOST_ROUNDS = 50
@@ -175,3 +176,67 @@ def _shuffled(items: Sequence[T], seed: int) -> list[T]:
     found = [*items]
     random.Random(seed).shuffle(found)
     return found
+
+
+# Where a policy is written: a file of its own, a ConfigMap, values of the descheduler's Helm chart.
+
+
+class WrittenPolicy(Struct, frozen=True, kw_only=True):
+    value: Mapping[str, object]
+    document: int
+    """Of the file, counted from 1."""
+    below: str
+    """The field that holds the policy; empty where it is the document."""
+
+
+def policy_in(text: bytes, source: str) -> WrittenPolicy:
+    """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
+
+    Raises `InputError` where there is none, or more than one.
+    """
+    found = [
+        WrittenPolicy(value=policy, document=number, below=below)
+        for number, document in _documents(text, source)
+        for below, policy in _policies_in(document, source)
+    ]
+    if len(found) == 1:
+        return found[0]
+    hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
+    number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
+    raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
+
+
+def measures_usage(written: Mapping[str, object]) -> bool:
+    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is validated."""
+    collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
+    if isinstance(collector, Mapping) and collector.get("enabled") is True:
+        return True
+    named = (one.get("source") for one in providers if isinstance(one, Mapping)) if isinstance(providers, list) else ()
+    return KUBERNETES_METRICS in named
+
+
+def _documents(text: bytes, source: str) -> Iterator[tuple[int, Mapping[str, object]]]:
+    for part in yaml.split(text, source=source):
+        read = yaml.load(part, source=source)
+        if read is not None and isinstance(read.value, Mapping):
+            yield part.number, read.value
+
+
+def _policies_in(document: Mapping[str, object], source: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """With the field that holds each; values of the chart also below its name, or in a HelmRelease."""
+    data = document.get("data")
+    if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
+        for key, text in data.items():
+            held = (one for _, one in _documents(str(text).encode(), f"{source}: data[{key}]"))
+            yield from ((f"data[{key}]", one) for one in held if one.get("kind") == KIND)
+        return
+    spec = document.get("spec")
+    in_release = spec.get("values") if isinstance(spec, Mapping) else None
+    for below, values in (("", document), ("descheduler.", document.get("descheduler")), ("spec.values.", in_release)):
+        policy = values.get("deschedulerPolicy") if isinstance(values, Mapping) else None
+        if isinstance(values, Mapping) and isinstance(policy, Mapping):
+            version = values.get("deschedulerPolicyAPIVersion") or API_VERSION
+            yield f"{below}deschedulerPolicy", {"apiVersion": version, "kind": KIND, **policy}
+            return
+    if "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
+        yield "", document

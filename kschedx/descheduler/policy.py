@@ -45,7 +45,6 @@ from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
 from kschedx.kube.types import PriorityClass
-from kschedx.sources import yaml
 
 API_VERSION = "descheduler/v1alpha2"
 KIND = "DeschedulerPolicy"
@@ -205,58 +204,6 @@ def aggregate(faults: Iterable[str]) -> str:
     """Errors as Go's NewAggregate prints them: one by itself, several in brackets, equal ones once."""
     each = list(dict.fromkeys(faults))
     return each[0] if len(each) == 1 else f"[{', '.join(each)}]"
-
-
-def policy_in(text: bytes, source: str) -> Mapping[str, object]:
-    """The policy of a file: a DeschedulerPolicy, a ConfigMap with one, or values of the descheduler's Helm chart.
-
-    Raises `InputError` where there is none, or more than one.
-    """
-    found = [policy for document in _documents(text, source) for policy in _policies_in(document, source)]
-    if len(found) != 1:
-        hint = f"expected kind {KIND}, a ConfigMap that holds one, or Helm values with deschedulerPolicy"
-        number = f"{len(found)} policies" if found else "no DeschedulerPolicy"
-        raise InputError(f"holds {number}", place=Place(source=source), hint=hint)
-    return found[0]
-
-
-def measures_usage(written: Mapping[str, object]) -> bool:
-    """Whether a policy may need the objects of `metrics.k8s.io`, as far as that is known before it is validated."""
-    collector, providers = written.get("metricsCollector"), written.get("metricsProviders")
-    sources = providers if isinstance(providers, Sequence) else ()
-    return (isinstance(collector, Mapping) and collector.get("enabled") is True) or any(
-        isinstance(one, Mapping) and one.get("source") == KUBERNETES_METRICS for one in sources
-    )
-
-
-def _documents(text: bytes, source: str) -> Iterator[Mapping[str, object]]:
-    for part in yaml.split(text, source=source):
-        read = yaml.load(part, source=source)
-        if read is not None and isinstance(read.value, Mapping):
-            yield read.value
-
-
-def _policies_in(document: Mapping[str, object], source: str) -> Iterator[Mapping[str, object]]:
-    values, data = _helm_values(document), document.get("data")
-    if document.get("kind") == "ConfigMap" and isinstance(data, Mapping):
-        for key, text in data.items():
-            held = _documents(str(text).encode(), f"{source}: data[{key}]")
-            yield from (one for one in held if one.get("kind") == KIND)
-    elif values is not None:
-        policy, version = values["deschedulerPolicy"], values.get("deschedulerPolicyAPIVersion") or API_VERSION
-        assert isinstance(policy, Mapping)
-        yield {"apiVersion": version, "kind": KIND, **policy}
-    elif "profiles" in document or str(document.get("apiVersion")).startswith("descheduler/"):
-        yield document
-
-
-def _helm_values(document: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Values of the chart: by themselves, below the chart's name, or in a HelmRelease's spec.values."""
-    spec = document.get("spec")
-    for values in (document, document.get("descheduler"), spec.get("values") if isinstance(spec, Mapping) else None):
-        if isinstance(values, Mapping) and isinstance(values.get("deschedulerPolicy"), Mapping):
-            return values
-    return None
 
 
 # --- reading

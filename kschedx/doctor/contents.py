@@ -28,14 +28,15 @@ from kschedx.doctor.objects import (
 from kschedx.errors import InputError
 from kschedx.kube.kinds import KINDS, ResourceKind, kind_of
 from kschedx.kube.snapshot_header import SnapshotHeader, merged
-from kschedx.loading import without_collection, written_errors
+from kschedx.loading import batches, without_collection, written_errors
+from kschedx.progress import Phase, say
 from kschedx.snapshot.build import SnapshotBuilder
 from kschedx.snapshot.events import GROUPS as EVENT_GROUPS
 from kschedx.snapshot.events import KIND as EVENT
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.sources.batch import RAWS, Batch, Origin
 from kschedx.sources.dumps import Dump, Lack, LeftOut
-from kschedx.sources.files import STDIN, read
+from kschedx.sources.files import STDIN
 
 if TYPE_CHECKING:
     from kschedx.sources.live.client import ApiServer
@@ -269,7 +270,7 @@ def contents_of(paths: Sequence[str]) -> Contents:
     with without_collection():
         for path in paths:
             try:
-                for batch in read(path, contents.see, contents.refuse):
+                for batch in batches(path, contents.see, contents.refuse):
                     try:
                         contents.add(batch)
                     except InputError as error:
@@ -278,6 +279,7 @@ def contents_of(paths: Sequence[str]) -> Contents:
                 if path != STDIN and not os.path.lexists(path):
                     raise
                 contents.refuse(error)
+        say(Phase.CHECKING)
         contents.finish()
     if contents.is_empty and contents.problems:
         raise contents.problems[0]
@@ -311,6 +313,7 @@ def contents_of_cluster(server: ApiServer, source: str, watch: Callable[[Event],
                     pass
                 case _:
                     assert_never(event)
+        say(Phase.CHECKING)
         contents.finish()
     complete = {
         kind: len(contents.objects[kind]) for kind, row in KINDS.items() if kind not in missing and not row.is_on_demand

@@ -22,9 +22,7 @@ from kschedx.kube.types import Pod
 from kschedx.simulate.apply import ClusterChanges
 from kschedx.simulate.changes import Change as ClusterChange
 from kschedx.simulate.changes import ChangeVerb
-from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.simulator import SimulationOptions, Simulator
-from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.daemon_sets import less
 from kschedx.snapshot.edits import with_only_pods
 from kschedx.snapshot.pods import PodTable
@@ -140,16 +138,12 @@ class ClusterTrial:
             cluster.add_node(less(proposal.added, {one.resource: one.amount for one in proposal.taken}))
 
     def _move(self, steps: Sequence[Step], simulator: Simulator) -> None:
-        """Evict pods from a node that is cordoned meanwhile."""
-        cluster = simulator.run.cluster
+        index, rows = simulator.run.cluster.snapshot.cluster.index, simulator.run.cluster.pods.rows
         for step in steps:
             if isinstance(step, MovePods):
-                row = ClusterRow(cluster.snapshot.cluster.index[step.node])
-                node = cluster.snapshot.cluster.nodes[row]
-                cluster.replace_node(row, cordoned(node, unschedulable=True))
-                simulator.evict([cluster.pods.rows[one.victim.pod] for one in step.moves])
-                simulator.settle_made()
-                cluster.replace_node(row, node)
+                simulator.move(
+                    (index[node], [rows[one.victim.pod] for one in moves]) for node, moves in step.by_node().items()
+                )
 
     # --- what is sent
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kschedx.apiserver.pod_classes import BUILT_IN_CLASSES, PREEMPT_NEVER
 from kschedx.errors import UndecidableError
 from kschedx.fixes import steps as s
-from kschedx.fixes.node_requirements import taken_away_by
+from kschedx.fixes.node_requirements import faults_of, taken_away_by
 from kschedx.fixes.owners import Owner, template_owner, workload_above
 from kschedx.fixes.proposal import Proposal, apply_step
 from kschedx.fixes.trial import Candidate, Situation
@@ -177,6 +177,8 @@ def controlling_owner(row: int, snapshot: Snapshot) -> OwnerReference | None:
 # Moving pods, as `simulate.moves` finds them.
 
 MOST_NODES = 3
+MOST_TRIALS = 60
+"""Sets of pods."""
 
 
 def moves(situation: Situation) -> Iterator[s.MovePods]:
@@ -192,11 +194,14 @@ def moves(situation: Situation) -> Iterator[s.MovePods]:
         return
     run = Run(situation.scheduler)
     names = run.cluster.node_names
-    for found in MoveSearch(run, situation.snapshot, situation.pod.priority).find(nearest):
-        victims = victims_of((one.row for one in found.pods), situation.snapshot)
-        its = zip(victims, found.pods, strict=True)
+    for found in MoveSearch(run, situation.snapshot, situation.pod.priority, trials=MOST_TRIALS).find(nearest):
+        victims = iter(victims_of(found.rows, situation.snapshot))
         yield s.MovePods(
-            node=names[found.node], moves=tuple(s.Move(victim=victim, to=names[one.to]) for victim, one in its)
+            moves=tuple(
+                s.Move(victim=next(victims), source=names[clearing.node], to=names[one.to])
+                for clearing in found.clearings
+                for one in clearing.pods
+            )
         )
 
 
@@ -298,8 +303,7 @@ def _is_available(row: int, snapshot: Snapshot) -> bool:
 
 def _repairs(row: int, snapshot: Snapshot) -> Iterator[s.RepairNode]:
     node = _node_of(row, snapshot)
-    faults = tuple(s.NodeFault(taint=one, by=taken_away_by(one)) for one in node.spec.taints if taken_away_by(one))
-    if faults:
+    if faults := faults_of(node, filter(taken_away_by, node.spec.taints), snapshot):
         yield s.RepairNode(row=snapshot.cluster.index[node.name], node=node.name, faults=faults)
 
 

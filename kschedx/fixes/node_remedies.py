@@ -21,8 +21,10 @@ from kschedx.fixes.node_requirements import (
     NEW_NAMES,
     NODE_NAME_FIELD,
     OF_CONTROL_PLANE,
+    OUT_OF_SERVICE,
     are_all_of_control_plane,
     contradiction,
+    faults_of,
     is_kept,
     meant_key,
     taken_away_by,
@@ -263,8 +265,14 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
     if len(missing) > MOST_TAINTS:
         return
     if all(map(taken_away_by, missing)):
-        faults = tuple(s.NodeFault(taint=taint, by=taken_away_by(taint)) for taint in missing)
-        yield s.RepairNode(row=place.node_row, node=place.node.name, faults=faults)
+        yield s.RepairNode(
+            row=place.node_row, node=place.node.name, faults=faults_of(place.node, missing, place.snapshot)
+        )
+        return
+    if all(taint.key == OUT_OF_SERVICE for taint in missing):
+        conditions = place.node.status.conditions
+        if any((one.type, one.status) == ("Ready", "True") for one in conditions):  # it was down, and is back
+            yield s.RemoveTaints(row=place.node_row, node=place.node.name, taints=missing, is_left_over=True)
         return
     requested = pod_request(place.pod.spec, place.pod.status, place.situation.scheduler.nodes.options).amounts
     nobody_else = are_all_of_control_plane(iter(place.snapshot.cluster.nodes))

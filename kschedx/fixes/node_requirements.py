@@ -5,13 +5,15 @@ Requirements of all of them are met together or not at all; two that no label me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, product
 from typing import Protocol
 
 from msgspec.structs import replace
 
+from kschedx.controllers.daemon_set import agents_down
 from kschedx.findings.nodes import CONDITION_OF_TAINT, CORDON_TAINT
+from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -289,6 +291,8 @@ KEPT = (
 """Taints of nodes that are unwell, about to go, or kept for the control plane, the provider's own pods or a single pod:
 neither to tolerate nor to remove them is a fix."""
 
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""Set by hand on a node that is down, and by hand removed."""
 ABOUT_TO_GO = (
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
@@ -296,7 +300,7 @@ ABOUT_TO_GO = (
     "karpenter.sh/disruption",
     "aws-node-termination-handler/",
     "cloud.google.com/impending-node-termination",
-    "node.kubernetes.io/out-of-service",
+    OUT_OF_SERVICE,
 )
 
 OF_CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -308,6 +312,20 @@ def taken_away_by(taint: Taint) -> str:
     if taint.key.endswith(AGENT_NOT_READY):
         return taint.key.removesuffix(AGENT_NOT_READY)
     return TAKEN_AWAY_BY.get(taint.key, "")
+
+
+def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[NodeFault, ...]:
+    """With what the node reports, and the agents that should have set it up."""
+    agents = agents_down(snapshot, node.name)
+    return tuple(
+        NodeFault(taint=taint, by=taken_away_by(taint), reported=_reported(node, taint), agents=agents)
+        for taint in taints
+    )
+
+
+def _reported(node: Node, taint: Taint) -> str:
+    condition = CONDITION_OF_TAINT.get(taint.key)
+    return next((one.message or one.reason for one in node.status.conditions if one.type == condition), "")
 
 
 def is_of_the_kind(taint: Taint) -> bool:

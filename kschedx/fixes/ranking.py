@@ -150,7 +150,10 @@ def verified_fixes(found: Sequence[Situation], cycle: Cycle, test: ClusterTest, 
 
 def _enters_another_pool(one: Situation) -> bool:
     """A pool's taint keeps pods out: it is not tolerated because the pod's own pool is full."""
-    return any(isinstance(step, Tolerate | RemoveTaints) for step in one.proposal.steps)
+    return any(
+        isinstance(step, Tolerate) or (isinstance(step, RemoveTaints) and not step.is_left_over)
+        for step in one.proposal.steps
+    )
 
 
 def _is_needlessly_long(one: Situation, all_of_them: Sequence[Situation]) -> bool:

@@ -10,7 +10,18 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from kschedx.controllers.workloads import Owners, Workload, first_ordinal, ordinal_of, wanted_replicas, workload_of
+from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
+from kschedx.controllers.manager import REVISION_HASH
+from kschedx.controllers.workloads import (
+    SCALED,
+    Owners,
+    Workload,
+    first_ordinal,
+    is_mirror_pod,
+    ordinal_of,
+    wanted_replicas,
+    workload_of,
+)
 from kschedx.errors import nearest
 from kschedx.explain.events import parse, recorded
 from kschedx.explain.notes import AfterChanges, Tried
@@ -32,6 +43,7 @@ from kschedx.kube.types import (
 from kschedx.kube.workloads import current_replica_set
 from kschedx.render.states import (
     BeingDeleted,
+    ComponentDown,
     Contradicted,
     Failed,
     Finished,
@@ -42,10 +54,12 @@ from kschedx.render.states import (
     Paused,
     Refused,
     ScaledToZero,
+    StillActive,
     Suspended,
     WaitingForKubelet,
     WaitingForOrdinal,
     Waits,
+    headline,
     kueue_wait,
 )
 from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
@@ -179,7 +193,25 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         event=event,
         last=_last_end(pod, container),
         is_node_lost=is_lost,
+        is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
+        outdated=_newer_revision(snapshot, pod),
     )
+
+
+def _newer_revision(snapshot: Snapshot, pod: Pod) -> str:
+    """The pod's StatefulSet, where it has a newer revision, which it gives to a pod in order only once that is ready
+    (pkg/controller/statefulset/stateful_set_control.go)."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind != "StatefulSet":
+        return ""
+    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    found = None if raw is None else msgspec.json.decode(raw, type=OfStatefulSet)
+    revision = pod.metadata.labels.get(REVISION_HASH)
+    if found is None or found.spec.pod_management_policy == "Parallel" or not revision:
+        return ""
+    if ordinal_of(pod.metadata.name) < found.spec.update_strategy.rolling_update.partition:
+        return ""
+    return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
 
 
 def _last_end(pod: Pod, container: str) -> str:
@@ -262,7 +294,7 @@ _AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
 """How an event begins that reports no rejection of nodes: a node was found (pkg/scheduler/schedule_one.go)."""
 
 
-def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | None:
+def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
     """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
     chosen profile or a change explains the difference."""
     pod, snapshot = cycle.pod, subject.snapshot
@@ -271,6 +303,8 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
         return None
     if (unbound := _not_bound(snapshot, pod)) is not None:
         return unbound
+    if (down := scheduler_down(snapshot, subject.pod)) is not None:
+        return down
     if setup.forced_profile is not None or any(isinstance(one, AfterChanges | Tried) for one in changes):
         return None
     if snapshot.source.is_complete("Pod", pod.metadata.namespace) and snapshot.source.is_complete("Node"):
@@ -309,6 +343,43 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
     return NotBound(subject=pod.key, message=message) if message else None
 
 
+SCHEDULER, CONTROLLER_MANAGER = "kube-scheduler", "kube-controller-manager"
+
+
+def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+    """Of a pending pod about which kube-scheduler has said nothing."""
+    if pod.spec.scheduler_name != DEFAULT_SCHEDULER or pod.status.conditions or recorded(snapshot, pod) is not None:
+        return None
+    return _component_down(snapshot, pod.key, SCHEDULER)
+
+
+def _component_down(
+    snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
+) -> ComponentDown | None:
+    """None where one of its static pods may run, and where there are none: elsewhere it runs where no pod shows it."""
+    pods, names = snapshot.pods, (f"{component}-", f"openshift-{component}-")
+    inside = pods.namespaces.where(lambda name: name in ("kube-system", f"openshift-{component}"))
+    rows = [
+        row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
+    ]
+    states: list[Lifecycle] = []
+    for row in rows:
+        state = pod_lifecycle(snapshot, pods[row])
+        if state is None and (is_ready(pods[row]) or not pods.node_names[row]):
+            return None
+        states += [state] if state is not None else []
+    if not rows:
+        return None
+    first = "" if not states else headline(states[0]).removeprefix(f"{states[0].subject} ")
+    return ComponentDown(
+        subject=subject,
+        component=component,
+        pods=tuple(map(pods.key, rows)),
+        state=first,
+        is_workload=is_workload,
+    )
+
+
 # --- workloads
 
 
@@ -323,6 +394,10 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
         return BeingDeleted(subject=subject, since=str(deleted), finalizers=finalizers, is_workload=True)
     if (terminating := namespace_lifecycle(snapshot, workload.namespace, subject)) is not None:
         return terminating
+    if workload.kind in SCALED and len(_rows(snapshot, workload)) < wanted_replicas(manifest):
+        down = _component_down(snapshot, subject, CONTROLLER_MANAGER, is_workload=True)
+        if down is not None:
+            return down
     match workload.kind:
         case "Deployment" | "ReplicaSet" | "ReplicationController":
             return _of_replicas(snapshot, workload, manifest)
@@ -331,8 +406,7 @@ def workload_lifecycle(snapshot: Snapshot, manifest: Manifest) -> Lifecycle | No
         case "Job":
             return _of_job(snapshot, workload, manifest)
         case "CronJob":
-            is_suspended = _converted(manifest, CronJobController).spec.suspend
-            return Suspended(subject=subject, kind="CronJob") if is_suspended else None
+            return _of_cron_job(snapshot, workload, manifest)
         case _:
             return _of_custom_resource(snapshot, workload, manifest)
 
@@ -366,22 +440,26 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
 
 def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
     """What the ReplicaFailure condition says of a workload that lacks pods: it outlives the events."""
-    made = _failure(controller.status.conditions)
+    rows = _rows(snapshot, workload)
+    replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
+    made = _failure(controller.status.conditions) if len(rows) < replicas else None
     source = f"condition ReplicaFailure of {workload.title}"
     if made is None:
         for metadata, raw in replica_sets_of(snapshot, workload):
             replica_set = msgspec.json.decode(raw, type=ReplicasController)
-            made = None if replica_set.spec.replicas == 0 else _failure(replica_set.status.conditions)
-            if made is not None:
+            wanted = replica_set.spec.replicas or 0
+            if len([row for row in rows if _owned_by(snapshot, row, metadata.name)]) < wanted:
+                made = _failure(replica_set.status.conditions)
+            if made is not None:  # of a rollout that adds a pod too, though the old ones are as many as wanted
                 source = f"condition ReplicaFailure of ReplicaSet {metadata.namespace}/{metadata.name}"
                 break
     if made is None:
         return None
-    members = len(Owners(snapshot).members(snapshot.pods, workload))
-    replicas = 1 if controller.spec.replicas is None else controller.spec.replicas
-    if members >= replicas:
-        return None
-    return refused(workload.reference, made.message, source=source, is_workload=True, has_pods=members > 0)
+    return refused(workload.reference, made.message, source=source, is_workload=True, has_pods=bool(rows))
+
+
+def _owned_by(snapshot: Snapshot, row: int, replica_set: str) -> bool:
+    return any(one.controller and one.name == replica_set for one in snapshot.pods.owners[row])
 
 
 def replica_sets_of(snapshot: Snapshot, workload: Workload) -> Iterator[tuple[ObjectMeta, bytes]]:
@@ -506,6 +584,22 @@ def _of_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifec
         return Suspended(subject=subject, kind="Job")
     if job.spec.parallelism == 0:
         return ScaledToZero(subject=subject, field="spec.parallelism")
+    return None
+
+
+def _of_cron_job(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
+    cron_job, subject = _converted(manifest, CronJobController), workload.reference
+    if cron_job.spec.suspend:
+        return Suspended(subject=subject, kind="CronJob")
+    if cron_job.spec.concurrency_policy != "Forbid":
+        return None
+    for job in cron_job.status.active:
+        rows = _rows(snapshot, Workload("Job", workload.namespace, job.name))
+        waiting = next((row for row in rows if row in snapshot.pods.pending), None)
+        if waiting is not None:
+            pod = snapshot.pods[waiting]
+            said = next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
+            return StillActive(subject=subject, job=job.name, pod=pod.key, message=said)
     return None
 
 

@@ -15,11 +15,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.pod_security import PREFIX
+from kschedx.controllers.daemon_set import agents_down
+from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import Target, apply_patch, pointer
+from kschedx.fixes.node_requirements import OUT_OF_SERVICE
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
@@ -31,12 +34,15 @@ from kschedx.kube.storage import own_claims
 from kschedx.kube.types import LimitRange, Pod
 from kschedx.render.states import (
     BeingDeleted,
+    ComponentDown,
+    Failed,
     Lifecycle,
     NoScheduler,
     NotBound,
     Paused,
     Refused,
     ScaledToZero,
+    StillActive,
     Suspended,
     WaitingForKubelet,
     WaitingForOrdinal,
@@ -51,7 +57,6 @@ Patch = list[dict[str, object]]
 MOST_FIXES = 3
 USUAL = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}
 """Requests for a container that has none, where a quota or a LimitRange wants one."""
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 _UNSPECIFIED = re.compile(r"failed quota: (?P<quota>\S+): must specify (?P<missing>.+)")
 _EXCEEDED = re.compile(
@@ -83,6 +88,35 @@ _PULLS = (
     (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
 )
 """Words of a failed pull, and what helps."""
+_NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
+_STARTS = (
+    (r"not found in the list of registered CSI drivers",
+     "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
+    (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IP|ip) addresses|IPAMError",
+     "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
+    (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
+     "install or repair the CNI plugin on {node}{agents}"),
+    (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
+    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
+    (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
+    (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
+     "let {node} access the volume: the storage system refuses it"),
+    (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
+    (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
+     "let {node} reach the storage system, and repair {driver} if it is not running there"),
+)  # fmt: skip
+"""Words of the kubelet about volumes and networks, and what helps."""
+_FAILURES = (
+    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
+    (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
+    (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
+    (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
+    (r"^(?:NodeShutdown|Terminated|Shutdown)", "create the pod again: {node} was shut down"),
+    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
+    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
+     "create the pod again without nodeName: the kubelet of {node} refuses it"),
+)  # fmt: skip
+"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 
 
@@ -135,6 +169,18 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield _advice(f"repair {driver}, so that it provisions the volume for claim {claim}")
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
+            case ComponentDown(component=component, pods=pods):
+                namespace, _, name = pods[0].partition("/")
+                command = f"kubectl logs {quote(name)} -n {quote(namespace)} --previous"
+                yield _advice(f"repair {component}: its logs say why it does not run", commands=(command,))
+            case StillActive(job=job):
+                command = f"kubectl delete job {quote(job)} {self._in_namespace}"
+                yield self._tried(
+                    f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
+                )
+            case Failed(node=node, reason=reason, message=message):
+                advice = next((one for words, one in _FAILURES if re.search(words, f"{reason} {message}")), "")
+                yield _advice(advice.format(node=node)) if advice else None
             case _:
                 return
 
@@ -158,6 +204,10 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             name=self._maker_name,
         )
         return Change(target=target, patch=tuple(patch))
+
+    def _gone(self, job: str) -> Change:
+        target = Target(api_version="batch/v1", kind="Job", namespace=self.pod.metadata.namespace, name=job)
+        return Change(target=target, delete=True)
 
     def _scaled(self, field: str) -> Fix | None:
         if self.maker is None:
@@ -200,7 +250,15 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         """By what the kubelet, the attach controller, or the registry reports."""
         told, name = state.message or state.event, quote(self.pod.metadata.name)
         image = next((one.image for one in self.pod.spec.containers if one.name == state.container), "")
-        if state.is_node_lost:
+        if state.outdated:
+            command = f"kubectl delete pod {name} {self._in_namespace}"
+            title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
+            yield _advice(title, (self._deletion,), commands=(command,))
+        if state.is_node_gone:
+            command = f"kubectl delete pod {name} {self._in_namespace}"
+            title = f"delete the pod, and create it without spec.nodeName {state.node}"
+            yield _advice(title, (self._deletion,), commands=(command,))
+        elif state.is_node_lost:
             yield _advice(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
             yield from self._attached_elsewhere()
@@ -214,9 +272,21 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             yield _advice(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
             yield _advice(f"raise limits.memory of container {state.container}: it was OOMKilled")
+        elif advice := next((one for words, one in _STARTS if re.search(words, told)), ""):
+            driver = found["name"] if (found := _NO_DRIVER.search(told)) else "its driver"
+            agents = agents_down(self.snapshot, state.node)
+            down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
+            yield _advice(advice.format(node=state.node, driver=driver, agents=down))
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
             yield _advice(f"find out from its logs why container {state.container} ends", commands=(command,))
+
+    @property
+    def _deletion(self) -> Change:
+        metadata = self.pod.metadata
+        return Change(
+            target=Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name), delete=True
+        )
 
     def _attached_elsewhere(self) -> Iterator[Fix | None]:
         """The volume is attached to the node of another pod that has the claim."""
@@ -460,6 +530,19 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             snapshot = snapshot.with_records(ResourceQuota, (larger if one is own else one for one in quotas))
         title = f"raise {told} in ResourceQuota {name}"
         yield self._tried(title, changes, snapshot=snapshot, commands=(command,))
+        if self.maker is not None and self.maker.get("kind") == "Deployment" and self._has_all_replicas:
+            rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+            merge = json.dumps({"spec": {"strategy": rolling}}, separators=(",", ":"))
+            command = f"kubectl patch deployment/{quote(self._maker_name)} {self._in_namespace} -p {quote(merge)}"
+            title = "set maxSurge: 0, so that an old pod goes before a new one is created"
+            yield _advice(title, (self._maker_change([_set("/spec/strategy", rolling)]),), commands=(command,))
+
+    @property
+    def _has_all_replicas(self) -> bool:
+        """The missing pods are those that a rollout adds."""
+        assert self.maker is not None
+        members = Owners(self.snapshot).members(self.snapshot.pods, workload_of(self.maker))
+        return len(members) >= wanted_replicas(self.maker)
 
     def _bounded(self, found: re.Match[str]) -> Iterator[Fix | None]:
         """A LimitRange's maximum or minimum."""

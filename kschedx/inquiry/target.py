@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from kschedx.inquiry.manifests import (
 from kschedx.kube import kueue
 from kschedx.kube.decoding import no_name_of_a_pod, no_pod
 from kschedx.kube.kinds import kind_of
-from kschedx.kube.types import Pod, PodSchedulingGate
+from kschedx.kube.types import ObjectMeta, OwnerReference, Pod, PodSchedulingGate
 from kschedx.kube.workloads import MAKING_PODS, SHORT_NAMES, foreign_pods, is_foreign
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 NODE_NAMES = ("node", "nodes", "no")
 """What kubectl calls a node."""
+
+
+class _Owned(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
 
 
 _ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
@@ -194,8 +198,41 @@ def _held_by_kueue(snapshot: Snapshot, target: str, namespace: str) -> Written |
     return None
 
 
+def _of_custom_resource(snapshot: Snapshot, target: str, namespace: str) -> Pod | None:
+    """A pod that `jobset/NAME` or `lws/NAME` owns, directly or through a workload: the first that is pending, else the
+    last."""
+    *space, word, name = target.split("/") if target.count("/") in (1, 2) else ("", "")
+    namespace, word = space[0] if space else namespace, word.lower().partition(".")[0]
+    pods = snapshot.pods
+    owned: dict[tuple[OwnerReference, ...], bool] = {}
+    rows = []
+    for row in range(len(pods)):
+        if pods.namespaces[row] == namespace and (owners := pods.owners[row]):
+            if owners not in owned:
+                chain = (*owners, *_owners_of(snapshot, namespace, owners))
+                owned[owners] = any(one.name == name and word in _words_for(one.kind) for one in chain)
+            if owned[owners]:
+                rows.append(row)
+    waiting = [row for row in rows if row in pods.pending]
+    return pods[(waiting or rows[-1:])[0]] if rows else None
+
+
+def _owners_of(snapshot: Snapshot, namespace: str, owners: Iterable[OwnerReference]) -> Iterator[OwnerReference]:
+    for one in owners:
+        raw = snapshot.workloads.get((one.kind, namespace, one.name))
+        if raw is not None:
+            above = msgspec.json.decode(raw, type=_Owned).metadata.owner_references
+            yield from above
+            yield from _owners_of(snapshot, namespace, above)
+
+
+def _words_for(kind: str) -> tuple[str, ...]:
+    """What people call a custom resource: `leaderworkerset`, `leaderworkersets`, `lws`."""
+    return kind.lower(), f"{kind.lower()}s", "".join(filter(str.isupper, kind)).lower()
+
+
 def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Written:
-    """`web-0` or `shop/web-0`, as a shorthand for `pod/web-0`; `jobset/big` that Kueue holds."""
+    """`web-0` or `shop/web-0`, as a shorthand for `pod/web-0`; `jobset/big` with pods, or that Kueue holds."""
     space, slash, name = target.partition("/")
     key = target if slash else f"{namespace}/{target}"
     row = snapshot.pods.rows.get(key)
@@ -203,6 +240,8 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Writ
         row = _only_one_of(snapshot, name if slash else target, space if slash else namespace)
     if row is not None:
         return snapshot.pods[row]
+    if (pod := _of_custom_resource(snapshot, target, namespace)) is not None:
+        return pod
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
         return held
     hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)

@@ -2,8 +2,8 @@
 of several nodes and of one.
 
 Upstream: controllers/disruption (emptiness.go, drift.go, consolidation.go, multinodeconsolidation.go,
-singlenodeconsolidation.go; balanced.go since 1.14). Validation after a delay, timeouts, and budgets with a schedule are
-left out.
+singlenodeconsolidation.go; balanced.go since 1.14). That Karpenter validates a command again after 15 s, and its
+timeouts, are left out: nothing changes meanwhile.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from msgspec import Struct
@@ -21,15 +22,18 @@ from kschedx.karpenter.disruption import (
     BALANCED,
     BALANCED_THRESHOLD,
     NodeDisruption,
+    asked_at,
     disruptions,
     eviction_cost,
     goes_elsewhere,
+    is_active,
+    is_invalid,
 )
-from kschedx.karpenter.instance_types import InstanceType, Offering
+from kschedx.karpenter.instance_types import InstanceType, min_values_unmet, too_few_text
 from kschedx.karpenter.node_claims import NewNodeClaim
 from kschedx.karpenter.nodes import StateNode
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, Requirements
+from kschedx.karpenter.requirements import INSTANCE_TYPE, RESERVED, ZONE, LabelRequirement, Requirements
 from kschedx.karpenter.scheduler import RoundResult
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NodeClaim, NodePool, condition
 from kschedx.kube.scalars import scaled
@@ -41,6 +45,8 @@ MOST_NODES = 100
 MOST_ALONE = 50
 MOST_LOOKS = 50_000
 """Nodes that are tried alone, and nodes of the cluster that are evaluated for all of them: each is a round over it."""
+SPOT_TYPES = 15
+"""Cheaper types that have to be there before a spot node is replaced with another."""
 NODE_COST = 1.0
 """What it costs to drain a node, beside its pods."""
 
@@ -133,7 +139,8 @@ class Consolidation(Struct, frozen=True, kw_only=True):
     """Candidates that no command takes to why, in Karpenter's words."""
     prices: Mapping[str, float | None]
     """Every node of a pool to its price per hour."""
-    has_scheduled_budgets: bool = False
+    budgets_at: str = ""
+    """When the budgets with a schedule were evaluated; empty where there is none."""
     by_chance: bool = False
 
     def to_dict(self) -> dict[str, object]:
@@ -182,6 +189,7 @@ class Consolidator:
         self._karpenter = karpenter
         self._only = only
         self._snapshot = karpenter.snapshot
+        self._now = asked_at(karpenter.snapshot)
         self._pools = {pool.name: pool for pool in karpenter.pools}
         self._states = {one.name: one for one in karpenter.cluster.staying if one.claim is not None}
         self._prices = {name: self._price(one) for name, one in self._states.items()}
@@ -202,7 +210,7 @@ class Consolidator:
             commands=tuple(commands),
             kept={name: why for name, why in self._kept.items() if name not in taken},
             prices=self._prices,
-            has_scheduled_budgets=any(one.schedule is not None for one in budgets),
+            budgets_at=_text(self._now) if any(one.schedule is not None for one in budgets) else "",
             by_chance=self._by_chance,
         )
 
@@ -244,15 +252,16 @@ class Consolidator:
         return min(prices, default=None)
 
     def _allowed(self, method: Method) -> Counter[str]:
-        """How many nodes of each pool its budgets let go; those with a schedule are taken for inactive."""
+        """How many nodes of each pool its budgets let go."""
         allowed = Counter[str]()
         for pool in self._pools.values():
             its = [one for one in self._karpenter.cluster.staying if one.pool == pool.name and one.is_initialized]
             leaving = sum(one.pool == pool.name for one in self._karpenter.cluster.leaving)
             limits = [
-                scaled(_number(one.nodes), len(its) + leaving, is_up=True) or 0
+                0 if is_invalid(one) else scaled(_number(one.nodes), len(its) + leaving, is_up=True) or 0
                 for one in pool.spec.disruption.budgets
-                if one.schedule is None and (one.reasons is None or REASON[method] in one.reasons)
+                if (one.reasons is None or REASON[method] in one.reasons)
+                and (is_invalid(one) or is_active(one, self._now))
             ]
             allowed[pool.name] = max(min(limits, default=len(its)) - leaving, 0)
         return allowed
@@ -386,21 +395,37 @@ class Consolidator:
             return "prices are not known: add them with --instance-types"
         [claim] = new
         is_spot = all(one.state.labels.get(CAPACITY_TYPE) == SPOT for one in nodes)
-        if is_spot and claim.requirements.about(CAPACITY_TYPE).has(SPOT):
-            return "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
-        cheaper = self._cheaper(claim, command.price)
+        requirements = claim.requirements
+        is_spot_again = is_spot and requirements.about(CAPACITY_TYPE).has(SPOT)
+        if is_spot_again:
+            if not self._karpenter.settings.replaces_spot_with_spot:
+                return "SpotToSpotConsolidation is disabled, can't replace a spot node with a spot node"
+            requirements = requirements.together((LabelRequirement.of(CAPACITY_TYPE, "In", (SPOT,)),))
+        cheaper = self._cheaper(claim, requirements, command.price)
         if method is Method.MULTI_NODE:
-            cheaper = self._cheaper(claim, min(command.price, self._same_type(cheaper, nodes)))
+            cheaper = self._cheaper(claim, requirements, min(command.price, self._same_type(cheaper, nodes)))
         if not cheaper:
             return "Can't replace with a cheaper node"
-        prices = [price for one in cheaper if (price := launch_price(one, claim)) is not None]
+        if too_few := min_values_unmet(cheaper, requirements):
+            return f"Filtering by price: {too_few_text(too_few)}"
+        if is_spot_again and method is Method.SINGLE_NODE:
+            if len(cheaper) < SPOT_TYPES:
+                return (
+                    f"SpotToSpotConsolidation requires {SPOT_TYPES} cheaper instance type options than the current "
+                    f"candidate to consolidate, got {len(cheaper)}"
+                )
+            enough = (
+                most for most in range(SPOT_TYPES, len(cheaper)) if not min_values_unmet(cheaper[:most], requirements)
+            )
+            cheaper = cheaper[: next(enough, len(cheaper))]
+        prices = [price for one in cheaper if (price := launch_price(one, claim, requirements)) is not None]
         command = replace(command, replacements=1, types=tuple(one.name for one in cheaper), new_price=min(prices))
         return self._scored(command, nodes)
 
     @staticmethod
-    def _cheaper(claim: NewNodeClaim, price: float) -> list[InstanceType]:
-        """Types of which even the dearest offering that could be launched costs less."""
-        priced = [(launch_price(one, claim), one) for one in claim.types]
+    def _cheaper(claim: NewNodeClaim, asked: Requirements, price: float) -> list[InstanceType]:
+        """Types of which even the dearest offering that could be launched costs less, the cheapest first."""
+        priced = [(launch_price(one, claim, asked), one) for one in claim.types]
         known = [(its, one) for its, one in priced if its is not None and its < price]
         return [one for _, one in sorted(known, key=lambda it: (it[0], it[1].name))]
 
@@ -450,21 +475,22 @@ class Consolidator:
         return all(one.is_approved for one in command.scores)
 
 
-def launch_price(one: InstanceType, claim: NewNodeClaim) -> float | None:
+def launch_price(one: InstanceType, claim: NewNodeClaim, asked: Requirements) -> float | None:
     """WorstLaunchPrice: the dearest offering of the capacity type that would be launched; None where none is known."""
+    allowed = claim.template.allowed
     for capacity_type in (RESERVED, SPOT, ON_DEMAND):
-        offered = [
-            it for it in one.offerings if it.is_available and it.capacity_type == capacity_type and _meets(it, claim)
+        prices = [
+            it.price
+            for it in one.offerings
+            if it.is_available and it.capacity_type == capacity_type and asked.is_compatible(it.requirements, allowed)
         ]
-        if offered:
-            prices = [it.price for it in offered]
+        if prices:
             return None if None in prices else max(price for price in prices if price is not None)
     return None
 
 
-def _meets(offering: Offering, claim: NewNodeClaim) -> bool:
-    asked: Requirements = claim.requirements
-    return asked.is_compatible(offering.requirements, claim.template.allowed)
+def _text(moment: int) -> str:
+    return datetime.fromtimestamp(moment // 10**9, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _number(written: str) -> int | str:

@@ -7,8 +7,8 @@ Upstream: ValidateNodeDisruptable and ValidatePodsDisruptable in controllers/sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, time, timedelta
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from kschedx.kube.autoscalers import (
     DELETION_COST,
     DO_NOT_DISRUPT,
     NODE_POOL,
+    DisruptionBudget,
     NodeClaim,
     NodePool,
     condition,
@@ -114,10 +115,14 @@ class NodeDisruption(Struct, frozen=True, kw_only=True):
 
 def disruptions(snapshot: Snapshot, names: Iterable[str]) -> list[NodeDisruption]:
     """Of those nodes that are Karpenter's, when the cluster was read."""
-    taken = snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    now = nanoseconds(taken)
+    now = asked_at(snapshot)
     asked = (disruption(snapshot, name, now) for name in names) if snapshot.of(NodeClaim) else ()
     return [one for one in asked if one.pool]
+
+
+def asked_at(snapshot: Snapshot) -> int:
+    """When the cluster was read, as far as it is known, in nanoseconds."""
+    return nanoseconds(snapshot.source.taken or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
 def disruption(snapshot: Snapshot, name: str, now: int) -> NodeDisruption:
@@ -197,7 +202,8 @@ def _obstacles(
     if pool is None:
         yield Obstacle(reason=BLOCKED, text=f"NodePool not found (NodePool={state.pool})")
         return
-    if any(one.nodes in _NOTHING and one.schedule is None for one in pool.spec.disruption.budgets):
+    budgets = pool.spec.disruption.budgets
+    if any(is_invalid(one) or (one.nodes in _NOTHING and is_active(one, now)) for one in budgets):
         yield Obstacle(reason=BLOCKED, text="No allowed disruptions due to blocking budget")
     for label in (CAPACITY_TYPE, ZONE):
         if label not in state.labels:
@@ -206,6 +212,87 @@ def _obstacles(
         yield Obstacle(reason=UNCONSOLIDATABLE, text=f'NodePool "{pool.name}" has consolidation disabled')
     elif pool.spec.disruption.consolidation_policy == "WhenEmpty" and not _is_empty(pods, behaviour):
         yield Obstacle(reason=UNCONSOLIDATABLE, text=behaviour.not_empty.format(pool=pool.name))
+
+
+# A budget with a schedule counts for so long after each time that the schedule names, in UTC.
+#
+# Upstream: IsActive in pkg/apis/v1/nodepool.go, and ParseStandard of robfig/cron.
+
+_SHORT = {
+    "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+}  # fmt: skip
+_MONTHS = {
+    "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
+    "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
+}  # fmt: skip
+_WEEKDAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
+_FIELDS: tuple[tuple[int, int, Mapping[str, int]], ...] = (
+    (0, 59, {}),
+    (0, 23, {}),
+    (1, 31, {}),
+    (1, 12, _MONTHS),
+    (0, 6, _WEEKDAYS),
+)
+
+
+def is_active(budget: DisruptionBudget, now: int) -> bool:
+    """Whether it counts at that time, in nanoseconds; one that Karpenter cannot read does not."""
+    if budget.schedule is None and budget.duration is None:
+        return True
+    try:
+        minutes, hours, days, months, weekdays = _read_schedule(budget.schedule or "")
+        lasts = timedelta(microseconds=Duration.parse(budget.duration or "0s") // 1000)
+    except (ValueError, InputError):
+        return False
+    end = datetime.fromtimestamp(now // 10**9, UTC)
+    start = end - min(lasts, timedelta(days=366))
+    for back in range((end.date() - start.date()).days + 1):
+        day = datetime.combine(end.date() - timedelta(days=back), time(), UTC)
+        is_day, is_weekday = day.day in days, day.isoweekday() % 7 in weekdays
+        either = len(days) < 31 and len(weekdays) < 7
+        if day.month in months and ((is_day or is_weekday) if either else (is_day and is_weekday)):
+            times = (day.replace(hour=hour, minute=minute) for hour in hours for minute in minutes)
+            if any(start < one <= end for one in times):
+                return True
+    return False
+
+
+def is_invalid(budget: DisruptionBudget) -> bool:
+    """Karpenter lets nothing go where it cannot read a schedule."""
+    try:
+        return budget.schedule is not None and not _read_schedule(budget.schedule)
+    except ValueError:
+        return True
+
+
+def _read_schedule(written: str) -> list[frozenset[int]]:
+    """Minutes, hours, days, months, and weekdays. Raises `ValueError`."""
+    fields = _SHORT.get(written, written).split()
+    if len(fields) != len(_FIELDS):
+        raise ValueError(written)
+    return [
+        frozenset(value for part in field.lower().split(",") for value in _read_field(part, *bounds))
+        for field, bounds in zip(fields, _FIELDS, strict=True)
+    ]
+
+
+def _read_field(part: str, low: int, high: int, names: Mapping[str, int]) -> range:
+    """`*`, `5`, `1-5`, `mon-fri`, each with `/2` at its end."""
+
+    def number(text: str) -> int:
+        return names[text] if text in names else int(text)
+
+    span, slash, step = part.partition("/")
+    first, dash, last = span.partition("-")
+    if span in ("*", "?"):
+        start, end = low, high
+    else:
+        start = number(first)
+        end = number(last) if dash else high if slash else start
+    if not low <= start <= end <= high:
+        raise ValueError(part)
+    return range(start, end + 1, int(step) if slash else 1)
 
 
 def _of_node(state: StateNode) -> Iterator[str]:

@@ -32,6 +32,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """--ignore-dra-requests."""
     keeps_buffers: bool = False
     """--feature-gates=CapacityBuffer=true, known from 1.14 on."""
+    replaces_spot_with_spot: bool = False
+    """--feature-gates=SpotToSpotConsolidation=true."""
     version: str = ""
     """Of Karpenter; empty for the cluster's own, else the newest that was measured."""
 
@@ -62,7 +64,9 @@ class Settings(Struct, frozen=True, kw_only=True):
                 version = value
                 continue
             if name == "feature-gates":
-                read["keeps_buffers"] = "CapacityBuffer=true" in value.split(",")
+                gates = value.split(",")
+                read["keeps_buffers"] = "CapacityBuffer=true" in gates
+                read["replaces_spot_with_spot"] = "SpotToSpotConsolidation=true" in gates
                 continue
             if name not in _FLAGS:
                 raise ConfigError(f"--{name} is not a flag of Karpenter that kschedx reads", hint=nearest(name, _FLAGS))

@@ -189,17 +189,31 @@ class Ordinals(Struct, frozen=True):
     start: int = 0
 
 
+class OrdinalsUpdate(Struct, frozen=True, kw_only=True):
+    partition: Int32 = 0
+
+
+class OfStatefulSetStrategy(Struct, frozen=True, kw_only=True, rename="camel"):
+    rolling_update: OrdinalsUpdate = OrdinalsUpdate()
+
+
 class OfStatefulSetSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     replicas: Int32 | None = None
     ordinals: Ordinals | None = None
     pod_management_policy: str | None = None
     volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
+    update_strategy: OfStatefulSetStrategy = OfStatefulSetStrategy()
+
+
+class OfStatefulSetStatus(Struct, frozen=True, kw_only=True, rename="camel"):
+    update_revision: str = ""
 
 
 class OfStatefulSet(Struct, frozen=True, kw_only=True):
     """How many pods a StatefulSet wants, and what it gives them beside the template."""
 
     spec: OfStatefulSetSpec = OfStatefulSetSpec()
+    status: OfStatefulSetStatus = OfStatefulSetStatus()
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

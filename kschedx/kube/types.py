@@ -654,10 +654,20 @@ class JobController(Struct, frozen=True, kw_only=True):
 class CronJobControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     job_template: JobController = JobController()
     suspend: bool | None = None
+    concurrency_policy: str = ""
+
+
+class JobReference(Struct, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class CronJobControllerStatus(Struct, frozen=True, kw_only=True):
+    active: tuple[JobReference, ...] = ()
 
 
 class CronJobController(Struct, frozen=True, kw_only=True):
     spec: CronJobControllerSpec = CronJobControllerSpec()
+    status: CronJobControllerStatus = CronJobControllerStatus()
 
 
 # Typed slim records of policy/v1.

@@ -81,7 +81,7 @@ def advice_view(found: Advice) -> View:
         headline=_headline(found),
         tone=Tone.GOOD if found.is_reached and (chosen or found.target is not None) else Tone.BAD,
         facts=tuple(_facts(found)),
-        fixes=() if chosen is None else (Fix(title=f"policy: {_title(chosen)}", changes=to_yaml(chosen.policy)),),
+        fixes=() if chosen is None else (Fix(title=_title(chosen), changes=to_yaml(chosen.policy)),),
         items=tuple(_item(one) for one in found.plugins),
         list_title="Each plugin by itself",
         list_noun="plugin",
@@ -162,7 +162,7 @@ def _numbers(one: Trial) -> tuple[int | str, ...]:
 
 def _item(one: Trial) -> Item:
     facts = [Fact(label="args", items=(json.dumps(one.args),))] if one.args else []
-    facts += [Fact(label="refused", items=(count(one.refused, "eviction"),))] if one.refused else []
+    facts += [Fact(label="limited", items=(f"{count(one.refused, 'eviction')} refused",))] if one.refused else []
     facts += [Fact(label="error", items=(one.error,))] if one.error else []
     tone = Tone.PLAIN if not one.evictions else Tone.GOOD if one.is_harmless else Tone.BAD
     return Item(title=_title(one), tone=tone, values=_numbers(one), facts=tuple(facts))

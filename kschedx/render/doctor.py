@@ -49,6 +49,7 @@ from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
+from kschedx.render.view import Fix
 from kschedx.render.wording import Fact, Words, count, listed
 from kschedx.render.words.notes import with_article
 
@@ -482,22 +483,27 @@ def _missing(kinds: Sequence[MissingKind], width: int, *, wide: bool) -> _Block:
     )
 
 
-def _completion(found: Completion, width: int) -> list[Text]:
-    """Commands that can be copied."""
+def completion_fix(found: Completion) -> Fix:
+    """How to get what is missing."""
     match found.way:
         case Way.ADD:
-            lead = "complete it with"
             again = "kschedx why ..." + " --snapshot {}" * len(found.snapshots)
-            commands = [found.command, shell_command(again, *map(Path, found.snapshots))]
+            more = shell_command(again, *map(Path, found.snapshots))
+            return Fix(title="complete it with", commands=(found.command, more))
         case Way.ANEW:
-            lead = "take it again, all at once, with one of"
-            commands = [f"kschedx snapshot -o {SNAPSHOT}", found.command]
+            snapshot = f"kschedx snapshot -o {SNAPSHOT}"
+            return Fix(title="take it again, all at once, with one of", commands=(snapshot, found.command))
         case Way.ALLOW:
-            lead = "grant yourself this role"
-            commands = [found.command]
+            return Fix(title="grant yourself this role", commands=(found.command,))
         case _:
             assert_never(found.way)
-    return [BLANK, line((lead, DIM)), *(line(row) for command in commands for row in shell_rows(command, width))]
+
+
+def _completion(found: Completion, width: int) -> list[Text]:
+    """Commands that can be copied."""
+    fix = completion_fix(found)
+    rows = (row for command in fix.commands for row in shell_rows(command, width))
+    return [BLANK, line((fix.title, DIM)), *map(line, rows)]
 
 
 def _height(lines: Iterable[Text], width: int) -> int:

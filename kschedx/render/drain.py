@@ -11,9 +11,9 @@ from kschedx.controllers.disruption_budgets import ALWAYS
 from kschedx.fixes.pending_pods import PendingStory, SharedFixes
 from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
 from kschedx.kube.escaping import shell_command
-from kschedx.render.fixes import command_lines, story_fix_lines, story_reason
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, LABEL, line, paragraph, title_lines
-from kschedx.render.view import Tone
+from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
+from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, SEPARATOR, line, paragraph, title_lines
+from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.simulate.drain import REFUSES, STAYS, DrainedPod, DrainOutcome, DrainResult
 from kschedx.simulate.simulation import Simulation
@@ -114,7 +114,7 @@ def several_lines(
     each of the others, as long as they are no more than `nodes`. `forced` are the drains that kubectl refuses, by node,
     with the flags that it wants."""
     drained = simulation.drained
-    fixes = list(_lets_go_lines(lets_go, width))
+    fixes = fix_lines(tuple(map(drain_fix, lets_go)), "", width)
 
     def story(one: DrainResult) -> list[Text]:
         its = fixes if len(drained) == 1 else ()
@@ -126,13 +126,11 @@ def several_lines(
 
     if len(drained) == 1:
         return story(drained[0])
-    if wide:
-        return [*fixes, *(line for one in drained for line in [*story(one), BLANK])][:-1]
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
-    told = f"{len(good):,} of {count(len(drained), 'node')} can be drained"
-    lines = title_lines(told, Tone.BAD if bad else Tone.GOOD, width)
-    lines += fixes
+    lines = [*title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width), *fixes]
+    if wide:
+        return [*lines, *(line for one in drained for line in [BLANK, *story(one)])]
     for one in bad[:nodes]:
         lines += [BLANK, *story(one)]
     if len(bad) > nodes:
@@ -145,11 +143,17 @@ def several_lines(
     return lines
 
 
-def _lets_go_lines(lets_go: Sequence[DrainFix], width: int) -> Iterator[Text]:
-    for number, one in enumerate(lets_go, start=1):
-        label = ("fix" if len(lets_go) == 1 else f"fix {number}") if number == 1 else f"    {number}"
-        yield from paragraph(drain_remedy_title(one), width, first=f"  {label.ljust(LABEL)}", indent=LABEL + 4)
-        yield from command_lines(drain_remedy_commands(one), width)
+def drain_fix(found: DrainFix) -> Fix:
+    """What would let drains go on."""
+    title, _, seen = drain_remedy_title(found).partition(SEPARATOR)
+    return Fix(title=title, seen=seen, commands=drain_remedy_commands(found))
+
+
+def drains_headline(drained: Sequence[DrainResult]) -> str:
+    """The verdict about one node, or how many of several can be drained."""
+    if len(drained) == 1:
+        return f"{drained[0].node}: {verdict(drained[0])}"
+    return f"{sum(one.is_done for one in drained):,} of {count(len(drained), 'node')} can be drained"
 
 
 def drain_facts(drained: DrainResult, story: PendingStory | None = None) -> Iterator[Fact]:
@@ -218,8 +222,7 @@ def each_lines(
     cannot. `forced` as for several."""
     good = [one for one in drained if one.is_done]
     bad = [one for one in drained if not one.is_done]
-    told = f"{len(good):,} of {count(len(drained), 'node')} can be drained today"
-    lines = title_lines(told, Tone.BAD if bad else Tone.GOOD, width)
+    lines = title_lines(drains_headline(drained), Tone.BAD if bad else Tone.GOOD, width)
     refused = [(one, forced[one.node]) for one in bad if one.is_refused and one.node in forced]
     if refused:
         flags = dict.fromkeys(flag for one, then in refused for flag in _flags(one, then).split())
@@ -228,7 +231,12 @@ def each_lines(
         lines += paragraph(told, width, first="  ")
     if wide or len(bad) <= MOST_NODES:
         for one in bad:
-            lines += paragraph(f"{one.node}: {verdict(one)}{_first_cause(one)}", width, first="✗ ")
+            lines += paragraph(f"{one.node}: {verdict(one)}{'' if wide else _first_cause(one)}", width, first="✗ ")
+            for fact in drain_facts(one) if wide else ():
+                lines += paragraph(fact.items[0], width, first="  ")
+            if wide and one.node in forced:
+                told = f"with {_flags(one, forced[one.node])}: {verdict(forced[one.node])}"
+                lines += paragraph(told, width, first="  ", indent=4)
     else:
         lines += _by_cause(bad, width)
     for one in good if wide else ():

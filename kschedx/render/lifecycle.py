@@ -14,6 +14,7 @@ from kschedx.render.holding import holding_facts
 from kschedx.render.outcome import then_text
 from kschedx.render.states import (
     BeingDeleted,
+    ComponentDown,
     Contradicted,
     ExitCode,
     Failed,
@@ -25,6 +26,7 @@ from kschedx.render.states import (
     Paused,
     Refused,
     ScaledToZero,
+    StillActive,
     Suspended,
     WaitingForKubelet,
     WaitingForOrdinal,
@@ -52,7 +54,9 @@ def state_tone(lifecycle: Lifecycle) -> Tone:
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    lead = "; according to the dump " if isinstance(lifecycle, Contradicted | NotBound) else "; without that "
+    lead = "; without that "
+    if isinstance(lifecycle, Contradicted | NotBound):
+        lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
@@ -124,26 +128,40 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield f"{predecessor}: {container}"
         case WaitingForKubelet():
             yield from _start(lifecycle)
-        case NoScheduler(profiles=profiles, others=others, hint=hint):
-            if others:
-                yield f"{count(others, 'pod')} with this schedulerName {'has a node' if others == 1 else 'have nodes'}"
-            else:
-                yield f"no pod with this schedulerName has a node; the configuration has {listed(profiles, 4)}"
-            if hint:
-                yield f'did you mean "{hint}"?'
+        case NoScheduler():
+            yield from _unknown(lifecycle)
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
+        case ComponentDown(component=component, pods=pods, state=state):
+            yield f"{listed(pods, 3)} {'is' if len(pods) == 1 else 'are'} not ready, and no other {component} is there"
+            if state:
+                yield f"{pods[0]} {state}"
+        case StillActive(pod=pod, message=message):
+            yield f"its pod {pod} is pending{': ' if message else ''}{message}"
         case Contradicted():
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
 
 
+def _unknown(pod: NoScheduler) -> Iterator[str]:
+    if pod.others:
+        yield f"{count(pod.others, 'pod')} with this schedulerName {'has a node' if pod.others == 1 else 'have nodes'}"
+    else:
+        yield f"no pod with this schedulerName has a node; the configuration has {listed(pod.profiles, 4)}"
+    if pod.hint:
+        yield f'did you mean "{pod.hint}"?'
+
+
 def _start(pod: WaitingForKubelet) -> Iterator[str]:
     """Why the kubelet does not run the pod's containers."""
-    if pod.is_node_lost:
+    if pod.is_node_gone:
+        yield f"the pod names node {pod.node}, and no node has that name"
+    elif pod.is_node_lost:
         yield f"node {pod.node} is NotReady, or not in the cluster"
+    if pod.outdated:
+        yield f"{pod.outdated} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
     if pod.last:
         yield f"the container ended with {pod.last}"
     if pod.message:
@@ -173,6 +191,9 @@ def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:
     """What a reader can do to know more."""
     if isinstance(lifecycle, NoScheduler):
         return ("--config FILE gives the configuration of that scheduler; --profile NAME answers for another profile",)
+    if isinstance(lifecycle, StillActive):
+        namespace, _, name = lifecycle.pod.partition("/")
+        return (f"about that pod: kschedx why pod/{name} -n {namespace}",)
     if isinstance(lifecycle, WaitingForKubelet):
         return ("kube-scheduler does not decide this; -o wide shows where it would assign the pod now",)
     if isinstance(lifecycle, Contradicted):

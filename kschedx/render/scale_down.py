@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 from rich.cells import cell_len
@@ -20,7 +20,19 @@ from kschedx.autoscaler.scale_down import (
 from kschedx.karpenter.consolidation import Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
-from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, columns, fact_lines, paragraph, shortens, text, wrapped
+from kschedx.render.fixes import fix_lines
+from kschedx.render.terminal import (
+    BLANK,
+    DIM,
+    GOOD,
+    columns,
+    fact_lines,
+    paragraph,
+    short_node_names,
+    text,
+    title_lines,
+    wrapped,
+)
 from kschedx.render.terminal import shown as as_shown
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, listed
@@ -158,35 +170,52 @@ def scale_down_screen(
     width: int,
     wide: bool = False,
 ) -> list[Text]:
-    """`asked` is None where no node is cluster-autoscaler's; `kept` are Karpenter's."""
-    lines: list[Text] = []
-    if asked is not None:
-        lines += scale_down_lines(asked, removals, width=width, wide=wide)
-    if together is not None:
-        lines.append(BLANK)
-        for fact in together_facts(together, wide=wide):
+    """`asked` is None where no node is cluster-autoscaler's; `kept` are Karpenter's. One node's answer, or a row for
+    each of cluster-autoscaler's nodes and a block for each of Karpenter's."""
+    view = scale_down_view(asked, removals, kept, consolidation, together, wide=wide)
+    with short_node_names([] if asked is None else asked.autoscaler.snapshot.cluster.names):
+        lines = title_lines(view.headline, view.tone, width)
+        if len(view.items) == 1:
+            lines += _details(view.items[0], width)
+        elif removals:
+            lines += [BLANK, *_table(view.items[: len(removals)], width, wide=wide)]
+        if view.facts:
+            lines.append(BLANK)
+        for fact in view.facts:
             lines += fact_lines(fact, width)
-    for told in () if consolidation is None else consolidation_texts(consolidation, [one.node for one in kept]):
-        lines += paragraph(told, width, first="✓ ", style=GOOD)
-    for one in kept if wide else kept[:MOST_NODES]:
-        lines += [*([BLANK] if lines else []), *_of_karpenter(one, consolidation, width)]
-    if kept:
-        told = karpenter_basis(consolidation)
-        left = len(kept) - MOST_NODES
-        more = f" · {count(left, 'more node')}: -o wide" if left > 0 and not wide else ""
-        lines += [BLANK, *paragraph(f"{told}{more}", width, style=DIM)]
+        for told in view.details:
+            lines += paragraph(told, width, first="✓ ", style=GOOD)
+        if len(view.items) > 1:
+            for item in view.items if wide else view.items[len(removals) :][:MOST_NODES]:
+                title = f"{item.title}: {item.facts[0].items[0]}"
+                lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width)]
+        if len(kept) > MOST_NODES and not wide:
+            lines.append(text(f"  {count(len(kept) - MOST_NODES, 'more node')}: -o wide", DIM))
+        lines.append(BLANK)
+        for note in view.notes:
+            lines += paragraph(note, width, style=DIM)
     return lines
 
 
-def _nodes_of(asked: ScaleDown) -> Sequence[str]:
-    return asked.autoscaler.snapshot.cluster.names
+def _details(item: Item, width: int) -> list[Text]:
+    """Below the sentence of a node, which is its first fact."""
+    return [*fix_lines(item.fixes, "", width), *(row for fact in item.facts[1:] for row in fact_lines(fact, width))]
 
 
-@shortens(_nodes_of)
-def scale_down_lines(asked: ScaleDown, removals: Sequence[Removal], *, width: int, wide: bool = False) -> list[Text]:
-    """One node's story, or a line for each of several."""
-    lines = _story(asked, removals[0], width, wide=wide) if len(removals) == 1 else _several(removals, width, wide=wide)
-    return [*lines, BLANK, *paragraph(_basis(asked), width, style=DIM)]
+def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
+    shown = items if wide else items[:MOST_NODES]
+    cells = [[item.title, *map(str, item.values)] for item in shown]
+    heads = ["node", "requested", "why"]
+    sizes = [max(cell_len(as_shown(row[at])) for row in [heads, *cells]) for at in (0, 1)]
+    room = max(width - sum(sizes) - 6, 24)
+    rows = [heads]
+    for name, share, _, why in cells:
+        first, *more = wrapped(as_shown(why), room)
+        rows += [[name, share, first], *(["", "", told] for told in more)]
+    lines = columns(rows, indent=2, header=True)
+    if len(items) > len(shown):
+        lines.append(text(f"  {count(len(items) - len(shown), 'more node')}: -o wide", DIM))
+    return lines
 
 
 def together_facts(found: EmptiedTogether, *, wide: bool = True) -> Iterator[Fact]:
@@ -235,8 +264,8 @@ def karpenter_basis(found: Consolidation | None) -> str:
     parts = [f"Karpenter {found.follows}: each method by itself; it takes the first"]
     if any(price is None for price in found.prices.values()):
         parts.append("prices are incomplete: --instance-types")
-    if found.has_scheduled_budgets:
-        parts.append("budgets with a schedule are not evaluated")
+    if found.budgets_at:
+        parts.append(f"budgets with a schedule as of {found.budgets_at}")
     return " · ".join(parts)
 
 
@@ -248,51 +277,34 @@ def _balanced(balance: Balance) -> tuple[str, ...]:
     return told, f"it is {balance.savings:.0%}: {verdict}"
 
 
-def _of_karpenter(found: NodeDisruption, consolidation: Consolidation | None, width: int) -> list[Text]:
+def _karpenter_facts(found: NodeDisruption, consolidation: Consolidation | None) -> tuple[bool, tuple[Fact, ...]]:
+    """Whether the node goes, and why or why not."""
     obstacles = [one.text for one in found.obstacles]
     goes = consolidation is not None and any(found.node in one.nodes for one in consolidation.commands)
-    if goes and not obstacles:
-        does = "removes" if found.is_empty else "consolidates"
-        lines = paragraph(f"{found.node}: Karpenter {does} it", width, first="✓ ", style=GOOD)
-        return lines + _balance_lines(found, width)
     why = "" if consolidation is None else consolidation.kept.get(found.node, "")
-    if not obstacles and found.may_go and why:
-        obstacles.append(why)
-    if not obstacles and not found.may_go:
-        obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
-    if not obstacles:
-        how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
-        lines = paragraph(f"{found.node}: Karpenter {how}", width, first="✓ ", style=GOOD)
-        return lines + _balance_lines(found, width)
-    lines = paragraph(f"{found.node}: Karpenter keeps it, {obstacles[0]}", width, first="✗ ", style=BAD)
-    for number, told in enumerate(obstacles[1:]):
-        lines += fact_lines(Fact(label="also" if number == 0 else "", items=(told,)), width)
-    return lines + (_balance_lines(found, width) if found.may_go else [])
-
-
-def _balance_lines(found: NodeDisruption, width: int) -> list[Text]:
-    if found.balance is None or found.is_empty:
-        return []
-    return fact_lines(Fact(label="balanced", items=_balanced(found.balance)), width)
-
-
-# --- one
-
-
-def _story(asked: ScaleDown, found: Removal, width: int, *, wide: bool) -> list[Text]:
-    if found.is_removable:
-        lines = paragraph(f"{found.node}: {removal_text(found)}", width, first="✓ ", style=GOOD)
+    if not obstacles and not goes:
+        if not found.may_go:
+            obstacles.append("its NodeClaim is not Consolidatable: pods changed there recently")
+        elif why:
+            obstacles.append(why)
+    balanced = found.balance is not None and not found.is_empty and (found.may_go or not obstacles)
+    facts = [Fact(label="balanced", items=_balanced(found.balance))] if balanced and found.balance is not None else []
+    if obstacles:
+        told = f"Karpenter keeps it, {obstacles[0]}"
+        facts = [
+            *(Fact(label="also" if not number else "", items=(one,)) for number, one in enumerate(obstacles[1:])),
+            *facts,
+        ]
+    elif goes:
+        told = f"Karpenter {'removes' if found.is_empty else 'consolidates'} it"
     else:
-        first = f"{found.node}: cluster-autoscaler keeps it, {unremovable_text(found, found.reasons[0])}"
-        lines = paragraph(first, width, first="✗ ", style=BAD)
-    for fact in removal_facts(asked, found, wide=wide):
-        lines += fact_lines(fact, width)
-    return lines
+        how = "removes it, it is empty" if found.is_empty else "may consolidate it if its pods fit cheaper nodes"
+        told = f"Karpenter {how}"
+    return not obstacles, (Fact(label="because", items=(told,)), *facts)
 
 
-def removal_facts(asked: ScaleDown, found: Removal, *, wide: bool = True) -> Iterator[Fact]:
+def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
     blocking = found.of(RemovalFate.BLOCKS)
-    yield from (Fact(label="fix", items=(fix.text,)) for fix in removal_fixes(asked, found))
     is_told = len(blocking) == 1 and found.reasons[0] is Unremovable.BLOCKED_BY_POD
     for number, one in enumerate(() if is_told else blocking if wide else blocking[:MOST_BLOCKERS]):
         yield Fact(label="kept by" if number == 0 else "", items=(f"{one.pod}: {blocker_text(one)}",))
@@ -329,36 +341,6 @@ def removal_fixes(asked: ScaleDown, found: Removal) -> tuple[Fix, ...]:
     return (Fix(title=f"annotate {listed(pods, NAMES)} with {SAFE_TO_EVICT}=true", seen=does),)
 
 
-# --- several
-
-
-def _several(removals: Sequence[Removal], width: int, *, wide: bool) -> list[Text]:
-    going = [one for one in removals if one.is_removable]
-    number = f"{len(going):,} of {count(len(removals), 'node')}"
-    could = "can be removed"
-    mark, style = ("✓ ", GOOD) if going else ("✗ ", BAD)
-    lines = paragraph(f"{number} {could}, each by itself", width, first=mark, style=style)
-    ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
-    shown = ordered if wide else ordered[:MOST_NODES]
-    shares = [
-        "" if one.utilization is None else f"{round(100 * one.utilization.share)}% {one.utilization.resource}"
-        for one in shown
-    ]
-    before = [
-        max(map(cell_len, cells))
-        for cells in (["node", *(as_shown(one.node) for one in shown)], ["requested", *shares])
-    ]
-    room = max(width - sum(before) - 6, 24)
-    rows = [["node", "requested", "why"]]
-    for one, share in zip(shown, shares, strict=True):
-        first, *more = wrapped(as_shown(removal_label(one)), room)
-        rows += [[one.node, share, first], *(["", "", told] for told in more)]
-    lines += [BLANK, *columns(rows, indent=2, header=True)]
-    if len(ordered) > len(shown):
-        lines.append(text(f"  {count(len(ordered) - len(shown), 'more node')}: -o wide", DIM))
-    return lines
-
-
 def _basis(asked: ScaleDown) -> str:
     autoscaler = asked.autoscaler
     told = [f"cluster-autoscaler {autoscaler.release.version}"]
@@ -378,48 +360,57 @@ def scale_down_view(
     kept: Sequence[NodeDisruption],
     consolidation: Consolidation | None = None,
     together: EmptiedTogether | None = None,
+    *,
+    wide: bool = True,
 ) -> View:
-    """A row for each node, those that are removed first."""
-    going = sum(one.is_removable for one in removals) + sum(one.may_go for one in kept)
-    total = len(removals) + len(kept)
+    """A row for each node, those that cluster-autoscaler removes first. Without `wide` long facts are cut, and fixes
+    are tried for a single node only."""
     ordered = sorted(removals, key=lambda one: (len(one.reasons), one.node))
-    kept_for: Mapping[str, str] = {} if consolidation is None else consolidation.kept
-    items = [_removal(asked, one) for one in ordered if asked is not None]
-    items += [
-        Item(
-            title=one.node,
-            tone=Tone.GOOD if one.may_go else Tone.BAD,
-            kind="removed" if one.may_go else "kept",
-            values=(
-                "",
-                "Karpenter",
-                "; ".join(obstacle.text for obstacle in one.obstacles) or kept_for.get(one.node, ""),
-            ),
-        )
-        for one in kept
-    ]
+    mended = asked if wide or len(removals) + len(kept) == 1 else None
+    items = [_removal(mended, one, wide=wide) for one in ordered]
+    items += [_disruption(one, consolidation) for one in kept]
+    going = sum(item.tone is Tone.GOOD for item in items)
+    headline = f"{going:,} of {count(len(items), 'node')} can be removed{', each by itself' if removals else ''}"
+    if len(items) == 1:
+        headline = f"{items[0].title}: {items[0].facts[0].items[0]}"
     commands = () if consolidation is None else consolidation_texts(consolidation, [one.node for one in kept])
+    basis = [*([] if asked is None else [_basis(asked)]), *([karpenter_basis(consolidation)] if kept else [])]
     return View(
         command="kschedx scale-down",
         details=tuple(commands),
-        facts=() if together is None else tuple(together_facts(together)),
-        headline=f"{going:,} of {count(total, 'node')} can be removed",
+        facts=() if together is None else tuple(together_facts(together, wide=wide)),
+        headline=headline,
         tone=Tone.GOOD if going else Tone.BAD,
         items=tuple(items),
         list_title="Nodes",
         list_noun="node",
         list_columns=(("requested", False), ("node group", False), ("result", False)),
+        notes=tuple(basis),
     )
 
 
-def _removal(asked: ScaleDown, found: Removal) -> Item:
+def _removal(asked: ScaleDown | None, found: Removal, *, wide: bool) -> Item:
     used = "" if found.utilization is None else f"{round(100 * found.utilization.share)}% {found.utilization.resource}"
+    told = removal_text(found)
+    if not found.is_removable:
+        told = f"cluster-autoscaler keeps it, {unremovable_text(found, found.reasons[0])}"
     return Item(
         title=found.node,
         tone=Tone.GOOD if found.is_removable else Tone.BAD,
         kind="removed" if found.is_removable else found.reasons[0].value,
         values=(used, "" if found.group is None else found.group.name, removal_label(found)),
-        facts=tuple(fact for fact in removal_facts(asked, found) if fact.label != "fix"),
-        fixes=removal_fixes(asked, found),
+        facts=(Fact(label="because", items=(told,)), *removal_facts(found, wide=wide)),
+        fixes=() if asked is None else removal_fixes(asked, found),
         members=tuple(f"{pod} → {node}" for pod, node in found.places.items()),
+    )
+
+
+def _disruption(found: NodeDisruption, consolidation: Consolidation | None) -> Item:
+    goes, facts = _karpenter_facts(found, consolidation)
+    return Item(
+        title=found.node,
+        tone=Tone.GOOD if goes else Tone.BAD,
+        kind="removed" if goes else "kept",
+        values=("", "Karpenter", facts[0].items[0]),
+        facts=facts,
     )

@@ -24,7 +24,7 @@ from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
-from kschedx.render.fixes import story_fix_lines, story_reason
+from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.outcome import outcome_tone
 from kschedx.render.screen import explanation_view
 from kschedx.render.states import NoScheduler
@@ -33,7 +33,6 @@ from kschedx.render.terminal import (
     BLANK,
     BOLD,
     DIM,
-    GOOD,
     OPEN,
     SEPARATOR,
     columns,
@@ -44,6 +43,7 @@ from kschedx.render.terminal import (
     shortens,
     title_lines,
 )
+from kschedx.render.view import Fix as FixView
 from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.notes import question_note_text as note_text
@@ -208,7 +208,8 @@ def simulation_lines(
             told = [*told[:SHOWN_CHANGES], f"{len(told) - SHOWN_CHANGES:,} more"]
         first += paragraph("; ".join(told), width, first="  after ", style=DIM)
         first += change_lines(simulation, width, 1_000 if wide else SHOWN_CHANGES)
-    first += goal_lines(simulation, width)
+    for move in _moves(simulation):
+        first += paragraph(move, width, first="  ", indent=4)
     if ties is not None:
         first += paragraph(ties, width, first="  ", style=DIM)
     if simulation.kueue is not None:
@@ -232,16 +233,9 @@ def simulation_lines(
 # --- outcomes with their counts
 
 
-def goal_lines(simulation: Simulation, width: int) -> list[Text]:
-    """Whether the goal is reached, and the moves that it takes."""
-    goal = simulation.goal
-    if goal is None:
-        return []
-    told = goal_text(goal)
-    lines = paragraph(told, width, first="✓ " if goal.is_reached else "✗ ", style=GOOD if goal.is_reached else BAD)
-    for one in goal.moves:
-        lines += paragraph(f"move {one.pod} from {one.source} to {one.to}", width, first="  ", indent=4)
-    return lines
+def _moves(simulation: Simulation) -> list[str]:
+    moves = () if simulation.goal is None else simulation.goal.moves
+    return [f"move {one.pod} from {one.source} to {one.to}" for one in moves]
 
 
 def goal_text(goal: GoalResult) -> str:
@@ -263,8 +257,11 @@ def simulation_headline(simulation: Simulation) -> str:
     """How many pods have each outcome."""
     placed, pending, undecided = len(simulation.placed), len(simulation.pending), len(simulation.undecided)
     is_open = not placed and 0 < pending == undecided
-    parts = []
-    if not placed and not pending:
+    goal = simulation.goal
+    parts = [] if goal is None else [goal_text(goal)]
+    if goal is not None and not goal.is_reached and not placed and not pending:
+        pass  # its pods are never put into the queue
+    elif not placed and not pending:
         drained = simulation.drained
         if not all(one.is_done for one in drained):
             done = sum(one.is_done for one in drained)
@@ -328,10 +325,8 @@ def simulation_facts(simulation: Simulation) -> Iterator[Fact]:
         yield Fact(label="effect", items=(told,))
     for rollout in sorted(simulation.rolled_out, key=lambda one: one.is_done):
         yield Fact(label="rollout", items=(rollout_text(rollout),))
-    goal = simulation.goal
-    if goal is not None:
-        moves = (f"move {one.pod} from {one.source} to {one.to}" for one in goal.moves)
-        yield Fact(label="goal", items=(goal_text(goal), *moves))
+    if moves := _moves(simulation):
+        yield Fact(label="moves", items=(*moves,))
     if simulation.kueue is not None:
         yield from _kueue_facts(simulation.kueue, 10_000)
     for drained in simulation.drained:
@@ -572,17 +567,22 @@ def fit_lines(found: Fit, *, width: int, wide: bool = False) -> list[Text]:
         lines += [BLANK, *_places(found, width, wide=wide)]
     if found.stopped is not None:
         stopped = found.stopped
-        for_whom = " for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
         next_one = "the next one is undecided" if found.could_reject else "the next one does not fit"
         lines += [BLANK, *paragraph(next_one if found.count else "why", width, style=BOLD)]
         why = could_reject(found.could_reject) or stopped.message or "unschedulable"
         lines += paragraph(why, width, first="  ")
-        for fix in stopped.fixes[:2]:
-            lines += paragraph(f"{fix.title}{for_whom}", width, first="  fix       ")
+        lines += fix_lines(fit_fixes(found), "", width)
     if found.refusal:
         lines += [BLANK, *paragraph("the API server refuses more", width, style=BOLD)]
         lines += paragraph(found.refusal, width, first="  ")
     return lines
+
+
+def fit_fixes(found: Fit) -> tuple[FixView, ...]:
+    """What makes room for the next pod."""
+    stopped = found.stopped
+    for_whom = "for one more" if found.wanted is None or found.wanted - found.count > 1 else ""
+    return () if stopped is None else tuple(FixView(title=fix.title, seen=for_whom) for fix in stopped.fixes[:2])
 
 
 def fit_details(found: Fit) -> Iterator[str]:

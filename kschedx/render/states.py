@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, assert_never
 
 from msgspec import Struct, to_builtins
 
-from kschedx.framework.cycle import Outcome
 from kschedx.render.wording import listed
 
 if TYPE_CHECKING:
+    from kschedx.framework.cycle import Outcome
     from kschedx.kueue.verdict import Verdict
 
 
@@ -213,12 +213,18 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
     last: str = ""
     """How the container ended last: `OOMKilled, exit code 137`."""
     is_node_lost: bool = False
+    is_node_gone: bool = False
+    """The node does not exist."""
+    outdated: str = ""
+    """The StatefulSet with a newer revision, which replaces the pod only once it is ready."""
 
     @property
     def told(self) -> str:
         reason = f": {self.reason}" if self.reason else ""
         match self.waits:
             case Waits.KUBELET:
+                if self.is_node_gone:
+                    return "cannot start: the node does not exist"
                 return "waits for its kubelet" + (", which does not answer" if self.is_node_lost else reason)
             case Waits.VOLUMES:
                 return f"waits for its volumes{reason}"
@@ -288,6 +294,34 @@ class NotBound(Facts, frozen=True, kw_only=True):
         )
 
 
+class ComponentDown(Facts, frozen=True, kw_only=True):
+    """No instance of the control plane component that acts next runs."""
+
+    is_open: ClassVar[bool] = True
+
+    component: str
+    """`kube-scheduler`."""
+    pods: tuple[str, ...]
+    """Its static pods, `kube-system/kube-scheduler-cp0`."""
+    state: str = ""
+    """Of the first of them: `is scheduled to cp0 and restarts container kube-scheduler, which fails`."""
+    is_workload: bool = False
+
+    @property
+    def effect(self) -> str:
+        return "gets no new pods" if self.is_workload else "is not scheduled"
+
+
+class StillActive(Facts, frozen=True, kw_only=True):
+    """A CronJob that skips its runs."""
+
+    job: str
+    pod: str = ""
+    """A pod of the Job that is pending, `shop/backup-1-x`."""
+    message: str = ""
+    """Why, as the cluster says."""
+
+
 class Decision(Facts, frozen=True, kw_only=True):
     """The pod reaches kube-scheduler, or another scheduler: `verdict` is the rest of the headline."""
 
@@ -308,6 +342,8 @@ Lifecycle: TypeAlias = (
     | NoScheduler
     | Contradicted
     | NotBound
+    | ComponentDown
+    | StillActive
 )
 """States in which no decision of kube-scheduler answers the question."""
 
@@ -378,6 +414,15 @@ STATES: tuple[StateRow, ...] = (
         Refused(subject=_DEPLOYMENT, message="", by="LimitRange", is_workload=True),
     ),
     _row(
+        "StillActive", _NOT, "waiting for an earlier Job",
+        "{s.subject} starts no Job: {s.job} is still active, and concurrencyPolicy is Forbid",
+        StillActive(subject="shop/cj/backup", job="backup-29400"),
+    ),
+    _row(
+        "ComponentDown", _NOT, "waiting for the control plane", "{s.subject} {s.effect}: {s.component} does not run",
+        ComponentDown(subject=_POD, component="kube-scheduler", pods=()),
+    ),
+    _row(
         "WaitingForOrdinal", _NOT, "waiting for an earlier ordinal",
         "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
@@ -424,6 +469,8 @@ _BY_NAME = {row.name: row for row in STATES}
 
 def decision_name(outcome: Outcome | None) -> str:
     """Of the row of an outcome about which nothing more is known."""
+    from kschedx.framework.cycle import Outcome
+
     match outcome:
         case Outcome.SCHEDULED:
             return "Schedulable"

@@ -9,6 +9,7 @@ from rich.text import Text
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
 from kschedx.errors import UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
+from kschedx.render.fixes import fix_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, cut, fact_lines, line, paragraph, shortens
 from kschedx.render.view import Fix, Item, Tone, View
@@ -28,6 +29,8 @@ MOST_FAILURES = 12
 """Rows of the table on the first screen."""
 MOST_DETAILS = 1
 MOST_WORKLOADS = 3
+MOST_LISTED = 200
+"""Workloads of a failure on a page, in each state."""
 _GONE = ("unreachable", "cordoned", "unschedulable")
 """How the cause ends that is the failure itself."""
 MOST_HEAT_COLUMNS = 60
@@ -151,22 +154,15 @@ def _failure_lines(found: Survival, one: FailureResult, width: int, *, wide: boo
     if len(found.results) > 1:
         mark, style = ("✓ ", GOOD) if one.survives else ("✗ ", BAD)
         lines += paragraph(f"{one.failure.name}: {effect(one)}", width, first=mark, style=style)
-    for fact in facts(found, one, MOST_WORKLOADS if not wide else None):
+    for fact in loss_facts(found, one, None if wide else MOST_WORKLOADS):
+        lines += fact_lines(fact, width)
+    lines += fix_lines(tuple(fixes(one)), no_fix_text(one), width)
+    for fact in _eviction_facts(one):
         lines += fact_lines(fact, width)
     return lines
 
 
 # --- facts
-
-
-def facts(found: Survival, one: FailureResult, most: int | None = None) -> Iterator[Fact]:
-    """The workloads by state, what would help, and when the pods are evicted."""
-    yield from loss_facts(found, one, most)
-    for number, fix in enumerate(fixes(one)):
-        yield Fact(label="" if number else "fix", items=(fix.text,))
-    if no_fix := no_fix_text(one):
-        yield Fact(label="no fix", items=(no_fix,))
-    yield from _eviction_facts(one)
 
 
 def no_fix_text(one: FailureResult) -> str:
@@ -312,7 +308,7 @@ def _item(found: Survival, one: FailureResult) -> Item:
         tone=Tone.GOOD if one.survives else Tone.BAD,
         kind="survived" if one.survives else "down" if one.of(WorkloadState.DOWN) else "short of replicas",
         values=cells(one, found.mode),
-        facts=(*loss_facts(found, one, MOST_WORKLOADS), *_eviction_facts(one)),
+        facts=(Fact(label="effect", items=(effect(one),)), *loss_facts(found, one, MOST_LISTED), *_eviction_facts(one)),
         fixes=tuple(fixes(one)),
         no_fix=no_fix_text(one),
         members=tuple(_member(pod) for loss in one.workloads for pod in loss.pods),

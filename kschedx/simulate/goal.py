@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.node_groups import account
 from kschedx.framework.cycle import Outcome
 from kschedx.simulate.changes import Change, ChangeVerb, Read, parse_change
-from kschedx.simulate.moves import MoveSearch, Place, lacks_only_room
-from kschedx.simulate.node_changes import cordoned
+from kschedx.simulate.moves import MoveSearch, nearest_places
 from kschedx.simulate.simulator import Simulator
 
 MOST_PLACES = 50
 """Nodes that are tried for a pod, the nearest to fitting first."""
+MOST_TRIALS = 2_000
+"""Sets of evictions that are tried for a pod."""
 FITS = "fits"
 
 
@@ -94,32 +93,26 @@ def reach(simulator: Simulator, text: str, rows: Sequence[int]) -> GoalResult:
 def _carried_out(simulator: Simulator, row: int) -> list[GoalMove] | None:
     """Make room for a pod; None where no moves do."""
     run = simulator.run
-    search = MoveSearch(run, simulator.base, int(run.cluster.pods.priorities[row]), simulator.pick)
-    found = next(search.find(_places(simulator, row), goal=row), None)
+    try:
+        places = nearest_places(run.cycle(row), MOST_PLACES)
+    except UndecidableError:
+        return None
+    priority = int(run.cluster.pods.priorities[row])
+    search = MoveSearch(run, simulator.base, priority, trials=MOST_TRIALS, pick=simulator.pick)
+    found = next(search.find(places, goal=row), None)
     if found is None:
         return None
     cluster, names = run.cluster, run.cluster.node_names
-    before = cluster.snapshot.cluster.nodes[found.node]
-    room_for, source = cluster.pods.key(row), names[found.node]
-    keys = [cluster.pods.key(one.row) for one in found.pods]
-    cluster.replace_node(found.node, cordoned(before, unschedulable=True))
-    simulator.react(simulator.evict([one.row for one in found.pods]))
-    cluster.replace_node(found.node, before)
-    pods = cluster.pods
+    pods, room_for = cluster.pods, cluster.pods.key(row)
+    keys = {one: pods.key(one) for one in found.rows}
+    simulator.move([(clearing.node, [one.row for one in clearing.pods]) for clearing in found.clearings])
     return [
-        GoalMove(pod=key, source=source, to=pods.node_names[pods.rows[key]] or names[one.to], room_for=room_for)
-        for key, one in zip(keys, found.pods, strict=True)
+        GoalMove(
+            pod=keys[one.row],
+            source=names[clearing.node],
+            to=pods.node_names[pods.rows[keys[one.row]]] or names[one.to],
+            room_for=room_for,
+        )
+        for clearing in found.clearings
+        for one in clearing.pods
     ]
-
-
-def _places(simulator: Simulator, row: int) -> list[Place]:
-    """The nodes that lack nothing but room, the nearest first."""
-    try:
-        cycle = simulator.run.cycle(row)
-    except UndecidableError:
-        return []
-    if cycle.nodes is None or cycle.filter is None:
-        return []
-    groups = (group for group in Diagnosis(cycle).groups if lacks_only_room(group.exemplar.findings))
-    rows = [place for group in groups for place in group.rows][:MOST_PLACES]
-    return [Place(node=cycle.nodes.cluster_row(one), findings=account(cycle, one).findings) for one in rows]

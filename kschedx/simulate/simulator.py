@@ -16,6 +16,7 @@ from kschedx.explain.setup import Setup
 from kschedx.framework.moving import Run
 from kschedx.kube.types import Pod
 from kschedx.simulate.drain import DrainResult, Evictor
+from kschedx.simulate.node_changes import cordoned
 from kschedx.simulate.queue import Pick, Queue
 from kschedx.snapshot.columns import ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.edits import with_only_pods, with_pods
@@ -249,6 +250,18 @@ class Simulator:
             if not self.manager.sync():
                 return
             waiting += [row for row in self.queue.made if row not in known]
+
+    def move(self, clearings: Iterable[tuple[ClusterRow, Collection[int]]]) -> None:
+        """Evict pods of one node after another, and schedule their replacements. All these nodes are cordoned first;
+        each is as before once its own pods are gone."""
+        cluster = self.run.cluster
+        steps = list(clearings)
+        before = {node: cluster.snapshot.cluster.nodes[node] for node, _ in steps}
+        for node, one in before.items():
+            cluster.replace_node(node, cordoned(one, unschedulable=True))
+        for node, rows in steps:
+            self.react(self.evict(rows))
+            cluster.replace_node(node, before[node])
 
     def drain(self, nodes: Iterable[str], *, comes_back: bool) -> None:
         """Drain nodes one after another; each is back before the next one, or all are cordoned first."""

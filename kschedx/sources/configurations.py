@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, Place, SeveralConfigError
 from kschedx.sources import yaml as yaml_text
@@ -33,6 +34,8 @@ class Written(Struct, frozen=True, kw_only=True):
     config_map: str = ""
     """The ConfigMap that holds it, by name."""
     key: str = ""
+    below: str = ""
+    """The field of its document that holds it; empty where it is the document."""
 
 
 def read_configuration(path: str) -> dict[str, object]:
@@ -41,7 +44,7 @@ def read_configuration(path: str) -> dict[str, object]:
     # kube-scheduler takes an explicit 0 for 1 without a word, which is hardly what the author means
     hint = "omit it for 1; to ignore a plugin's score, disable the plugin"
     wrong = [
-        _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), found.place)
+        _with_line(ConfigError("a weight of zero does not exist", place=Place(field=field), hint=hint), found)
         for field in zero_weights(found.document)
     ]
     if wrong:
@@ -80,20 +83,21 @@ def find_configuration(path: str) -> Written:
 
 def placed_error(error: ConfigError, path: str) -> ConfigError:
     """An error about fields of the file's configuration, each with its line where that can be found."""
-    place = Place(source=path)
+    written = Written(document={}, place=Place(source=path))
     if path != STDIN:
         with suppress(InputError):  # it was read before, and may be gone since
-            place = find_configuration(path).place
+            written = find_configuration(path)
     if isinstance(error, SeveralConfigError):
-        return SeveralConfigError([_with_line(one, place) for one in error.errors])
-    return _with_line(error, place)
+        return SeveralConfigError([_with_line(one, written) for one in error.errors])
+    return _with_line(error, written)
 
 
-def _with_line(error: ConfigError, place: Place) -> ConfigError:
+def _with_line(error: ConfigError, written: Written) -> ConfigError:
     if not error.place.field:
         return error
-    line = None if place.object else line_of(error.place.field, place)
-    return error.at(Place(line=line)).at(place)
+    place = written.place
+    line = line_of(error.place.field, place, below=written.below)
+    return error.at(Place(line=line)).at(replace(place, document=None) if written.below else place)
 
 
 def zero_weights(document: Json) -> Iterator[str]:
@@ -123,18 +127,19 @@ def _configurations(document: Json, place: Place) -> Iterator[Written]:
     for key, text in _map(document.get("data" if kind == "ConfigMap" else "stringData")).items():
         if not isinstance(text, str) or not (KIND in text or f"kind: {POLICY}" in text or f'"{POLICY}"' in text):
             continue
-        inside = Place(source=place.source, object=f"{kind} {name}[{key}]")
+        inside = replace(place, object=f"{kind} {name}[{key}]")
+        below = f"{'data' if kind == 'ConfigMap' else 'stringData'}[{key}]"
         for value in _parsed(text, inside):
             if _is_configuration(value):
-                yield Written(document=value, place=inside, config_map=name, key=key)
+                yield Written(document=value, place=inside, config_map=name, key=key, below=below)
 
 
 def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
     """In what is no object of Kubernetes' own: values of a chart, a tool's own description of a cluster."""
-    inside = Place(source=place.source, object=path)
+    inside = replace(place, object=path)
     if isinstance(value, dict):
         if path and _is_configuration(value):
-            yield Written(document=value, place=inside)
+            yield Written(document=value, place=inside, below=path)
             return
         for key, item in value.items():
             yield from _nested(item, f"{path}.{key}" if path else str(key), place)
@@ -142,7 +147,8 @@ def _nested(value: object, path: str, place: Place) -> Iterator[Written]:
         for index, item in enumerate(value):
             yield from _nested(item, f"{path}[{index}]", place)
     elif isinstance(value, str) and f"kind: {KIND}" in value:
-        yield from (Written(document=one, place=inside) for one in _parsed(value, inside) if _is_configuration(one))
+        held = (one for one in _parsed(value, inside) if _is_configuration(one))
+        yield from (Written(document=one, place=inside, below=path) for one in held)
 
 
 def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
@@ -153,7 +159,7 @@ def _without_kinds(path: str) -> list[tuple[dict[str, object], Place]]:
             for one in yaml_text.split(Path(path).read_bytes(), source=path):
                 document = yaml_text.load(one, source=path)
                 if document is not None and isinstance(document.value, dict):
-                    found.append((dict(document.value), Place(source=path)))
+                    found.append((dict(document.value), Place(source=path, document=one.number)))
     return found
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from kschedx.errors import InputError, Place, nearest
+from kschedx.progress import Phase, say
 from kschedx.sources import compression as compressed
 from kschedx.sources import manifests as foreign
 from kschedx.sources.batch import Batch
@@ -36,41 +37,46 @@ def _lenient(refuse: Refuse) -> Refuse | None:
     return None if refuse is raise_it else refuse
 
 
-def read(path: str, see: See = ignore, refuse: Refuse = raise_it) -> Iterator[Batch]:
+def read(path: str, see: See = ignore, refuse: Refuse = raise_it, budget: SizeBudget | None = None) -> Iterator[Batch]:
     """The Kubernetes objects of a file, of a folder or archive, or of standard input ("-").
 
     Of a folder or an archive its *.yaml, *.yml and *.json are read, hidden ones excepted; of a dump that is recognized
     the files that hold what scheduling reads, and `see` is called with it, as it is with every other file that holds no
     Kubernetes objects. Any of it may be compressed. Raises
     InputError with the place for what cannot be read, also midway. Where `refuse` does not raise the error of a file in
-    a folder or an archive, the rest of that file is left out, and the others are read.
+    a folder or an archive, the rest of that file is left out, and the others are read. `budget` counts the bytes of a
+    file that are read.
     """
+    budget = budget or SizeBudget(path)
     if path == STDIN:
-        yield from _checked(_input(_open_stdin(), STDIN, None, see, refuse), STDIN)
+        yield from _checked(_input(standard_input(), STDIN, None, see, refuse, budget), STDIN)
     elif Path(path).is_dir():
         yield from _tree(Folder(path), path, see, refuse, None)
     else:
-        yield from _checked(_file(Path(path), see, refuse), path)
+        yield from _checked(_file(Path(path), see, refuse, budget), path)
 
 
 def read_stream(file: BinaryIO, source: str) -> Iterator[Batch]:
     """The same of an open file, which errors call `source`."""
-    yield from _checked(_input(file, source, None, ignore, raise_it), source)
+    yield from _checked(_input(file, source, None, ignore, raise_it, SizeBudget(source)), source)
 
 
-def _open_stdin() -> BinaryIO:
+def standard_input() -> BinaryIO:
+    """Raises `InputError` where it is closed. Where a person types it, the terminal is theirs."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input is closed", place=Place(source=STDIN))
+    if sys.stdin.buffer.isatty():
+        say(Phase.NOTHING)
     return sys.stdin.buffer
 
 
-def _file(path: Path, see: See, refuse: Refuse) -> Iterator[Batch]:
+def _file(path: Path, see: See, refuse: Refuse, budget: SizeBudget) -> Iterator[Batch]:
     source = str(path)
     try:
         with path.open("rb", buffering=0) as file:
             # a pipe with a name cannot be read twice
             again = path if path.is_file() else None
-            yield from _input(cast(BinaryIO, file), source, again, see, refuse)
+            yield from _input(cast(BinaryIO, file), source, again, see, refuse, budget)
     except FileNotFoundError:
         beside = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
         hint = nearest(path.name, beside)
@@ -89,9 +95,10 @@ def _checked(batches: Iterator[Batch], source: str) -> Iterator[Batch]:
         raise holds_nothing(source)
 
 
-def _input(file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse) -> Iterator[Batch]:
+def _input(
+    file: BinaryIO, source: str, path: Path | None, see: See, refuse: Refuse, budget: SizeBudget
+) -> Iterator[Batch]:
     """What is in a file, which may be an archive."""
-    budget = SizeBudget(source)
     again = _Again(file, budget)
     head, content = _unpacked(again, source, budget)
     packed = content is not again

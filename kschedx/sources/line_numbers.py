@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
@@ -62,7 +61,8 @@ def located(error: InputError) -> InputError:
 def line_of(
     field: str, place: Place, text: bytes | None = None, *, below: str = "", is_sure: bool = False
 ) -> int | None:
-    """The line of the deepest part of the field's path that is written.
+    """The line of the deepest part of the field's path that is written, which may lead into the text of a ConfigMap's
+    key, where that is written as a block.
 
     With `is_sure`, None where no object begins on the place's line.
     """
@@ -75,19 +75,31 @@ def line_of(
         document = next((one for one in split(whole, source=place.source) if one.number == place.document), None)
         if document is None:
             return None
-        loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-        root: Node | None = yaml.compose(document.text.decode(), Loader=loader)
+        root = _composed(document.text.decode())
     except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError, RecursionError):
         return None
     steps = [name or index for name, index in _STEP.findall(f"{below}.{field}" if below else field)]
     found = _object(root, place, document.line, is_sure=is_sure)
-    line = None
+    line, first = None, document.line
     for step in steps:
+        if isinstance(found, yaml.ScalarNode) and found.style == "|":
+            first += found.start_mark.line + 1
+            try:
+                found = _composed(found.value)
+            except (yaml.YAMLError, RecursionError):
+                break
         key, found = _below(found, step)
         if found is None:
             break
-        line = document.line + key
+        line = first + key
     return line
+
+
+def _composed(text: str) -> Node | None:
+    import yaml
+
+    root: Node | None = yaml.compose(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)
+    return root
 
 
 def _text(source: str) -> bytes:
@@ -172,11 +184,7 @@ def _documents(path: str, see: See) -> list[ManifestDocument]:
     for names, what, command in _GENERATED:
         if any((Path(path) / name).is_file() for name in names):
             raise InputError(f"is {what}", place=Place(source=path), hint=command.format(path=path))
-    text = None
-    if path == files.STDIN:
-        if sys.stdin is None or sys.stdin.closed:
-            raise InputError("standard input is closed", place=Place(source=path))
-        text = sys.stdin.buffer.read()
+    text = files.standard_input().read() if path == files.STDIN else None
     found = []
     for batch in files.read(path, see) if text is None else files.read_stream(io.BytesIO(text), path):
         try:

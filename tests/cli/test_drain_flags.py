@@ -41,5 +41,5 @@ def test_the_next_line_says_what_flags_would_do(
     assert ("with --" in ran.out) is bool(told)
     assert ran.code == (1 if told else 0)
     each = kschedx("drain", "--each", *given, "-s", path)
-    assert each.out.splitlines()[0] == f"{'✗ 1' if told else '✓ 2'} of 2 nodes can be drained today"
+    assert each.out.splitlines()[0] == f"{'✗ 1' if told else '✓ 2'} of 2 nodes can be drained"
     assert (": 2 of 2 nodes" in each.out) is bool(told)

@@ -8,6 +8,8 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -54,11 +56,17 @@ def test_a_loop_that_is_left_counts_no_more() -> None:
 
 def run(*, in_terminal: bool) -> str:
     """What standard error gets."""
+    command = [sys.executable, "-c", SLOW]
     if not in_terminal:
-        return subprocess.run([sys.executable, "-c", SLOW], cwd=ROOT, capture_output=True, text=True, check=True).stderr
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stderr
+    return in_a_terminal(command)
+
+
+def in_a_terminal(command: list[str], seen: Callable[[str], None] = lambda _: None) -> str:
+    """All that a command writes, which `seen` gets as far as it is there."""
     ours, its = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen([sys.executable, "-c", SLOW], cwd=ROOT, stderr=its, stdout=its, env=environment) as process:
+    with subprocess.Popen(command, cwd=ROOT, stderr=its, stdout=its, env=environment) as process:
         os.close(its)
         text, ends = b"", time.monotonic() + 60
         while time.monotonic() < ends and select.select([ours], [], [], 30)[0]:
@@ -66,7 +74,8 @@ def run(*, in_terminal: bool) -> str:
                 text += os.read(ours, 65536)
             except OSError:  # the terminal's other side is closed
                 break
-        assert process.wait(30) == 0
+            seen(text.decode(errors="replace"))
+        assert process.wait(30) in (0, 1)
     os.close(ours)
     return text.decode()
 
@@ -82,3 +91,20 @@ def test_the_bar_is_for_terminals_and_leaves_nothing_behind(in_terminal: bool) -
         assert "\x1b[2K" in text.rpartition("of 4 pods")[2]  # the bar's line is cleared before what comes next
     else:
         assert text == "note: a line\n" * 4 + "done\n"
+
+
+@pytest.mark.parametrize("command", ["nodes", "doctor"])
+def test_it_is_there_before_the_first_byte_is_read(command: str, tmp_path: Path) -> None:
+    pipe, cluster = tmp_path / "cluster", (ROOT / "fixtures/tie/cluster.yaml").read_bytes()
+    os.mkfifo(pipe)
+    written: list[str] = []
+
+    def write(text: str) -> None:
+        if "reading" in text and not written:
+            written.append(text)
+            pipe.write_bytes(cluster)
+
+    # nobody writes to the pipe before the bar shows what is read
+    text = in_a_terminal([sys.executable, "-m", "kschedx", command, "-s", str(pipe)], write)
+    assert written
+    assert "lab-worker-01" in text or command == "doctor"

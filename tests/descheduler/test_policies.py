@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -203,3 +204,22 @@ def test_the_line_of_an_error(cpu: str, more: str, line: int, said: str, tmp_pat
     (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
     ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
     assert f": {file}:{line}: {said}" in ran.err
+
+
+HELD_BY = {
+    "a ConfigMap": ("apiVersion: v1\nkind: ConfigMap\ndata:\n  policy.yaml: |\n", 4),
+    "a HelmRelease": ("kind: HelmRelease\nspec:\n  values:\n    deschedulerPolicy:\n", 6),
+    "the second document": ("kind: Service\n---\n", 0),
+}
+
+
+@pytest.mark.parametrize("by", HELD_BY)
+def test_the_line_of_an_error_in_what_holds_the_policy(by: str, tmp_path: Path) -> None:
+    before, indent = HELD_BY[by]
+    file = tmp_path / "held.yaml"
+    policy = WITH_LINES.format(cpu="120", more="")
+    file.write_text(before + textwrap.indent(policy, " " * indent))
+    (tmp_path / "cluster.yaml").write_text(yaml.safe_dump_all([node("a"), node("b")]))
+    ran = kschedx("deschedule", "--policy", str(file), "-s", str(tmp_path / "cluster.yaml"))
+    line = before.count("\n") + 7
+    assert f": {file}:{line}: in profile main: cpu threshold not in [0, 100] range" in ran.err

@@ -67,6 +67,13 @@ def test_a_node_that_is_kept_for_others(taint: str) -> None:
     assert told(*nodes, pod("me")) == ["add a node with room for one pod"]
 
 
+def test_a_node_that_is_back_in_service() -> None:
+    back = node("n", taints=["node.kubernetes.io/out-of-service:NoExecute"])
+    at(back, "status")["conditions"] = [{"type": "Ready", "status": "True"}]
+    first = told(back, FULL, pod("me"))[0]
+    assert first == "remove taint node.kubernetes.io/out-of-service:NoExecute from n, which is ready again"
+
+
 def test_a_taint_with_the_name_of_what_the_pod_asks_for() -> None:
     gpu = node("n", taints=["example.com/gpu=present:NoSchedule"], allocatable={**SMALL, "example.com/gpu": "1"})
     limits = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}

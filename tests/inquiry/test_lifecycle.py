@@ -43,6 +43,21 @@ def kubelet(name: str = "web-0", **status: object) -> Manifest:
     return pod(name, on="n", metadata=owned("StatefulSet", "web"), status={"phase": "Pending", **status})
 
 
+def static(component: str, *, ready: bool = False) -> Manifest:
+    """A pod of the control plane, on a node that does not let other pods in."""
+    metadata = {"namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "x"}}
+    fails = {} if ready else {"containerStatuses": waiting("CrashLoopBackOff")}
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    return pod(
+        f"{component}-n", on="n", metadata=metadata, status={"phase": "Running", "conditions": conditions, **fails}
+    )
+
+
+FORBIDS: Manifest = {
+    **workload("CronJob", concurrencyPolicy="Forbid"),
+    "status": {"active": [{"kind": "Job", "name": "web-1", "namespace": "default"}]},
+}
+GONE_NODE = pod("x", on="m", metadata={"creationTimestamp": SINCE}, status={"phase": "Pending"})
 TERMINATING: Manifest = {
     "apiVersion": "v1",
     "kind": "Namespace",
@@ -58,6 +73,8 @@ ROLLED_OUT: Manifest = {
     **workload("ReplicaSet", "web-1", metadata=owned("Deployment", "web")),
     "spec": workload("Deployment")["spec"],
 }
+SURGE: Manifest = {**REPLICA_SET, "spec": {**at(REPLICA_SET, "spec"), "replicas": 1}}
+OLD = workload("ReplicaSet", "web-0", metadata=owned("Deployment", "web"))
 UNREADY = replica("web-0", "StatefulSet", "web", ready=False)
 PULLS = "is scheduled to n and cannot pull the image of container app: ErrImagePull"
 
@@ -127,6 +144,26 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
         1,
     ),
     (
+        "deploy/web",
+        [workload("Deployment"), SURGE, OLD, replica("web-0-a", "ReplicaSet", "web-0")],
+        "default/deploy/web gets no other pods: the API server refuses them",
+        1,
+    ),
+    ("pod/x", [static("kube-scheduler"), pod("x")], "default/x is not scheduled: kube-scheduler does not run", 1),
+    (
+        "deploy/web",
+        [static("kube-controller-manager"), workload("Deployment")],
+        "default/deploy/web gets no new pods: kube-controller-manager does not run",
+        1,
+    ),
+    (
+        "cj/web",
+        [FORBIDS, workload("Job", "web-1"), pod("web-1-x", metadata=owned("Job", "web-1"))],
+        "default/cj/web starts no Job: web-1 is still active, and concurrencyPolicy is Forbid",
+        1,
+    ),
+    ("pod/x", [GONE_NODE], "default/x is scheduled to m and cannot start: the node does not exist", 0),
+    (
         "sts/web",
         [workload("StatefulSet", replicas=3), UNREADY],
         "default/sts/web: web-1 is not created, because web-0 is not ready",
@@ -172,8 +209,10 @@ def test_the_state_is_the_headline(tmp_path: Path, target: str, objects: list[Ma
             ],
         ),
         ("pod/x", [pod("x")]),
+        ("pod/x", [static("kube-scheduler", ready=True), pod("x")]),
+        ("jobset/t", [pod("t-0", metadata=owned("JobSet", "t"))]),
     ],
-    ids=["parallel", "ready", "paused with its ReplicaSet", "pending"],
+    ids=["parallel", "ready", "paused with its ReplicaSet", "pending", "scheduler runs", "of a custom resource"],
 )
 def test_what_reaches_kube_scheduler_is_decided(tmp_path: Path, target: str, objects: list[Manifest]) -> None:
     document = json.loads(why(tmp_path, target, *objects, output="json").out)
@@ -338,6 +377,48 @@ STARTS: list[tuple[list[Manifest], str]] = [
     (waiting("CrashLoopBackOff"), "find out from its logs why container app ends"),
     ([{**waiting("CrashLoopBackOff")[0], **OOM_KILLED}], "raise limits.memory of container app"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told", "fix"),
+    [
+        (
+            "FailedMount",
+            "driver name a.b not found in the list of registered CSI drivers",
+            "run the node plugin of a.b",
+        ),
+        ("FailedMount", "mount failed: access denied by server", "let n access the volume"),
+        ("FailedCreatePodSandBox", "failed to assign an IP address to container", "give n more pod IP addresses"),
+        (
+            "FailedCreatePodSandBox",
+            'plugin type="calico" failed',
+            "repair the CNI plugin on n: default/agent is not re",
+        ),
+    ],
+)
+def test_what_the_kubelet_lacks_has_the_fix_of_an_operator(tmp_path: Path, reason: str, told: str, fix: str) -> None:
+    starting = kubelet(containerStatuses=waiting("ContainerCreating"))
+    agent = replica("agent", "DaemonSet", "agent", ready=False)
+    ran = why(tmp_path, "pod/web-0", starting, agent, reports("Pod", "web-0", reason, told), output="json")
+    assert json.loads(ran.out)["fixes"][0]["title"].startswith(fix)
+
+
+def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Path) -> None:
+    newer: Manifest = {**workload("StatefulSet", replicas=1), "status": {"updateRevision": "web-2"}}
+    stuck = kubelet(containerStatuses=waiting("ErrImagePull"))
+    at(stuck, "metadata")["labels"] = {"controller-revision-hash": "web-1"}
+    ran = why(tmp_path, "sts/web", newer, stuck)
+    assert "StatefulSet web has a newer revision" in ran.out.splitlines()[1]
+    assert "kubectl delete pod web-0" in ran.out
+    at(newer, "spec")["updateStrategy"] = {"rollingUpdate": {"partition": 1}}
+    assert "newer revision" not in why(tmp_path, "sts/web", newer, stuck).out
+
+
+def test_a_rollout_that_a_quota_stops_can_go_one_pod_down(tmp_path: Path) -> None:
+    told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    full = {**SURGE, "status": {"conditions": [{**FAILURE, "message": told}]}}
+    ran = why(tmp_path, "deploy/web", workload("Deployment"), full, OLD, replica("web-0-a", "ReplicaSet", "web-0"))
+    assert "set maxSurge: 0" in ran.out
 
 
 @pytest.mark.parametrize(("containers", "fix"), STARTS)

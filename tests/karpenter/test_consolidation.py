@@ -82,10 +82,12 @@ def pod(name: str, on: str, cpu: str, **metadata: Any) -> Json:
     }  # fmt: skip
 
 
-def found(*objects: Json | list[Json], prices: bool = True, version: str = "1.13") -> Consolidation:
+def found(
+    *objects: Json | list[Json], types: Json | None = None, prices: bool = True, flags: tuple[str, ...] = ()
+) -> Consolidation:
     flat = [one for some in objects for one in (some if isinstance(some, list) else [some])]
-    known = decode(json.dumps(catalogue()).encode(), InstanceTypes) if prices else None
-    options = KarpenterOptions(catalogue=known, settings=Settings.read([f"version={version}"]))
+    known = decode(json.dumps(types or catalogue()).encode(), InstanceTypes) if prices else None
+    options = KarpenterOptions(catalogue=known, settings=Settings.read(["version=1.13", *flags]))
     karpenter = Karpenter.of(Snapshot.from_objects(flat), options)
     assert karpenter is not None
     return Consolidator(karpenter).run()
@@ -146,6 +148,39 @@ def test_what_keeps_a_node() -> None:
     assert (young.commands, young.kept) == ((), {"a": "its NodeClaim is not Consolidatable"})
 
 
+def many_types(number: int) -> Json:
+    """With so many more of 2 CPU, all cheaper than the others."""
+    written = catalogue()
+    like = written["instanceTypes"][0]
+    more = [
+        {**like, "name": f"tiny-{at}", "offerings": [{**one, "price": at / 1000} for one in like["offerings"]]}
+        for at in range(1, number + 1)
+    ]
+    return {**written, "instanceTypes": [*written["instanceTypes"], *more]}
+
+
+def test_a_spot_node_is_replaced_with_the_cheapest_of_fifteen_types() -> None:
+    flags = ("feature-gates=CapacityBuffer=true,SpotToSpotConsolidation=true",)
+    objects = (pool("spot"), node("a", "large", bought="spot"), pod("x", "a", "1"))
+    few = found(*objects, flags=flags)
+    assert few.kept == {
+        "a": "SpotToSpotConsolidation requires 15 cheaper instance type options than the current candidate to "
+        "consolidate, got 2"
+    }
+    (alone,) = of(found(*objects, types=many_types(20), flags=flags), Method.SINGLE_NODE)
+    assert alone.types == tuple(f"tiny-{at}" for at in range(1, 16))
+
+
+def test_the_cheaper_types_have_to_meet_min_values() -> None:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "Exists", "minValues": 3}
+    asking = pool()
+    asking["spec"]["template"]["spec"]["requirements"].append(requirement)
+    kept = found(asking, node("a", "large"), pod("x", "a", "1")).kept
+    text = "minValues requirement is not met for label(s) (label(s)=[node.kubernetes.io/instance-type])"
+    assert kept == {"a": f"Filtering by price: {text}"}
+    assert of(found(asking, node("a", "large"), pod("x", "a", "1"), types=many_types(1)), Method.SINGLE_NODE)
+
+
 def test_a_drifted_node_is_replaced_whatever_it_costs() -> None:
     done = found(pool(), node("a", "small", "Drifted"), pod("x", "a", "1500m"))
     (drift,) = of(done, Method.DRIFT)
@@ -156,7 +191,7 @@ def test_balanced_weighs_savings_against_disruption() -> None:
     many = [pod(f"p{number}", "a", "100m") for number in range(15)]
     nodes = (node("a", "medium"), node("b", "large"), pod("big", "b", "7"))
     greedy = found(pool(), *nodes, *many)
-    balanced = found(pool(consolidationPolicy="Balanced"), *nodes, *many, version="1.14")
+    balanced = found(pool(consolidationPolicy="Balanced"), *nodes, *many, flags=("version=1.14",))
     assert [one.nodes for one in of(greedy, Method.SINGLE_NODE)] == [("a",)]
     # saves half of the node, 0.1 of 0.6 an hour, and disrupts 16 of 18
     assert (of(balanced, Method.SINGLE_NODE), balanced.follows) == ([], "1.14")

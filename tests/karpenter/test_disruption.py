@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kschedx.karpenter.disruption import disruption
+from kschedx.karpenter.disruption import disruption, is_active, is_invalid
+from kschedx.kube.autoscalers import DisruptionBudget
 from kschedx.kube.scalars import nanoseconds
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -95,3 +96,36 @@ def test_the_first_obstacle_is_karpenters(snapshot: Snapshot, told: str) -> None
     assert found.pool == "general"
     assert found.is_consolidatable
     assert not found.is_empty
+
+
+@pytest.mark.parametrize(
+    ("schedule", "duration", "at", "active"),
+    [
+        (None, None, "2026-06-20T12:00:00Z", True),
+        ("0 9 * * *", "8h", "2026-06-20T08:59:59Z", False),
+        ("0 9 * * *", "8h", "2026-06-20T09:00:00Z", True),
+        ("0 9 * * *", "8h", "2026-06-20T16:59:59Z", True),
+        ("0 9 * * *", "8h", "2026-06-20T17:00:00Z", False),
+        ("0 9 * * mon-fri", "8h", "2026-06-20T12:00:00Z", False),  # a Saturday
+        ("0 9 * * MON-FRI", "8h", "2026-06-19T12:00:00Z", True),
+        ("0 22 * * 5", "10h", "2026-06-20T07:00:00Z", True),  # since Friday evening
+        ("0 0 1 * 6", "1h", "2026-06-20T00:30:00Z", True),  # the first of the month, or a Saturday
+        ("0 0 1 * *", "1h", "2026-06-20T00:30:00Z", False),
+        ("*/15 * * * *", "5m", "2026-06-20T12:19:00Z", True),
+        ("*/15 * * * *", "5m", "2026-06-20T12:20:00Z", False),
+        ("10-20/5 12 ? jun *", "1m", "2026-06-20T12:15:30Z", True),
+        ("@daily", "10m", "2026-06-20T00:05:00Z", True),
+        ("@monthly", "10m", "2026-06-20T00:05:00Z", False),
+        ("0 9 * * 7", "24h", "2026-06-21T12:00:00Z", False),  # Karpenter cannot read it
+    ],
+)
+def test_when_a_budget_with_a_schedule_counts(
+    schedule: str | None, duration: str | None, at: str, active: bool
+) -> None:
+    asked = DisruptionBudget(nodes="0", schedule=schedule, duration=duration)
+    assert is_active(asked, nanoseconds(at)) is active
+
+
+def test_a_schedule_that_cannot_be_read_lets_nothing_go() -> None:
+    unreadable = ("61 * * * *", "* * *", "0 9 * * 7", "9-3 * * * *", "a * * * *")
+    assert all(is_invalid(DisruptionBudget(schedule=one, duration="1h")) for one in unreadable)

@@ -1,126 +1,139 @@
-"""What one form of an answer shows, all can show."""
+"""What one form of an answer shows, all show: terminal, page, Markdown, and picture."""
 
 from __future__ import annotations
 
 import html as entities
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import kschedx
-from kschedx.render.page.explanation import explanation_page
+from kschedx.cli.app import run
+from kschedx.cli.output import Answer, Report, answer_to
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
-from kschedx.render.page.model import Page
-from kschedx.render.page.reports import drains_page, drains_view, simulation_page, simulation_view
+from kschedx.render.page.model import Items, Page, PageFix
 from kschedx.render.page.svg import MOST_FIXES, svg
-from kschedx.render.screen import explanation_view, why_lines
-from kschedx.render.simulation import drains_lines, simulation_lines
 from kschedx.render.terminal import short_node_names, shown
-from kschedx.render.view import View
 from tests.command import ROOT
-from tests.golden.stories import STORIES, Story
+from tests.golden.stories import STORIES
 
-each_pod = pytest.mark.parametrize(
-    "story", [one for one in STORIES if one.manifest["kind"] == "Pod"], ids=lambda story: story.name
+ASKED = [
+    *(shlex.join(story.arguments) for story in STORIES),
+    *(
+        f"{ask.read_text(encoding='utf-8').strip()} -s {ask.parent.relative_to(ROOT)}/cluster.yaml"
+        for ask in sorted(ROOT.glob("fixtures/*/ask.txt"))
+    ),
+    "drain --each -s fixtures/zone-full/cluster",
+    "simulate --drain lab-worker-01 -s fixtures/tie/cluster.yaml",
+    "survive --each zone -s fixtures/zone-full/cluster",
+    "survive --each node -s fixtures/zone-full/cluster",
+    "survive node/node-1 --drain -s fixtures/drain-budget/cluster.yaml",
+    "scale-down -s fixtures/scale-down-blocked/cluster.yaml",
+    "scale-down -s fixtures/autoscaler-grows/cluster.yaml",
+    "scale-down -s fixtures/karpenter-grows/cluster.yaml",
+    "why --all-pending -s fixtures/two-more-nodes/cluster.yaml",
+    "why --all-pending -s fixtures/karpenter-limit-reached/cluster.yaml",
+    "simulate -s fixtures/autoscaler-at-maximum/cluster.yaml",
+    "diff-profiles default binpack --all -s fixtures/web-rollout/cluster",
+    "doctor fixtures/zone-full/cluster",
+]
+CAUSES = ("because", "effect", "also", "kept by", "blocked", "refused", "pending", "forced", "again", "down", "short")
+"""Facts of a row that say why; the others are its numbers."""
+_LABELLED = re.compile(
+    r" +(?:because|(?P<fix>fix(?: 1)?)|no fix) {2,}(?P<told>.*)| +\d  +(?P<next>.*)|[✗✓?‖] (?P<title>.*)"
 )
+"""The lines of a screen that hold a cause, a fix, or a verdict."""
 
 
 def letters(text: str) -> str:
-    """Text without blanks, markup, and the domains of nodes, which lines break and shorten."""
-    return re.sub(r"[\s\\*`#|]|&#64;|<br>", "", entities.unescape(text))
+    """Text without blanks and markup, which lines break; with short node names."""
+    return re.sub(r"[\s\\*`#|]|&#64;|<br>", "", entities.unescape(shown(text)))
 
 
-def required(view: View) -> list[str]:
-    """What no form may leave out."""
-    deciders = [text for one in view.deciders for text in (one.sentence, *(row.text for row in one.rows))]
-    return [view.headline, *view.because, *(fix.title for fix in view.every_fix), *deciders]
+def reported(asked: str) -> Report | None:
+    """None for an answer that has no page."""
+    answer = answer_to(run, shlex.split(asked))
+    assert isinstance(answer, Answer), asked
+    assert answer.exit_code in (0, 1, 3), asked
+    return answer.report if answer.report.page is not None else None
 
 
-def shown_in(page: Page) -> dict[str, str]:
+def screen_of(report: Report) -> str:
+    return "\n".join(line.plain for line in report.screen(100_000, True))
+
+
+def strings(page: Page) -> str:
+    """Every text that an HTML page holds beside the screen."""
     data = re.search(r'<script type="application/json" id="page">(.*?)</script>', html(page), re.DOTALL)
     assert data is not None
-    strings: list[str] = []
+    found: list[str] = []
     todo: list[object] = [msgspec.json.decode(data[1])]
     while todo:
         value = todo.pop()
         if isinstance(value, str):
-            strings.append(value)
+            found.append(value)
         elif isinstance(value, dict):
             todo.extend(value.values())
         elif isinstance(value, list):
             todo.extend(value)
-    return {"html": " ".join(strings), "markdown": markdown(page)}
+    return " ".join(found)
 
 
-def explained(story: Story) -> tuple[View, Page, str, Sequence[str]]:
-    snapshot = kschedx.load(str(ROOT / story.cluster))
-    explanation = kschedx.explain(snapshot, story.manifest, config=story.configuration)
-    lines = why_lines(explanation, width=100_000, wide=True)
-    screen = "\n".join(line.plain for line in lines)
-    return explanation_view(explanation), explanation_page(explanation), screen, snapshot.cluster.names
+def required(page: Page) -> Iterator[str]:
+    """The headline, causes, fixes, and verdicts that no form may leave out."""
+    head = page.head
+    yield from (head.headline, *head.because, *(text for _, text in head.facts), head.no_fix)
+    fixes: list[PageFix] = [*head.fixes]
+    for decider in head.deciders:
+        yield from (decider.sentence, *(text for text, _ in decider.rows))
+        fixes += decider.fixes
+    for section in page.sections:
+        if isinstance(section, Items):
+            for detail in section.details:
+                yield from (*(text for label, text in detail.facts if label in CAUSES), detail.no_fix)
+                fixes += detail.fixes
+    for fix in fixes:
+        yield from (fix.title, fix.seen)
 
 
-@each_pod
-def test_causes_fixes_and_autoscalers_are_in_every_form(story: Story) -> None:
-    view, page, screen, names = explained(story)
-    for form, text in shown_in(page).items():
-        missing = [one for one in required(view) if letters(one) not in letters(text)]
-        assert not missing, form
-    with short_node_names(names):
-        assert not [one for one in required(view) if letters(shown(one)) not in letters(screen)]
-    picture = re.sub("<[^>]*>", "", letters(svg(page)))
-    card = [view.headline, *view.because, *(fix.title for fix in view.every_fix[:MOST_FIXES])]
-    assert not [
-        one for one in card if letters(re.sub("<[^>]*>", "", one)) not in letters(re.sub("<[^>]*>", "", picture))
-    ]
+def verdicts_in(screen: str) -> Iterator[str]:
+    are_fixes = False
+    for line in screen.splitlines():
+        found = _LABELLED.fullmatch(line)
+        are_fixes &= bool(line)
+        if found is None:
+            continue
+        if found["title"]:  # what stands in columns is a table, and a verdict follows what it is about
+            yield from found["title"].partition("  ")[0].rpartition(": ")[2].split(", ")
+        elif found["told"] or are_fixes:
+            yield from (found["told"] or found["next"]).split(" · ")
+        are_fixes = bool(found["fix"] or (are_fixes and found["next"]))
 
 
-def node(name: str, cpu: str) -> dict[str, object]:
-    amounts = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "status": {"allocatable": amounts, "capacity": amounts},
-    }
-
-
-def pod(name: str, cpu: str, **spec: object) -> dict[str, object]:
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "uid": name, "ownerReferences": [owner]},
-        "spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": cpu}}}], **spec},
-    }
-
-
-@pytest.mark.parametrize("change", [{}, {"drain": "a"}], ids=["simulate", "drain"])
-def test_fixes_of_simulations_and_drains_are_in_every_form(change: dict[str, str]) -> None:
-    objects = [node("a", "4"), node("b", "1"), pod("one", "3", nodeName="a"), pod("two", "9")]
-    simulation = kschedx.simulate(kschedx.Snapshot.from_objects(objects), changes=[change] if change else [])
-    if change:
-        view, page = drains_view(simulation, each=False), drains_page(simulation, each=False)
-        lines = drains_lines(simulation, width=100_000, each=False, wide=True)
-    else:
-        view, page = simulation_view(simulation), simulation_page(simulation)
-        lines = simulation_lines(simulation, width=100_000, wide=True)
-    assert view.every_fix
-    screen = "\n".join(line.plain for line in lines)
-    for form, text in {**shown_in(page), "terminal": screen}.items():
-        assert not [fix.title for fix in view.every_fix if letters(fix.title) not in letters(text)], form
-
-
-def test_what_changes_do_is_in_every_form() -> None:
-    bare = {**pod("bare", "1", nodeName="a"), "metadata": {"name": "bare", "uid": "bare"}}
-    snapshot = kschedx.Snapshot.from_objects([node("a", "4"), node("b", "1"), bare, pod("two", "9")])
-    simulation = kschedx.simulate(snapshot, changes=[{"drain": "a"}])
-    view, page = simulation_view(simulation), simulation_page(simulation)
-    told = [item for fact in view.facts for item in fact.items]
-    assert any("declare no controller" in one for one in told)
-    screen = "\n".join(line.plain for line in simulation_lines(simulation, width=100_000, wide=True))
-    for form, text in {**shown_in(page), "terminal": screen}.items():
-        assert not [one for one in told if letters(one) not in letters(text)], form
+@pytest.mark.parametrize("asked", ASKED)
+def test_causes_fixes_and_verdicts_are_in_every_form(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    report = reported(asked)
+    if report is None:
+        return
+    assert report.page is not None
+    page, screen = replace(report.page(True), screen=""), screen_of(report)
+    path = re.search(r"(?:-s|--snapshot|doctor) (\S+)", asked)
+    assert path is not None
+    with short_node_names(kschedx.load(path[1]).cluster.names):
+        forms = {
+            "terminal": letters(screen),
+            "html": letters(strings(page)),
+            "markdown": letters(markdown(replace(report.page(False), screen=""))),
+        }
+        told = [*required(page), *verdicts_in(screen)]
+        missing = [(form, one) for form, text in forms.items() for one in told if letters(one) not in text]
+        assert not missing
+        picture = letters(re.sub("<[^>]*>", "", letters(svg(page))))
+        card = [page.head.headline, *page.head.because, *(fix.title for fix in page.head.fixes[:MOST_FIXES])]
+        assert not [one for one in card if letters(re.sub("<[^>]*>", "", one)) not in picture]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +52,18 @@ def test_one_eviction_comes_before_two() -> None:
     assert (goal.is_reached, found.is_done, found.placed["shop/big"]) == (True, True, "node-2")
 
 
+def test_room_for_an_evicted_pod_is_made_on_another_node_first() -> None:
+    objects = [
+        *nodes(["8", "4", "2"]),
+        *deployment("large", "4", ["node-1"]),
+        *deployment("small", "2", ["node-2"]),
+    ]
+    goal, found = asked(objects, "8")
+    steps = [(one.pod, one.source, one.to) for one in goal.moves]
+    assert steps == [("shop/small-0", "node-2", "node-3"), ("shop/large-0", "node-1", "node-2")]
+    assert (found.is_done, found.placed["shop/big"]) == (True, "node-1")
+
+
 def test_no_eviction_where_none_is_needed() -> None:
     goal, found = asked([*nodes(["8", "4"]), *deployment("small", "2", ["node-1"])], "4")
     assert (goal.moves, goal.is_reached, found.placed["shop/big"]) == ((), True, "node-1")
@@ -83,6 +96,51 @@ def test_nothing_is_moved_where_an_evicted_pod_would_stay_pending() -> None:
 def test_what_is_no_goal(text: str) -> None:
     with pytest.raises(InputError, match='allowed is "fits FILE"'):
         parse_goal(text, lambda _: [])
+
+
+def fewest_evictions(free: list[int], pods: list[tuple[int, int]], asked_cpu: int, most: int = 2) -> int | None:
+    """By trying every set of pods, each a node and its CPU, and every node for each of them."""
+
+    def fits(free: list[int], requests: list[int]) -> bool:
+        if not requests:
+            return True
+        first, *others = requests
+        return any(
+            fits([room - first * (node == at) for node, room in enumerate(free)], others)
+            for at in range(len(free))
+            if free[at] >= first
+        )
+
+    for number in range(most + 1):
+        for some in combinations(pods, number):
+            freed = [room + sum(cpu for at, cpu in some if at == node) for node, room in enumerate(free)]
+            if fits(freed, [asked_cpu, *sorted((cpu for _, cpu in some), reverse=True)]):
+                return number
+    return None
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_no_smaller_set_of_evictions_would_do(seed: int) -> None:
+    dice = random.Random(seed)
+    sizes = [dice.choice([4, 6, 8, 10]) for _ in range(dice.randint(2, 5))]
+    free, pods, objects = sizes[:], list[tuple[int, int]](), nodes([str(size) for size in sizes])
+    for number in range(dice.randint(2, 5)):
+        cpu, places = dice.choice([1, 2, 3, 4]), list[int]()
+        for _ in range(dice.randint(1, 3)):
+            at = dice.randrange(len(sizes))
+            if free[at] >= cpu:
+                free[at] -= cpu
+                places.append(at)
+        pods += [(at, cpu) for at in places]
+        objects += deployment(f"app-{number}", str(cpu), [f"node-{at + 1}" for at in places]) if places else []
+    wanted = dice.randint(3, 8)
+    goal, _ = asked(objects, str(wanted))
+    fewest = fewest_evictions(free, pods, wanted)
+    if fewest is not None and fewest < 2:
+        assert (goal.is_reached, len(goal.moves)) == (True, fewest)
+    elif goal.is_reached:
+        assert len(goal.moves) >= 2
 
 
 @settings(max_examples=60, deadline=None)

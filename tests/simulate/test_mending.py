@@ -99,7 +99,7 @@ def test_nodes_that_cannot_be_drained_share_their_causes(count: int) -> None:
     names = [f"n-{number}" for number in range(count)]
     simulation = drain_each(snapshot, Setup.for_cluster(snapshot), names, options=SimulationOptions())
     lines = [line.plain for line in drains_lines(simulation, width=80, each=True)]
-    assert lines[0] == f"✗ 0 of {count} nodes can be drained today"
+    assert lines[0] == f"✗ 0 of {count} nodes can be drained"
     if count > 8:
         assert lines[1:] == [f"✗ {count} nodes: PDB shop/web: n-0, n-1, n-2 and {count - 3} more"]
     assert len(lines) <= MOST_LINES

@@ -83,6 +83,10 @@ def test_it_is_found_where_people_keep_it(tmp_path: Path, documents: list[str], 
     assert read_configuration(str(path))["profiles"] == [{"schedulerName": name}]
 
 
+BLOCK = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: one}}\ndata:\n  main.yaml: |\n    {indented}"
+HELD = HEAD + "profiles:\n- plugins: {score: {enabled: [{name: NodeAffinity, weight: 0}]}}"
+
+
 @pytest.mark.parametrize(
     ("documents", "parts"),
     [
@@ -118,6 +122,10 @@ def test_it_is_found_where_people_keep_it(tmp_path: Path, documents: list[str], 
         (
             [HEAD + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: 0}]}}}]"],
             ("profiles[0].plugins.score.enabled[0].weight", "a weight of zero does not exist"),
+        ),
+        (
+            ["kind: Service\napiVersion: v1", BLOCK.format(indented=HELD.replace("\n", "\n    "))],
+            ("scheduler.yaml:12: ConfigMap one[main.yaml]: profiles[0].plugins.score.enabled[0].weight",),
         ),
         (
             [HEAD + "profiles: [{plugins: {multiPoint: {enabled: [{name: NodeAffinity, weight: 0}]}}}]"],

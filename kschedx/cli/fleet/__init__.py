@@ -89,6 +89,7 @@ def fleet(
     )
     done = resumed(out, words)
     answered = 0
+    say(Phase.ASKING, answered, len(found), "clusters")
     with results(out) as keep:
 
         def see(row: Row) -> None:

@@ -45,6 +45,7 @@ def mcp(
 
     from kschedx.cli.output import needs
     from kschedx.errors import InputError, Place
+    from kschedx.progress import silence
 
     for path in snapshot or ():
         if not Path(path).exists():
@@ -53,6 +54,7 @@ def mcp(
         from kschedx.cli.mcp.server import serve
     from kschedx.cli.mcp.server import Clusters
 
+    silence()
     file = None if kubeconfig is None else str(Path(kubeconfig).resolve())
     clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), kubeconfig=file)
     serve(clusters, limit=limit, port=port)

@@ -118,38 +118,46 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
 
 class Move(Struct, frozen=True, kw_only=True):
     victim: Victim
+    source: str
     to: str
     """The node that takes the pod that its controller creates instead."""
 
 
 class MovePods(Step, frozen=True, kw_only=True):
-    """Pods are evicted from a node, and their replacements run elsewhere; the node is cordoned meanwhile, so that no
-    replacement comes back."""
+    """Pods are evicted from nodes, one node after the other, and their replacements run elsewhere. The nodes are
+    cordoned meanwhile, so that no replacement comes back; each is open again once its own pods are gone."""
 
     _cost = Cost.MOVE
     group = Group.CAPACITY
-    node: str
     moves: tuple[Move, ...]
+    """Those of one node stand together. The last of them make the room; those before it make room for them."""
+
+    def by_node(self) -> dict[str, list[Move]]:
+        found: dict[str, list[Move]] = {}
+        for one in self.moves:
+            found.setdefault(one.source, []).append(one)
+        return found
 
     @property
     def nodes(self) -> frozenset[str]:
-        return frozenset((self.node,))
+        return frozenset((self.moves[-1].source,))
 
     @property
     def title(self) -> str:
-        return "move " + listed([f"{one.victim.pod} from {self.node} to {one.to}" for one in self.moves], SHOWN_VICTIMS)
+        moves = [f"{one.victim.pod} from {one.source} to {one.to}" for one in self.moves]
+        return "move " + listed(moves, SHOWN_VICTIMS)
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         return replace(proposal, moved={**proposal.moved, **{one.victim.pod: one.to for one in self.moves}})
 
     def commands(self) -> tuple[str, ...]:
-        evictions = (delete_pod(one.victim.pod) for one in self.moves)
-        return (
-            shell_command("kubectl cordon {}", self.node),
-            *evictions,
-            *map(self._wait, (one.victim for one in self.moves if one.victim.controller.startswith("StatefulSet "))),
-            shell_command("kubectl uncordon {}", self.node),
-        )
+        return (*(shell_command("kubectl cordon {}", node) for node in self.by_node()), *self._evictions())
+
+    def _evictions(self) -> Iterator[str]:
+        for node, moves in self.by_node().items():
+            yield from (delete_pod(one.victim.pod) for one in moves)
+            yield from (self._wait(one.victim) for one in moves if one.victim.controller.startswith("StatefulSet "))
+            yield shell_command("kubectl uncordon {}", node)
 
     @staticmethod
     def _wait(victim: Victim) -> str:
@@ -158,12 +166,15 @@ class MovePods(Step, frozen=True, kw_only=True):
         return shell_command("kubectl wait pod {} -n {} --for=condition=PodScheduled", name, namespace)
 
     def changes(self, namespace: str) -> Iterator[Change]:
-        node = Target(api_version="v1", kind="Node", namespace="", name=self.node)
-        yield Change(target=node, patch=(add_operation("/spec/unschedulable", True),))
-        for one in self.moves:
-            its, _, name = one.victim.pod.partition("/")
-            yield Change(target=Target(api_version="v1", kind="Pod", namespace=its, name=name), delete=True)
-        yield Change(target=node, patch=(add_operation("/spec/unschedulable", False),))
+        nodes = {node: Target(api_version="v1", kind="Node", namespace="", name=node) for node in self.by_node()}
+        yield from (
+            Change(target=target, patch=(add_operation("/spec/unschedulable", True),)) for target in nodes.values()
+        )
+        for node, moves in self.by_node().items():
+            for one in moves:
+                its, _, name = one.victim.pod.partition("/")
+                yield Change(target=Target(api_version="v1", kind="Pod", namespace=its, name=name), delete=True)
+            yield Change(target=nodes[node], patch=(add_operation("/spec/unschedulable", False),))
 
 
 class AwaitTermination(VictimStep, frozen=True, kw_only=True):

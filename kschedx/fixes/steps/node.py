@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
@@ -61,10 +62,17 @@ class Uncordon(NodeStep, frozen=True, kw_only=True):
 
 class RemoveTaints(NodeStep, frozen=True, kw_only=True):
     taints: tuple[Taint, ...]
+    is_left_over: bool = False
+    """The node is ready again: what the taints say of it is no longer true."""
+
+    @property
+    def cost(self) -> Cost:
+        return Cost.REPAIR if self.is_left_over else Cost.NODE
 
     @property
     def title(self) -> str:
-        return f"remove taint {' and '.join(map(str, self.taints))} from {self.node}"
+        again = ", which is ready again" if self.is_left_over else ""
+        return f"remove taint {' and '.join(map(str, self.taints))} from {self.node}{again}"
 
     def edit(self, node: Node) -> Node:
         return _without_taints(node, lambda taint: taint in self.taints)
@@ -98,16 +106,26 @@ class LabelNode(NodeStep, frozen=True, kw_only=True):
         return (shell_command(template, self.node, *(word for label in self.labels for word in label)),)
 
 
+_NO_NETWORK = re.compile(r"NetworkPluginNotReady|cni (plugin|config)", re.IGNORECASE)
+
+
 class NodeFault(Struct, frozen=True, kw_only=True):
     """A taint that stands for something that is wrong with a node, or not done yet."""
 
     taint: Taint
     by: str
     """The component that removes it."""
+    reported: str = ""
+    """What the node says of itself."""
+    agents: tuple[str, ...] = ()
+    """Pods of DaemonSets, `namespace/name`, that are not ready on the node."""
 
     def title(self, node: str) -> str:
         """`free memory on node-4`, `repair node-4: it is NotReady`."""
+        agents = f" ({joined(self.agents[:3])})" if self.agents else ""
         match self.taint.key:
+            case "node.kubernetes.io/not-ready" if _NO_NETWORK.search(self.reported):
+                return f"install or repair the CNI plugin on {node}{agents}: it is NotReady"
             case "node.kubernetes.io/not-ready":
                 return f"repair {node}: it is NotReady"
             case "node.kubernetes.io/unreachable":
@@ -125,7 +143,7 @@ class NodeFault(Struct, frozen=True, kw_only=True):
             case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
                 return f"repair {self.by}, so that it initializes {node}"
             case _:
-                return f"repair the agent of {self.by} on {node}, which then removes its taint"
+                return f"repair the agent of {self.by} on {node}{agents}, which then removes its taint"
 
 
 class RepairNode(NodeStep, frozen=True, kw_only=True):

@@ -176,7 +176,7 @@ def _items(section: Items) -> Iterator[str]:
     for row, at in zip(section.rows, section.detail_of, strict=True):
         detail = section.details[at]
         told = [plain(listed(detail.members, MOST_MEMBERS))] if detail.members else []
-        told += [f"**{plain(label)}** {plain(text)}" for label, text in detail.facts if label]
+        told += [f"**{plain(label)}** {plain(text)}" if label else plain(text) for label, text in detail.facts]
         told += [f"**fix** {plain(' · '.join(filter(None, (fix.title, fix.seen))))}" for fix in detail.fixes]
         told += [f"**no fix** {plain(detail.no_fix)}"] if detail.no_fix else []
         told += [f"**event** {plain(detail.event)}"] if detail.event else []

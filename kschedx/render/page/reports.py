@@ -19,11 +19,18 @@ from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.render.comparison import comparison_lines, comparison_tone
-from kschedx.render.doctor import certainty_text, diagnosis_lines, finding_words, missing_kind_effect, missing_kind_text
+from kschedx.render.doctor import (
+    certainty_text,
+    completion_fix,
+    diagnosis_lines,
+    finding_words,
+    missing_kind_effect,
+    missing_kind_text,
+)
 from kschedx.render.drain import (
     drain_facts,
-    drain_remedy_commands,
-    drain_remedy_title,
+    drain_fix,
+    drains_headline,
     stranded_story,
     verdict,
 )
@@ -57,6 +64,7 @@ from kschedx.render.simulation import (
     decision_text,
     drains_lines,
     fit_details,
+    fit_fixes,
     fit_headline,
     fit_lines,
     fit_tone,
@@ -237,7 +245,6 @@ def drains_view(
 ) -> View:
     """A row for each node, those that cannot be drained first."""
     drained = simulation.drained
-    done = sum(one.is_done for one in drained)
     then = {one.node: one for one in forced}
     items = []
     for number, one in enumerate(sorted(drained, key=lambda one: one.is_done)):
@@ -259,19 +266,14 @@ def drains_view(
         )
     return View(
         command="kschedx drain",
-        headline=f"{done:,} of {count(len(drained), 'node')} can be drained",
-        tone=Tone.GOOD if done == len(drained) else Tone.BAD,
-        fixes=tuple(_drain_fix(one) for one in lets_go),
+        headline=drains_headline(drained),
+        tone=Tone.GOOD if all(one.is_done for one in drained) else Tone.BAD,
+        fixes=tuple(map(drain_fix, lets_go)),
         items=tuple(items),
         list_title="Nodes",
         list_noun="node",
         list_columns=(("pods evicted", True), ("result", False)),
     )
-
-
-def _drain_fix(found: DrainFix) -> Fix:
-    title, _, seen = drain_remedy_title(found).partition(SEPARATOR)
-    return Fix(title=title, seen=seen, commands=drain_remedy_commands(found))
 
 
 def _drain_kind(drained: DrainResult) -> str:
@@ -384,7 +386,7 @@ def fit_view(found: Fit) -> View:
         headline=fit_headline(found),
         tone=fit_tone(found),
         details=tuple(fit_details(found)),
-        fixes=tuple(Fix(title=fix.title) for fix in (stopped.fixes[:2] if stopped is not None else ())),
+        fixes=fit_fixes(found),
         event=stopped.message if stopped is not None else found.refusal,
         items=tuple(
             Item(
@@ -548,13 +550,12 @@ def doctor_view(diagnosis: Diagnosis) -> View:
         else:
             words = finding_words(one, whole=True)
             items.append(Item(title=words.headline, tone=tone, kind="gap" if one.counts else "note", facts=words.facts))
-    command = diagnosis.completion.command if diagnosis.completion else ""
     return View(
         command="kschedx doctor",
         subject=source,
         headline=f"{source}: {told}",
         tone=Tone.BAD if weakening else Tone.GOOD,
-        fixes=(Fix(title="complete the dump", commands=(command,)),) if command else (),
+        fixes=(completion_fix(diagnosis.completion),) if diagnosis.completion else (),
         items=tuple(items),
         list_title="Gaps",
         list_noun="gap",

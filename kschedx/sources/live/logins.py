@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
+from kschedx.progress import Phase, say
 from kschedx.sources.live.kubeconfig import ExecPlugin, KubeconfigCluster
 
 GROUP = "client.authentication.k8s.io"
@@ -68,6 +69,8 @@ def run(plugin: ExecPlugin, cluster: KubeconfigCluster, place: Place, *, timeout
     if plugin.interactive_mode == "Always" and not has_person:
         raise InputError(f"{name} needs a person, and standard input is not a terminal", place=place)
     is_interactive = has_person and plugin.interactive_mode != "Never"
+    if is_interactive:
+        say(Phase.NOTHING)  # the terminal is the plugin's
     environment = _environment(plugin, cluster, is_interactive=is_interactive, place=place)
     try:
         printed = _printed(plugin, environment, is_interactive=is_interactive, timeout=timeout)
