@@ -66,9 +66,6 @@ ORDER = (
 """A part may import what stands before it."""
 
 AGAINST_THE_ORDER = {
-    ("fixes", "inquiry"),
-    ("fixes", "words"),
-    ("simulate", "fixes"),
     ("simulate", "inquiry"),
 }
 """Imports of a part that stands later. Nothing is added here."""

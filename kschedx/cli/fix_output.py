@@ -11,8 +11,8 @@ import msgspec
 from kschedx.cli.output import Report
 from kschedx.errors import InputError
 from kschedx.fixes import Change
-from kschedx.fixes.changes import manifest
 from kschedx.fixes.owners import Owner, owner_change
+from kschedx.kube.decoding import manifest
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS, has_same_template
 

@@ -187,7 +187,7 @@ def report(
 
     def document() -> Mapping[str, object]:
         from kschedx.autoscaler.growth import autoscaler_growth_document
-        from kschedx.fixes.pending_pods import SharedFixes
+        from kschedx.inquiry.pending_pods import SharedFixes
 
         grown = None if growth is None else autoscaler_growth_document(growth)
         if provisioned is not None:

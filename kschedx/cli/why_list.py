@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
     from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
-    from kschedx.fixes.pending_pods import SharedFix
     from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.pending_pods import SharedFix
     from kschedx.inquiry.workload_pods import ReplicaGroup, Together
     from kschedx.karpenter.cluster import Karpenter
     from kschedx.kube.types import Pod

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 
@@ -244,3 +246,29 @@ def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
     if not isinstance(metadata, dict):
         return dict(manifest)
     return {**manifest, "metadata": {key: value for key, value in metadata.items() if key not in _GIVEN}}
+
+
+def manifest(api_version: str, kind: str, record: Struct) -> dict[str, object]:
+    """The object as it would be created."""
+    fields = to_plain(record)
+    head: dict[str, object] = {"apiVersion": api_version, "kind": kind}
+    return head | fields | head if isinstance(fields, dict) else head
+
+
+def to_plain(value: object) -> object:
+    """A record as JSON would hold it, without the fields that have their default."""
+    if isinstance(value, Struct):
+        fields = msgspec.structs.fields(value)
+        told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
+        return {name: to_plain(item) for name, (item, default) in told.items() if item != default}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    return value
+
+
+def _default(info: msgspec.structs.FieldInfo) -> object:
+    return info.default_factory() if callable(info.default_factory) else info.default

@@ -20,9 +20,9 @@ from kschedx.controllers.update_strategy import (
 )
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.notes import AfterChanges
-from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
+from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.outcome import outcome_tone
