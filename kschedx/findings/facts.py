@@ -8,6 +8,8 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from kschedx.kube.decoding import camel
+
 
 class Facts(Struct, frozen=True, kw_only=True):
     reason: ClassVar[str]
@@ -35,7 +37,7 @@ def _named(facts: Struct) -> dict[str, object]:
 @cache
 def _keys(facts: type[Struct]) -> tuple[tuple[str, str], ...]:
     """Fields, and what they are called in a document."""
-    return tuple((name, _camel(name)) for name in facts.__struct_fields__)
+    return tuple((name, camel(name)) for name in facts.__struct_fields__)
 
 
 _SCALARS = (str, int, bool, float, type(None))
@@ -47,8 +49,3 @@ def _plain(value: object) -> object:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return _named(value) if isinstance(value, Struct) else value
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)

@@ -272,3 +272,9 @@ def to_plain(value: object) -> object:
 
 def _default(info: msgspec.structs.FieldInfo) -> object:
     return info.default_factory() if callable(info.default_factory) else info.default
+
+
+def camel(name: str) -> str:
+    """The key of a field in a document: `min_count` is `minCount`."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

@@ -19,6 +19,7 @@ from kschedx.schemas.parts import (
     document,
     json_object,
     nullable,
+    of_facts,
 )
 
 _BOOLEAN: Json = {"type": "boolean"}
@@ -116,112 +117,13 @@ _GROWTH_OF_GROUPS = _object(
 GROWTH: Json = {"oneOf": [_GROWTH_OF_GROUPS, _GROWTH_OF_POOLS]}
 """What the autoscaler adds in the end, of a Simulation."""
 
-_SAID = array(_object({"type": STRING, "status": STRING}, {"reason": STRING, "message": STRING}))
-_QUOTA = _object(
-    {"resource": STRING, "flavor": STRING, "asked": INTEGER, "nominal": INTEGER, "used": INTEGER},
-    {
-        "borrowingLimit": INTEGER,
-        "cohortNominal": INTEGER,
-        "cohortUsed": INTEGER,
-        "available": INTEGER,
-        "lendingLimit": INTEGER,
-        "pools": array(_object({"cohort": STRING, "quota": INTEGER, "used": INTEGER})),
-        "users": array(_object({"workload": STRING, "priority": INTEGER, "amount": INTEGER})),
-    },
-)
-_KUEUE = _object(
-    {"state": STRING, "priority": INTEGER, "waiting": INTEGER, "isGated": _BOOLEAN, "isByUsage": _BOOLEAN},
-    {
-        "weightedShare": INTEGER,
-        "fairWeight": STRING,
-        "withinQueue": STRING,
-        "withinCohort": STRING,
-        "requeueAt": STRING,
-        "queue": STRING,
-        "workload": STRING,
-        "clusterQueue": STRING,
-        "cohort": STRING,
-        "cohorts": STRINGS,
-        "circle": STRINGS,
-        "cluster": STRING,
-        "said": _SAID,
-        "checks": _SAID,
-        "quotas": array(_QUOTA),
-        "position": INTEGER,
-        "ahead": STRINGS,
-        "fits": array(
-            _object(
-                {"flavor": STRING, "exists": _BOOLEAN, "nodes": INTEGER},
-                {"feasible": STRINGS, "reasons": STRINGS, "topology": STRING, "refused": STRING},
-            )
-        ),
-    },
-)
-_SHARES = array(
-    _object(
-        {"resource": STRING, "isInThousandths": _BOOLEAN},
-        {"allocated": INTEGER, "capability": INTEGER, "deserved": INTEGER, "requested": INTEGER},
-    )
-)
-_OTHER_SCHEDULER = _object(
-    {"name": STRING, "members": INTEGER, "running": INTEGER},
-    {
-        "title": STRING,
-        "group": STRING,
-        "phase": STRING,
-        "said": _SAID,
-        "queue": STRING,
-        "queueState": STRING,
-        "queueShares": _SHARES,
-        "queuesAbove": array(
-            _object({"name": STRING}, {"state": STRING, "shares": _SHARES, "said": _SAID}),
-        ),
-        "rooms": array(_object({"name": STRING}, {"phase": STRING, "node": STRING, "said": _SAID})),
-        "application": STRING,
-        "taskGroup": STRING,
-        "minMember": INTEGER,
-        "lookAt": STRING,
-    },
-)
-_GROUP = _object(
-    {
-        "name": STRING,
-        "minCount": INTEGER,
-        "pods": INTEGER,
-        "placed": INTEGER,
-        "isHeeded": _BOOLEAN,
-        "more": INTEGER,
-        "hasTies": _BOOLEAN,
-        "isByDraw": _BOOLEAN,
-        "domains": INTEGER,
-        "fittingDomains": INTEGER,
-    },
-    {
-        "together": INTEGER,
-        "topologyKey": STRING,
-        "domain": STRING,
-        "preempted": STRINGS,
-        "preemption": STRING,
-        "undecided": STRING,
-        "message": STRING,
-        "waiting": array(
-            _object(
-                {"pod": STRING, "feasible": INTEGER, "evicts": INTEGER},
-                {"gates": STRINGS, "node": STRING, "reasons": STRINGS},
-            )
-        ),
-    },
-)
 
-HOLDING = _object(
-    {},
-    {
-        "kueue": _KUEUE,
-        "gates": array(_object({"name": STRING}, {"owner": STRING, "lookAt": STRING})),
-        "scheduler": _OTHER_SCHEDULER,
-        "group": _GROUP,
-    },
-)
+def holding() -> Json:
+    from kschedx.holding.model import Holding
+    from kschedx.kueue.verdict import Verdict
+
+    return of_facts(Holding, {"Verdict": Verdict})
+
 
 DAEMON_SET = _object(
     {"name": STRING, "runs": STRINGS, "waits": array(STRINGS), "leftOut": array(STRINGS)},
@@ -437,7 +339,7 @@ EXPLANATION: Json = {
         optional={
             "unheard": {"type": "array", "items": UNHEARD},
             "autoscaler": AUTOSCALER,
-            "holding": HOLDING,
+            "holding": holding(),
             "extenders": EXTENDERS,
             "daemonSet": DAEMON_SET,
             "replicas": _REPLICAS,
