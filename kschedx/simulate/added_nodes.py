@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kschedx.controllers.daemon_set import compares_taints
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
+from kschedx.kube.decoding import as_document
 from kschedx.kube.names import ZONE_LABELS, first_label
 from kschedx.kube.types import Node
 from kschedx.simulate.fit import SHAPES, shapes
@@ -44,11 +45,7 @@ class AddedNodes(Struct, frozen=True, kw_only=True):
     """Pods, `namespace/name`, that no added node helps."""
 
     def to_dict(self) -> dict[str, object]:
-        return {
-            "nodes": [{"like": one.like, "zone": one.zone, "count": one.count} for one in self.nodes],
-            "pods": self.pods,
-            "notHelped": list(self.not_helped),
-        }
+        return as_document(self)
 
 
 def nodes_for(
