@@ -35,6 +35,7 @@ def manifest(version: str, url: str, archives: Sequence[Path]) -> dict[str, obje
         "metadata": {"name": "kschedx"},
         "spec": {
             "version": f"v{version}",
+            "homepage": "https://kschedx.github.io/kschedx/",
             "shortDescription": "Explain why a pod is Pending or where it runs",
             "description": DESCRIPTION,
             "caveats": CAVEATS,

@@ -1,4 +1,4 @@
-"""Size, time and memory of answers about a cluster: `python benchmarks/bounds.py CLUSTER.json NODE [TOOL...]`."""
+"""Size, time and memory of answers: `python benchmarks/bounds.py CLUSTER.json NODE [COMMAND|TOOL...]`."""
 
 from __future__ import annotations
 
@@ -47,6 +47,19 @@ STATUS = {
     "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
     "data": {"status": json.dumps({"autoscalerStatus": "Running", "nodeGroups": GROUPS})},
 }
+POLICY = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: p
+  pluginConfig:
+  - {name: DefaultEvictor, args: {}}
+  - name: LowNodeUtilization
+    args: {thresholds: {cpu: 30, memory: 30, pods: 30}, targetThresholds: {cpu: 40, memory: 40, pods: 40}}
+  plugins:
+    balance: {enabled: [LowNodeUtilization, RemoveDuplicates]}
+    deschedule: {enabled: [RemovePodsViolatingNodeTaints]}
+"""
 COMMANDS = (
     ("why", "POD"),
     *(("why", "POD", "-o", form) for form in ("wide", "json", "yaml", "html", "markdown", "svg", "sarif", "junit")),
@@ -63,6 +76,23 @@ COMMANDS = (
     ("drain", "NODE", "-o", "json"),
     ("drain", "NODE", "-o", "html"),
     ("drain", "--each"),
+    ("drain", "--each", "-o", "json"),
+    ("drain", "--each", "-o", "html"),
+    ("nodes",),
+    ("nodes", "-o", "json"),
+    ("nodes", "-o", "html"),
+    ("survive", "--each", "zone"),
+    ("survive", "--each", "zone", "-o", "json"),
+    ("survive", "--each", "zone", "-o", "html"),
+    ("diff-profiles", "default", "binpack", "--all"),
+    ("diff-profiles", "default", "binpack", "--all", "-o", "json"),
+    ("diff-profiles", "default", "binpack", "--all", "-o", "html"),
+    ("deschedule", "--policy", "POLICY"),
+    ("deschedule", "--policy", "POLICY", "-o", "json"),
+    ("deschedule", "--policy", "POLICY", "-o", "html"),
+    ("kueue",),
+    ("kueue", "-o", "html"),
+    ("scale-down",),
     ("scale-down", "NODE"),
     ("scale-down", "NODE", "-o", "html"),
     ("doctor",),
@@ -88,8 +118,8 @@ LONG = TOOLS.keys() - {"clusters_list"}
 """Tools that take `detail`."""
 
 
-def main(cluster: str, node: str, folder: Path, tools: tuple[str, ...]) -> None:
-    """Commands and tools; of tools alone those that are named."""
+def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> None:
+    """Commands and tools, or those that are named."""
     (folder / "pod.yaml").write_text(POD)
     (folder / "web.json").write_text(json.dumps(DEPLOYMENT))
     (folder / "status.json").write_text(json.dumps(STATUS))
@@ -97,9 +127,12 @@ def main(cluster: str, node: str, folder: Path, tools: tuple[str, ...]) -> None:
     saved = ("snapshot", "-s", cluster, "-s", str(folder / "status.json"), "-o", whole)
     subprocess.run([sys.executable, "-m", "kschedx", *saved], check=True, stdout=subprocess.DEVNULL)
     cluster = whole
-    words = {"POD": str(folder / "pod.yaml"), "NODE": node}
+    (folder / "policy.yaml").write_text(POLICY)
+    words = {"POD": str(folder / "pod.yaml"), "POLICY": str(folder / "policy.yaml"), "NODE": node}
     print("| command | size | processor | memory at most |\n| --- | --- | --- | --- |")
-    for asked in () if tools else COMMANDS:
+    for asked in COMMANDS:
+        if only and asked[0] not in only and " ".join(asked) not in only:
+            continue
         arguments = [str(folder / word) if word.startswith("x.") else words.get(word, word) for word in asked]
         out = folder / "out"
         with out.open("wb") as written:
@@ -114,7 +147,7 @@ def main(cluster: str, node: str, folder: Path, tools: tuple[str, ...]) -> None:
     print("\n| tool | summary | nodes | full | first, then again | memory at most |")
     print("| --- | --- | --- | --- | --- | --- |")
     for tool, arguments in TOOLS.items():
-        if tools and tool not in tools:
+        if only and tool not in only:
             continue
         named = {key: [node] if value == ["NODE"] else value for key, value in arguments.items()}
         anyio.run(_measure_tool, cluster, tool, named)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 
 from kschedx.cel import Call, Expr, Literal, compiled, descendants
 from kschedx.cel.environment import TYPES, environment
-from kschedx.cel.parser import NoExpressionError, Token, string_value, tokens
+from kschedx.cel.parser import MACROS, NoExpressionError, Token, string_value, tokens
 from kschedx.errors import UndecidableError
 from kschedx.export.anonymous.values import ANY_LENGTH, Names, semver
 from kschedx.kube.device_expressions import CompileError, Features
@@ -66,7 +67,7 @@ def expression(written: str, names: Names) -> str:
         names.look_into(why)
         names.keep(written)
         return written
-    return _replaced(written, names)
+    return _replaced(written, names, is_valid=_is_valid(written))
 
 
 def looks_into_text(written: str) -> str:
@@ -85,6 +86,14 @@ def looks_into_text(written: str) -> str:
         if isinstance(one, Call) and not _compares(one):
             return f"{one.function.strip('_')}() reads parts of a string"
     return ""
+
+
+def _is_valid(written: str) -> bool:
+    try:
+        compiled(written, _EVERY)
+    except CompileError:
+        return False
+    return True
 
 
 def _has_tokens(written: str) -> bool:
@@ -119,26 +128,36 @@ def _is_amount(function: str, one: Expr) -> bool:
     return not isinstance(read(one.value), Fault)
 
 
-def _replaced(written: str, names: Names) -> str:
-    """Token by token, and the blanks between them."""
+def _replaced(written: str, names: Names, *, is_valid: bool) -> str:
+    """Token by token, and the blanks between them. Of an expression that is not valid, amounts may be anything."""
+    amounts = _OF_AMOUNTS if is_valid else frozenset()
     found = tokens(written)
     parts: list[str] = []
     for index, token in enumerate(found[:-1]):
         before, after = found[index - 1] if index else None, found[index + 1]
-        parts.append(_token(token, before, found[index - 2] if index > 1 else None, after, names))
+        parts.append(_token(token, before, found[index - 2] if index > 1 else None, after, names, amounts))
         if after.kind != "end":
             parts.append(_COMMENT.sub("", written[token.position + len(token.text) : after.position]))
     return "".join(parts)
 
 
-def _token(token: Token, before: Token | None, earlier: Token | None, after: Token, names: Names) -> str:
+def _token(
+    token: Token,
+    before: Token | None,
+    earlier: Token | None,
+    after: Token,
+    names: Names,
+    amounts: frozenset[str],
+) -> str:
     if token.kind == "string":
         value = _text_of(token)
-        is_amount = before is not None and before.text == "(" and earlier is not None and earlier.text in _OF_AMOUNTS
+        is_amount = before is not None and before.text == "(" and earlier is not None and earlier.text in amounts
         if is_amount and earlier is not None and earlier.text in ("semver", "isSemver"):
             return _quoted(semver(value, names), token.text[0])
         return _quoted(value if is_amount or not value else names.name(value, ANY_LENGTH), token.text[0])
-    if token.kind != "ident" or after.text == "(" or _is_of_cel(token, before, after):
+    if token.kind == "bytes":  # where they are valid, they are empty
+        return 'b""'
+    if token.kind != "ident" or _is_of_cel(token, before, after):
         return token.text
     return names.name(token.text, ANY_LENGTH)
 
@@ -159,10 +178,23 @@ def _quoted(text: str, quote: str) -> str:
 def _is_of_cel(token: Token, before: Token | None, after: Token) -> bool:
     """Its own word: the device and what it has, types, and what functions are called in."""
     is_member = before is not None and before.text in (".", "?")
+    if after.text == "(":
+        return token.text in _function_words()
     if is_member:
         return token.text in _OF_DEVICE
     if token.text == "device" or token.text in TYPES:
         return True
-    functions = environment(_EVERY).functions
-    is_prefix = after.text == "." and any(name.startswith(f"{token.text}.") for name in functions)
-    return is_prefix or (token.text == "cel" and after.text == ".")
+    return after.text == "." and token.text in _prefixes()
+
+
+@cache
+def _function_words() -> frozenset[str]:
+    """What stands before the parentheses of a call."""
+    names = (*environment(_EVERY).functions, *MACROS)
+    return frozenset(name.rpartition(".")[2] for name in names)
+
+
+@cache
+def _prefixes() -> frozenset[str]:
+    """What functions are called in: `lists` of `lists.range`."""
+    return frozenset(name.partition(".")[0] for name in environment(_EVERY).functions if "." in name)

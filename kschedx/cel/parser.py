@@ -346,6 +346,7 @@ _MACROS: dict[tuple[str, int, bool], _Macro] = {
     for name in ("all", "exists", "exists_one", "existsOne")
     for count in (1, 2)
 }
+MACROS = frozenset(name for name, _, _ in _MACROS)
 
 
 # From text to a syntax tree, macros replaced by what they stand for.

@@ -1,13 +1,15 @@
-"""Names for the shell: pods, workloads, nodes and namespaces of the snapshot on the command line; ids of reasons."""
+"""Names for the shell: pods, workloads, nodes, and namespaces of the cluster that the command line names; reasons."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+import msgspec
 import typer
 
 if TYPE_CHECKING:
@@ -20,6 +22,27 @@ _SHRUNK = 20
 
 _NAME = re.compile(r"(?:[a-z]+/)?[A-Za-z0-9][A-Za-z0-9.-]*")
 """What can be a name or `kind/name`: anything else in a snapshot is no name, and a shell might run it."""
+
+_TIMEOUT = "2s"
+"""What a shell waits for a list of the live cluster."""
+_CONNECTION = ("kubeconfig", "context", "cluster", "user", "as_user", "as_groups", "insecure")
+_TARGETS = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "Node")
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+
+class _Metadata(msgspec.Struct):
+    name: str
+
+
+class _Item(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _List(msgspec.Struct):
+    items: tuple[_Item, ...] = ()
+
+
+_DECODER = msgspec.json.Decoder(_List)
 
 
 def _snapshot(context: typer.Context) -> Snapshot | None:
@@ -55,34 +78,57 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted({name for name in names if name.startswith(incomplete) and _NAME.fullmatch(name)})
 
 
+def _objects(context: typer.Context, *keys: str) -> Iterator[tuple[str, str]]:
+    """Kind and name of the objects of these kinds, in the namespace that the command line names."""
+    if not context.params.get("snapshot"):
+        yield from _live(context, keys)
+        return
+    snapshot = _snapshot(context)
+    if snapshot is None:
+        return
+    namespace = context.params.get("namespace") or "default"
+    pods = snapshot.pods
+    yield from (("Pod", name) for row, name in enumerate(pods.names) if pods.namespaces[row] == namespace)
+    yield from ((kind, name) for kind, space, name in snapshot.workloads if space == namespace)
+    yield from (("Node", name) for name in snapshot.cluster.names)
+    yield from (("Namespace", name) for name in {*snapshot.namespaces, *snapshot.pods.namespaces.values})
+
+
+def _live(context: typer.Context, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Kind and name of the live cluster's objects; a cluster that does not answer in time has none."""
+    from kschedx.cli.connection import Connection, connect
+    from kschedx.errors import KschedxError
+    from kschedx.kube.kinds import KINDS
+    from kschedx.sources.live.lists import LIMIT, path_of
+
+    typed = {name: value for name in _CONNECTION if (value := context.params.get(name))}
+    with contextlib.suppress(KschedxError, msgspec.DecodeError):
+        server, _, namespace = connect(Connection(**typed, request_timeout=_TIMEOUT))
+        namespace = context.params.get("namespace") or namespace
+        for key in keys:
+            path = path_of(KINDS[key], KINDS[key].versions[0], namespace if key != "Namespace" else "")
+            body = server.get(path, {"limit": str(LIMIT)}, accept=_METADATA)
+            yield from ((key, item.metadata.name) for item in _DECODER.decode(body).items)
+
+
 def targets(context: typer.Context, incomplete: str) -> list[str]:
     """`pod/NAME` for every pod, and the workloads, of the namespace; `node/NAME`."""
     from kschedx.kube.workloads import SHORT_NAMES
 
-    snapshot = _snapshot(context)
-    if snapshot is None:
-        return []
-    namespace = context.params.get("namespace") or "default"
-    pods = snapshot.pods
-    names = [f"pod/{name}" for row, name in enumerate(pods.names) if pods.namespaces[row] == namespace]
-    short: dict[str, str] = {}
+    short: dict[str, str] = {"Pod": "pod", "Node": "node"}
     for abbreviation, kind in SHORT_NAMES.items():
         short.setdefault(kind, abbreviation)
-    names += [f"{short[kind]}/{name}" for kind, space, name in snapshot.workloads if space == namespace]
-    names += [f"node/{name}" for name in snapshot.cluster.names]
-    return _beginning(incomplete, names)
+    written, slash, _ = incomplete.partition("/")
+    keys = [key for key in _TARGETS if short[key] == written or (not slash and short[key].startswith(written))]
+    return _beginning(incomplete, (f"{short[key]}/{name}" for key, name in _objects(context, *keys) if key in short))
 
 
 def nodes(context: typer.Context, incomplete: str) -> list[str]:
-    snapshot = _snapshot(context)
-    return [] if snapshot is None else _beginning(incomplete, snapshot.cluster.names)
+    return _beginning(incomplete, (name for key, name in _objects(context, "Node") if key == "Node"))
 
 
 def namespaces(context: typer.Context, incomplete: str) -> list[str]:
-    snapshot = _snapshot(context)
-    if snapshot is None:
-        return []
-    return _beginning(incomplete, {*snapshot.namespaces, *snapshot.pods.namespaces.values})
+    return _beginning(incomplete, (name for key, name in _objects(context, "Namespace") if key == "Namespace"))
 
 
 def reasons(incomplete: str) -> list[str]:

@@ -23,8 +23,8 @@ COMMANDS = {
     "Integrate": ("mcp", "fleet", "integrations", "completion", "man"),
 }
 """The commands by group, in the order of the help."""
-SHARED = ("Scheduler", "Autoscaler", "Connection (as for kubectl)")
-"""Groups of options that `--help` leaves to `--help-all`."""
+SHARED = ("Scheduler", "Autoscaler", "Kueue", "Connection (as for kubectl)")
+"""Groups of options that `--help` leaves to `--help-all`; Kueue's are the own options of `kschedx kueue`."""
 HELP_ALL = "--help-all"
 EXAMPLES = 4
 """How many examples a usage message shows."""
@@ -102,13 +102,14 @@ class Command(TyperCommand):
             rows = groups.setdefault(TITLE_OF.get(parameter.name or "", OWN), []) if is_option else arguments
             rows.append(record)
         is_whole = HELP_ALL in ctx.meta
+        shared = [title for title in SHARED if groups.get(title) and title.lower() != ctx.command.name]
         for title, rows in (("Arguments", arguments), *groups.items()):
-            if rows and (is_whole or title not in SHARED):
+            if rows and (is_whole or title not in shared):
                 with formatter.section(title):
                     formatter.write_dl(rows)
-        left_out = [title.partition(" ")[0].lower() for title in SHARED if groups.get(title)]
+        left_out = [title.partition(" ")[0].lower().replace("kueue", "Kueue") for title in shared]
         if left_out and not is_whole:
             formatter.write_paragraph()
             *first, last = left_out
             named = f"{', '.join(first)}{',' if len(first) > 1 else ''} and {last}" if first else last
-            formatter.write_text(f"{HELP_ALL} also lists the {named} options.")
+            formatter.write_text(f"{HELP_ALL} adds the {named} options.")

@@ -32,7 +32,8 @@ SUMMARY = "List, show, and check scheduler profiles"
 
 SHOW = """Show a profile in full: plugins, weights, arguments, and where each setting comes from.
 
--o yaml prints an equivalent KubeSchedulerConfiguration in which nothing is left to defaults.
+-o yaml prints an equivalent KubeSchedulerConfiguration in which nothing is left to defaults. Secrets of extenders (the
+user part and query of a URL, keyData) are printed as ***.
 
 \b
 Examples:
@@ -86,6 +87,7 @@ def show(
 ) -> Answer:
     """The command; its help is SHOW."""
     from kschedx.cli.named_profiles import configuration, placed, version_of
+    from kschedx.framework.config.origins import without_secrets
     from kschedx.releases import resolve
     from kschedx.schedulers import expanded_configuration, scheduler_of
 
@@ -102,14 +104,16 @@ def show(
 
         return profile_lines(name, release.title, scheduler, found, width)
 
+    shown = without_secrets(found.configuration)
+
     def document() -> dict[str, object]:
         head = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name, "kubernetesVersion": release.version}
-        return {**head, "configuration": found.configuration, "origins": dict(found.origins)}
+        return {**head, "configuration": shown, "origins": dict(found.origins)}
 
     def yaml() -> str:
         from kschedx.render.manifests import commented_yaml
 
-        return commented_yaml(found.configuration, found.origins)
+        return commented_yaml(shown, found.origins)
 
     return Answer(Report(screen=screen, document=document, yaml=yaml), ExitCode.SCHEDULABLE)
 

@@ -19,7 +19,7 @@ Examples:
   kschedx completion zsh > "${fpath[1]}/_kschedx"
   kschedx completion fish > ~/.config/fish/completions/kschedx.fish
 
-Pods, workloads, nodes, and namespaces are completed from the snapshots on the command line.
+Pods, workloads, nodes, and namespaces are completed from --snapshot, or from the live cluster.
 """
 SUMMARY = "Print the completion script of a shell"
 

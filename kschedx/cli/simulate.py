@@ -74,7 +74,7 @@ def simulate(
         str | None,
         typer.Option(
             metavar="all",
-            help="`all`: report how many other outcomes are possible, and whether each places as many pods.",
+            help="Report how many other outcomes are possible, and whether each places as many pods.",
         ),
     ] = None,
     out: OUT = None,

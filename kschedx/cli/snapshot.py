@@ -32,9 +32,9 @@ Examples:
   kschedx snapshot -o cluster.yaml --anonymize   # to share it
   kschedx snapshot -o small.json -s dump.tar.gz  # cut down a dump
 
-The file holds no environment variables, no commands, no Secrets, no ConfigMaps, and only the annotations that
-scheduling reads. It also holds what the descheduler reads: restarts, states, conditions, and metrics. Every command
-answers from it as from the cluster: kschedx why pod/NAME --snapshot FILE.
+The file holds no environment variables, no commands, no Secrets, only the ConfigMaps of autoscalers and queues, and
+only the annotations that scheduling reads. It also holds what the descheduler reads: restarts, states, conditions, and
+metrics. Every command answers from it as from the cluster: kschedx why pod/NAME --snapshot FILE.
 
 --extenders record also keeps what the HTTP extenders of a configuration answer about the pending pods.
 --anonymize replaces names, labels, and images; every decision stays the same.
@@ -97,7 +97,7 @@ def snapshot(
         str | None,
         typer.Option(
             metavar="record",
-            help="`record`: ask the HTTP extenders of --config about every pending pod, from this machine, and keep "
+            help="Ask the HTTP extenders of --config about every pending pod, from this machine, and keep "
             "their answers in the file too. `kschedx why --extenders FILE` answers from them.",
         ),
     ] = None,

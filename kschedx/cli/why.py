@@ -75,7 +75,7 @@ def why(
             metavar="NAME", help="Show everything about one node. Repeatable.", autocompletion=completion.nodes
         ),
     ] = None,
-    nodes: Annotated[str | None, typer.Option(metavar="all", help="`all`: show a row for every node.")] = None,
+    nodes: Annotated[str | None, typer.Option(metavar="all", help="Show a row for every node.")] = None,
     output: Annotated[
         Format | None,
         option(
@@ -103,7 +103,7 @@ def why(
         typer.Option(
             "--dry-run",
             metavar="server",
-            help="`server`: let the live API server admit the manifest without storing it. Needs `create` on pods.",
+            help="Let the live API server admit the manifest without storing it. Needs `create` on pods.",
         ),
     ] = None,
     watch: Annotated[
@@ -127,6 +127,7 @@ def why(
     wanted = Wanted(
         names=names,
         files=files,
+        snapshot=question.snapshot,
         all_pending=all_pending,
         selector=selector,
         all_namespaces=all_namespaces,

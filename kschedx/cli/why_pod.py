@@ -37,6 +37,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Of what the cluster has, or will have with `files` applied."""
     files: list[str] = []
     """Manifests. Without `names` everything in them is asked about."""
+    snapshot: Sequence[str] = ()
     all_pending: bool = False
     selector: str | None = None
     all_namespaces: bool = False
@@ -204,7 +205,7 @@ def why_one(
     if wanted.interactive:
         with needs("interactive"):
             from kschedx.cli.interactive import Why, browse
-        browse(Why(explanation, typed_change(question, setup)))
+        browse(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
         return explanation.exit_code
     if wanted.fix is not None:
         return Answer(_fix_report(explanation, wanted.fix, found, clusters.before), explanation.exit_code)

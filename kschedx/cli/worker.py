@@ -75,7 +75,7 @@ class Worker(Generic[Q]):
             if self._pipe.poll(limit):
                 answer: Captured = self._pipe.recv()
                 return answer
-            told = f"error: no answer within {limit:g} s\n"
+            told = f"error: no answer within {limit:g} s (name fewer nodes or pods, or raise --limit)\n"
         except (EOFError, OSError):
             told = "error: the answer needs more memory than this machine has\n"
         self.end()

@@ -41,6 +41,7 @@ from kschedx.descheduler.arguments import (
 )
 from kschedx.errors import ConfigError, InputError, Place, join_fields, nearest
 from kschedx.framework.config.decoding import decode
+from kschedx.kube.escaping import MASK, Url
 from kschedx.kube.names import label_key_errors, label_value_errors
 from kschedx.kube.scalars import Int64, parse_int64
 from kschedx.kube.selectors import EVERYTHING, LabelSelector, Selector, compile_selector, parse_label_query
@@ -321,7 +322,11 @@ def _metrics_faults(policy: _Policy) -> Iterator[str]:
     if not prometheus.url:
         yield "prometheus URL is required when prometheus is enabled"
     elif fault := _url_fault(prometheus.url.partition("#")[0]):
-        yield f"error parsing prometheus URL: parse {quoted(prometheus.url.partition('#')[0])}: {fault}"
+        url = Url(prometheus.url.partition("#")[0])
+        found = fault.partition('"')[2].rpartition('"')[0].strip(":")
+        if found and found in url.credentials:
+            fault = fault.replace(f'{found}"', f'{MASK}"')
+        yield f"error parsing prometheus URL: parse {quoted(str(url))}: {fault}"
     if prometheus.auth_token is not None:
         secret = prometheus.auth_token.secret_reference
         if secret is None:

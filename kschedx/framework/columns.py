@@ -141,13 +141,11 @@ class Filtering:
         self._framework = framework
         self._placement = placement
         self._pre_filters = {p.name: touch(p) for p in framework.plugins("preFilter", PreFilterPlugin)}
-        self._columns = [
-            FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)
-        ]
+        self.columns = [FilterColumn(p, touch(p), explains=explains) for p in framework.plugins("filter", FilterPlugin)]
         self.pre_filter = PreFilterOutcome()
         self._left: ClusterRows | None = None
         """The nodes that PreFilter leaves in, ascending; None for all."""
-        self._rejections = np.zeros(0, dtype=np.int16)
+        self.rejections = np.zeros(0, dtype=np.int16)
         """How many plugins reject a node."""
         self._outcome: FilterOutcome | None = None
         self._refused: dict[ClusterRow, Status] = {}
@@ -161,15 +159,15 @@ class Filtering:
         """The same, to be changed by itself."""
         other = copy(self)
         other._pre_filters = dict(self._pre_filters)
-        other._columns = [one.copy() for one in self._columns]
+        other.columns = [one.copy() for one in self.columns]
         other._refused = dict(self._refused)
-        other._rejections = self._rejections.copy()
+        other.rejections = self.rejections.copy()
         return other
 
     @property
     def reads_only_own_pods(self) -> bool:
         """What Filter says of a node has to do with no other node's pods."""
-        return all(one.touch is not Touch.CLUSTER for one in self._columns)
+        return all(one.touch is not Touch.CLUSTER for one in self.columns)
 
     @property
     def nodes(self) -> NodeTable:
@@ -191,7 +189,7 @@ class Filtering:
     def passes(self, node: ClusterRow) -> bool:
         """Every Filter plugin passes a node that is left in."""
         place, _ = self.positions(cluster_rows([node]))
-        return not self._rejections[place[0]] and node not in self._refused
+        return not self.rejections[place[0]] and node not in self._refused
 
     @property
     def is_plain(self) -> bool:
@@ -203,8 +201,8 @@ class Filtering:
     def outcome(self) -> FilterOutcome:
         """On `nodes`; the same object as long as no verdict changes."""
         if self._outcome is None:
-            verdicts = {one.plugin.name: one.verdicts for one in self._columns if one.runs}
-            self._outcome = FilterOutcome.of(verdicts, len(self._rejections))
+            verdicts = {one.plugin.name: one.verdicts for one in self.columns if one.runs}
+            self._outcome = FilterOutcome.of(verdicts, len(self.rejections))
         if not self._refused:
             return self._outcome
         return self._outcome.overruled(dict(self._refused_rows()))
@@ -238,10 +236,10 @@ class Filtering:
         if not self.pre_filter.status.is_success:
             return
         nodes = self.nodes
-        self._rejections = np.zeros(len(nodes), dtype=np.int16)
-        for one in self._columns:
+        self.rejections = np.zeros(len(nodes), dtype=np.int16)
+        for one in self.columns:
             self._filter(one, state, pod, nodes)
-            self._rejections += one.codes != 0
+            self.rejections += one.codes != 0
         self._find_feasible()
 
     def evaluate_plugins(
@@ -254,7 +252,7 @@ class Filtering:
         if not self._pre_filter_again(state, pod, plugins):
             return False
         nodes = self.nodes
-        for one in self._columns:
+        for one in self.columns:
             if one.plugin.name in plugins:
                 one.touch = touch(one.plugin)
                 self._filter_again(one, state, pod, nodes)
@@ -273,21 +271,21 @@ class Filtering:
         places, rows = self.positions(rows)
         part = self._framework.nodes.at(rows)
         whole: NodeTable | None = None
-        passed_before = self._rejections[places] == 0
+        passed_before = self.rejections[places] == 0
         anew = False
-        for one in self._columns:
+        for one in self.columns:
             if one.touch is Touch.CLUSTER:
                 whole = whole or self.nodes
                 self._filter_again(one, state, pod, whole)
                 anew = True
             elif (one.touch is Touch.NODE or nodes_too) and one.runs and len(places):
                 verdicts = verdicts_of(one.plugin, state, pod, part)
-                self._rejections[places] -= one.codes[places] != 0
+                self.rejections[places] -= one.codes[places] != 0
                 if one.put_rows(places, verdicts):
                     self._outcome = None
-                self._rejections[places] += verdicts.rejected
+                self.rejections[places] += verdicts.rejected
                 self._may_fail |= bool((verdicts.codes == Code.ERROR).any())
-        if anew or not np.array_equal(passed_before, self._rejections[places] == 0):
+        if anew or not np.array_equal(passed_before, self.rejections[places] == 0):
             self._find_feasible()
         return True
 
@@ -300,9 +298,9 @@ class Filtering:
         return self.pre_filter.status.is_success and self.pre_filter.nodes == before.nodes
 
     def _filter_again(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
-        self._rejections -= one.codes != 0
+        self.rejections -= one.codes != 0
         self._filter(one, state, pod, nodes)
-        self._rejections += one.codes != 0
+        self.rejections += one.codes != 0
 
     def _filter(self, one: FilterColumn, state: CycleState, pod: Pod, nodes: NodeTable) -> None:
         """On all nodes that are left in."""
@@ -316,7 +314,7 @@ class Filtering:
         one.put(verdicts)
 
     def _find_feasible(self) -> None:
-        passed = self._rejections == 0
+        passed = self.rejections == 0
         if self._refused:
             passed[[row for row, _ in self._refused_rows()]] = False
         rows = np.flatnonzero(passed)
@@ -354,8 +352,8 @@ class Scoring:
         self._framework = framework
         weights = framework.profile.weights
         self._pre_scores = [(p, touch(p)) for p in framework.plugins("preScore", PreScorePlugin)]
-        self._columns = [ScoreColumn(p, touch(p), weights[p.name]) for p in framework.plugins("score", ScorePlugin)]
-        self._sum: IntArray = np.zeros(0, dtype=np.int64)
+        self.columns = [ScoreColumn(p, touch(p), weights[p.name]) for p in framework.plugins("score", ScorePlugin)]
+        self.sums: IntArray = np.zeros(0, dtype=np.int64)
         """(node,) what the scores that are plain sums come to, of the nodes that PreFilter leaves in."""
         self._touched: list[tuple[TableRows, ClusterRows, bool]] = []
         """Nodes to which pods came, or that pods left, since the scores were asked for, and whether nodes changed."""
@@ -370,8 +368,8 @@ class Scoring:
     def copy(self) -> Scoring:
         """The same, to be changed by itself."""
         other = copy(self)
-        other._columns = [one.copy() for one in self._columns]
-        other._sum = self._sum.copy()
+        other.columns = [one.copy() for one in self.columns]
+        other.sums = self.sums.copy()
         other._touched = list(self._touched)
         return other
 
@@ -384,7 +382,7 @@ class Scoring:
         normalized: dict[str, IntArray] = {}
         weights: dict[str, int] = {}
         totals = np.zeros(len(self._nodes), dtype=np.int64)
-        for score in self._columns:
+        for score in self.columns:
             name = score.plugin.name
             if name in skipped:
                 continue
@@ -410,13 +408,13 @@ class Scoring:
             self._evaluate_touched(state, pod)
         if feasible is not self._feasible and not np.array_equal(feasible, self._feasible):
             self._nodes = self._skipped_now = None
-            for score in self._columns:
+            for score in self.columns:
                 score.weighted = None
         self._feasible = feasible
         totals = np.zeros(len(feasible), dtype=np.int64)
-        if len(self._sum):
-            totals += self._sum if len(feasible) == len(self._sum) else self._sum[feasible]
-        stale = [one for one in self._columns if not one.is_sum and not one.skipped and one.weighted is None]
+        if len(self.sums):
+            totals += self.sums if len(feasible) == len(self.sums) else self.sums[feasible]
+        stale = [one for one in self.columns if not one.is_sum and not one.skipped and one.weighted is None]
         touched = [plugin for plugin, touch in self._pre_scores if touch is Touch.CLUSTER]
         if stale or (touched and self._skipped_now is None):
             table = nodes()
@@ -433,7 +431,7 @@ class Scoring:
                 normalized = score.plugin.normalize_score(state, pod, table, raw)
                 _check(score, normalized)
                 score.weighted = normalized * score.weight
-        for score in self._columns:
+        for score in self.columns:
             if score.weighted is not None:
                 totals += score.weighted
         return totals
@@ -444,8 +442,8 @@ class Scoring:
         """Everything, for the first time; `nodes` are those that PreFilter leaves in. Raises `ScoreFailedError`."""
         self._touched = []
         self._nodes = None
-        self._sum = np.zeros(len(nodes), dtype=np.int64)
-        self._evaluate(state, pod, nodes, self._columns, [plugin for plugin, _ in self._pre_scores])
+        self.sums = np.zeros(len(nodes), dtype=np.int64)
+        self._evaluate(state, pod, nodes, self.columns, [plugin for plugin, _ in self._pre_scores])
 
     def evaluate_plugins(
         self,
@@ -457,12 +455,12 @@ class Scoring:
     ) -> None:
         """What these plugins say of a pod of another class. Raises `ScoreFailedError`."""
         anew = []
-        for place, one in enumerate(self._columns):
+        for place, one in enumerate(self.columns):
             if one.plugin.name in plugins:
                 if one.is_sum and not one.skipped:
-                    self._sum -= one.raw.astype(np.int64) * one.weight
-                self._columns[place] = ScoreColumn(one.plugin, touch(one.plugin), one.weight)
-                anew.append(self._columns[place])
+                    self.sums -= one.raw.astype(np.int64) * one.weight
+                self.columns[place] = ScoreColumn(one.plugin, touch(one.plugin), one.weight)
+                anew.append(self.columns[place])
         self._pre_scores = [
             (plugin, touch(plugin) if plugin.name in plugins else known) for plugin, known in self._pre_scores
         ]
@@ -480,13 +478,13 @@ class Scoring:
             rows = ClusterRows(distinct(np.concatenate([rows for _, rows, _ in self._touched])))
         part = self._framework.nodes.at(rows)
         self._touched = []
-        for score in self._columns:
+        for score in self.columns:
             if score.touch is Touch.CLUSTER:
                 score.weighted = None
             elif (score.touch is Touch.NODE or nodes_too) and not score.skipped and len(places):
                 raw = self._raw(score, state, pod, part)
                 if score.is_sum:
-                    self._sum[places] += (raw - score.raw[places]) * score.weight
+                    self.sums[places] += (raw - score.raw[places]) * score.weight
                     score.raw[places] = raw
                 elif not np.array_equal(score.raw[places], raw):
                     score.raw[places] = raw
@@ -511,7 +509,7 @@ class Scoring:
                 continue
             raw = self._raw(score, state, pod, nodes)
             if score.is_sum:
-                self._sum += raw * score.weight
+                self.sums += raw * score.weight
                 score.raw = raw.astype(np.int16)
             else:
                 score.raw = raw

@@ -14,7 +14,7 @@ from kschedx.framework.status import SKIP, SUCCESS, Candidate, FilterOutcome, St
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.types import Pod
 from kschedx.releases import Release
-from kschedx.snapshot.columns import ClusterRow, IntArray
+from kschedx.snapshot.columns import BoolArray, ClusterRow, ClusterRows, IntArray
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.snapshot import Snapshot
 from kschedx.snapshot.storage import StorageChange
@@ -158,6 +158,31 @@ class Touch(Enum):
     """Anything may change."""
 
 
+class Following(ABC):
+    """What a plugin that every move touches says of a pod while identical pods are placed and nothing else moves.
+
+    Arrays are (node,) over the whole cluster, and change in place.
+    """
+
+    rejected: BoolArray | None = None
+    """Whether Filter rejects a node; None where it rejects none, whatever comes."""
+    raw: IntArray | None = None
+    """Raw scores, meaningful where the pod fits; None where the plugin does not score, whatever comes."""
+
+    @abstractmethod
+    def place(self, node: ClusterRow) -> bool:
+        """One more of the pods is on a node. Whether `rejected` may have changed."""
+
+    def fit(self, feasible: ClusterRows) -> bool:
+        """The pod fits on these nodes now, ascending; called first, and where that changes. False where this plugin can
+        be followed no longer."""
+        return True
+
+    def normalized(self, scores: IntArray) -> IntArray:
+        """Raw scores normalized, among which are the lowest and the highest one of the feasible nodes."""
+        return scores
+
+
 Texts: TypeAlias = Mapping[str, tuple[str, ...]]
 """The id of what explains a status to what it can say, as format strings: `{subject}` is what a text is about."""
 
@@ -170,6 +195,8 @@ class Plugin(ABC):
     """What `kschedx reason` says of the plugin's own findings, by their id; for plugins of other packages."""
     texts: ClassVar[Texts] = {}
     """What its statuses say."""
+    reads_sums: ClassVar[bool] = False
+    """Where the plugin `touches` a node, it reads of the node's pods nothing but the sums in the table of nodes."""
 
     def __init__(self, args: object, handle: Handle) -> None:
         self.args = args
@@ -186,6 +213,14 @@ class Plugin(ABC):
         which differ only in name and uid get equal results.
         """
         return Touch.CLUSTER
+
+    def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
+        """How the plugin goes on while pods like this one are placed; None where it has to be asked about each.
+
+        `state` is that of a cycle in which the pod, a row of the PodTable, fits; nothing has moved since. Called where
+        the plugin `touches` the cluster.
+        """
+        return None
 
     def tells_apart(self, pod: Pod) -> Hashable:
         """What the plugin reads of `pod` that pods of a class need not have in common: what is behind its volumes.

@@ -51,6 +51,7 @@ from kschedx.framework.interface import (
     Touch,
 )
 from kschedx.framework.preemption import KEPT, KeptDryRuns
+from kschedx.framework.replicas import NotFollowedError, Replicas
 from kschedx.framework.runtime import Framework
 from kschedx.framework.status import Code, FilterOutcome, Status
 from kschedx.kube.types import Pod
@@ -149,6 +150,8 @@ class EquivalenceClass:
         self._steps = steps
         self._placement = placement
         self._seen = -1
+        self.is_shared = False
+        """Whether others of the class get the decision of the pod that was decided last, while nothing moves."""
         self._gates = framework.plugins("preEnqueue", PreEnqueuePlugin)
         """The PreEnqueue plugins that are asked again about every pod, once all have been asked about one."""
         self._entered: tuple[Status, ...] = ()
@@ -195,10 +198,28 @@ class EquivalenceClass:
 
     def decide(self, pod: Pod) -> Decision:
         """The outcome of a pod of this class now."""
+        self.is_shared = False
         try:
-            return self._shared_decision(pod)
+            decision = self._shared_decision(pod)
+            self.is_shared = not self._gates
+            return decision
         except _NotSharedError:
             return EquivalenceClass(self._framework, pod, placement=self._placement).decide(pod)
+
+    def replicas(self, row: int) -> Replicas | None:
+        """The pods of this class after one, a row of the PodTable, that fits, that `decide` was just asked about, and
+        that has not been placed yet. None where each has to be decided by itself."""
+        is_now = self._steps is not None and self._seen == len(self._steps) and self.is_shared
+        decision, others = self._decision, self._framework.nominated
+        if not is_now or others or decision is None or decision.nominated is not None:
+            return None
+        if self._placement is not None or self._extended is not None or self._scored is None:
+            return None
+        try:
+            pod = self._framework.snapshot.pods[row]
+            return Replicas(self._framework, pod, row, self._state, self._filtering, self._scoring)
+        except NotFollowedError:
+            return None
 
     def cycle(self, pod: Pod) -> Cycle:
         """The decision about a pod of this class with verdicts and scores. Findings, what has not been asked, and the

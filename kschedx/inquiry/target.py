@@ -47,10 +47,13 @@ _ALIKE = ("Deployment", "ReplicaSet", "ReplicationController", "Job")
 """Kinds whose pods differ in nothing but their names."""
 
 
+FILE_ENDINGS = (".yaml", ".yml", ".json")
+
+
 def is_file(target: str) -> bool:
     """Whether manifests are meant: standard input, what looks like a file, and what exists. `deploy/web` is an object,
     whatever the folder holds; `./deploy/web` is a file."""
-    if target == "-" or target.endswith((".yaml", ".yml", ".json")):
+    if target == "-" or target.endswith(FILE_ENDINGS):
         return True
     return not is_object(target) and Path(target).exists()
 
@@ -244,9 +247,11 @@ def _by_bare_name(snapshot: Snapshot, target: str, namespace: str) -> Pod | Writ
         return pod
     if (held := _held_by_kueue(snapshot, target, namespace)) is not None:
         return held
+    is_namespace = space in snapshot.namespaces or space in snapshot.pods.namespaces.values
+    if target.count("/") == 1 and not is_namespace and not Path(space).exists():
+        hint = nearest(space.lower(), SHORT_NAMES)
+        raise InputError(f'no kind "{space}", and no pod "{name}" in namespace "{space}"', hint=hint)
     hint = _nearest_pod(snapshot, name, space) if slash else _nearest_pod(snapshot, target, namespace)
-    if slash and not hint and SHORT_NAMES.get(space.lower()) is None:
-        hint = nearest(space.lower(), SHORT_NAMES) or hint
     raise InputError(f'no file "{target}", and no pod "{key}" in the snapshot', hint=hint)
 
 

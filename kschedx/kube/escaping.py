@@ -124,7 +124,7 @@ def _written(datum: str | Path | Mapping[str, object] | Sequence[object]) -> str
 
 # --- URLs
 
-_MASK = "***"
+MASK = "***"
 _HOST = re.compile(r"(?:\[[^]\s]*\]|[^:\s@]*)(?::\d*)?")
 
 
@@ -151,10 +151,10 @@ class Url:
         shown, fragment, _ = self.without_credentials.partition("#")
         shown, query, values = shown.partition("?")
         if self.credentials:
-            shown = shown.replace("://", f"://{_MASK}@", 1) if "://" in shown else f"{_MASK}@{shown}"
+            shown = shown.replace("://", f"://{MASK}@", 1) if "://" in shown else f"{MASK}@{shown}"
         pairs = (pair.partition("=") for pair in values.split("&")) if values else ()
-        masked = "&".join(f"{key}={_MASK}" if equals else _MASK for key, equals, _ in pairs)
-        return f"{shown}{query}{masked}{fragment}{_MASK if fragment else ''}"
+        masked = "&".join(f"{key}={MASK}" if equals else MASK for key, equals, _ in pairs)
+        return f"{shown}{query}{masked}{fragment}{MASK if fragment else ''}"
 
     def __repr__(self) -> str:
         return f"Url({str(self)!r})"

@@ -420,7 +420,7 @@ def refuse_unknown(name: str, group: str) -> None:
     named = f"apiVersion {group}/v1" if group else "apiVersion v1"
     known = KINDS.get(name)
     if known is not None:
-        hint = f"{name} is of the group {known.group}" if known.group else f"{name} is of apiVersion v1"
+        hint = f"{name} is in {known.group}/{known.versions[0]}" if known.group else f"{name} is in v1"
     elif (group, name) == ("", "Status"):
         hint = "this is an error of the API server; its message names the reason"
     else:

@@ -114,9 +114,9 @@ class RequestPart(Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """`web`, `init migrate`, `pod level`, `overhead`."""
+        """`web`, `init migrate`, `pod-level resources`, `overhead`."""
         if not self.container:
-            return str(self.kind)
+            return "pod-level resources" if self.kind is PartKind.POD_LEVEL else str(self.kind)
         return f"init {self.container}" if self.kind is PartKind.INIT else self.container
 
 

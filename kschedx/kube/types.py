@@ -415,8 +415,8 @@ class Pod(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
+        """`namespace/name`; of a pod that the API server still names, its `generateName`."""
+        return f"{self.metadata.namespace}/{self.metadata.name or self.metadata.generate_name}"
 
     @property
     def priority(self) -> int:

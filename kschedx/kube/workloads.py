@@ -427,7 +427,7 @@ def _templates_and_counts(
     known = custom_kind(kind, group)
     if known is not None and known.build is not None:
         built = list(known.build(manifest))
-        more = f"the operator of {kind} adds to its pods, which may need more than the manifest requests"
+        more = f"the operator of {kind} may add containers and requests"
         found: list[tuple[Mapping[str, object], str, str]] = [
             ({"metadata": {"labels": dict(one.labels)}, "spec": one.spec}, one.path, one.part) for one in built
         ]

@@ -457,7 +457,7 @@ class _Trials:
             if request is None:
                 continue
             if request.required is not None:
-                title = f"prefer {request.required} to requiring it for pod set {pod_set.name}"
+                title = f"make {request.required} preferred instead of required for pod set {pod_set.name}"
                 wish = replace(request, required=None, preferred=request.required)
                 changed = self._with_pod_set(index, replace(pod_set, topology_request=wish))
                 if remedy := self._tried(RemedyKind.TOPOLOGY, title, changed):

@@ -29,6 +29,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """Prefers nodes whose resources this pod brings closer to being used in the same proportion."""
 
     name = "NodeResourcesBalancedAllocation"
+    reads_sums = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -82,6 +82,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     a pod group the fullest is best."""
 
     name = "NodeResourcesFit"
+    reads_sums = True
     texts: ClassVar[Texts] = {
         "too-many-pods": (REASON_PODS,),
         "insufficient-resource": ("Insufficient {subject}",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar, Self, TypeVar
 
@@ -18,7 +18,9 @@ from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
     CycleState,
     FilterPlugin,
+    Following,
     Handle,
+    NotPreparedError,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -34,7 +36,17 @@ from kschedx.kube.tolerations import untolerated
 from kschedx.kube.types import Pod, ReplicaSet, ReplicationController, StatefulSet, TopologySpreadConstraint
 from kschedx.releases import Release
 from kschedx.releases.messages import in_every_release
-from kschedx.snapshot.columns import BoolArray, Column, FloatArray, IntArray, TableRow, distinct
+from kschedx.snapshot.columns import (
+    BoolArray,
+    ClusterRow,
+    ClusterRows,
+    Column,
+    FloatArray,
+    IntArray,
+    TableRow,
+    all_false,
+    distinct,
+)
 from kschedx.snapshot.node_selection import where_required
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable
@@ -136,6 +148,12 @@ class MatchingPods:
         if selector.empty and not self._empty_counts_all:
             return np.zeros(self._pods.node_count, dtype=np.int64)
         return self._pods.tally(self.selected(selector))
+
+    def counts(self, selector: Selector, row: int) -> bool:
+        """Whether a pod counts on its node."""
+        if selector.empty and not self._empty_counts_all:
+            return False
+        return bool(self.selected(selector).weights(self._pods, np.array([row], dtype=np.int64))[0])
 
 
 # A pod's topology spread constraints, and the nodes whose pods they count.
@@ -346,6 +364,14 @@ class Spread(Struct, frozen=True, kw_only=True, dict=True):
             least[smallest] = np.delete(counts, smallest).min(initial=NO_DOMAIN)
         return least
 
+    @property
+    def rejected(self) -> BoolArray:
+        """(node,) of the whole cluster: it lacks the label, or is skewed, where nothing was changed on single nodes."""
+        counts = np.where(self.exists, self.matching, NO_DOMAIN)
+        minimum = 0 if self.too_few_domains else int(counts.min(initial=NO_DOMAIN))
+        skewed = self.matching + self.itself - minimum > self.constraint.max_skew
+        return ~where_present(self.domains) | skewed[self.domains.codes]
+
     def on(self, rows: IntArray) -> SpreadOnNodes:
         """The constraint's inequality on these nodes (rows of the whole cluster)."""
         domain = self.domains.codes[rows]
@@ -466,6 +492,10 @@ class SoftSpread(Struct, frozen=True, kw_only=True):
     weight: float
     """ln(domains + 2), which keeps a topology of few domains from drowning in one of many."""
     labelled: BoolArray
+    domain: IntArray | None
+    """A number for the node's domain; None where each node is one."""
+    counted: BoolArray
+    """Whether the node's pods count in its domain."""
     matching: IntArray
     """Matching pods in the node's domain; meaningful for the nodes that are scored."""
 
@@ -507,8 +537,10 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
 
         def spread(constraint: Constraint) -> SoftSpread:
             matching = pods.per_node(constraint.selector)
+            domain: IntArray | None = None
             if constraint.topology_key == HOSTNAME:
                 # a node's own pods count whatever the policies say, and every node is a domain, whatever its label
+                counted = np.ones(len(everything), dtype=np.bool_)
                 size = int(np.count_nonzero(scored[feasible.rows]))  # an extender can name a node twice
             else:
                 counted = complete & rules.counted(constraint, pod, everything)
@@ -517,7 +549,9 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
                 matching = np.bincount(domain, weights=matching * counted)[domain]
             return SoftSpread(
                 constraint=constraint,
-                weight=math.log(float(size + 2)),
+                weight=_weight(size),
+                domain=domain,
+                counted=counted,
                 labelled=where_present(everything.label(constraint.topology_key)),
                 matching=matching.astype(np.int64),
             )
@@ -526,23 +560,34 @@ class SoftSpreads(Struct, frozen=True, kw_only=True):
 
     def score(self, nodes: NodeTable) -> IntArray:
         """(node,) the rounded sum of the costs; 0 for ignored nodes."""
-        total = np.zeros(len(nodes), dtype=np.float64)
-        for spread in self.spreads:
-            total = total + spread.cost(nodes.rows)
-        whole = np.floor(total)
-        rounded = np.where(total - whole >= 0.5, whole + 1.0, whole).astype(np.int64)
-        return np.where(self.ignored[nodes.rows], 0, rounded)
+        costs = [spread.cost(nodes.rows) for spread in self.spreads]
+        return np.where(self.ignored[nodes.rows], 0, _rounded_sum(costs, len(nodes)))
 
     def normalize(self, nodes: NodeTable, scores: IntArray) -> IntArray:
         """(node,) 100 for the smallest cost, less for larger ones, 0 for ignored nodes."""
         scored = ~self.ignored[nodes.rows]
         if not scored.any():
             return np.zeros(len(nodes), dtype=np.int64)
-        low, high = int(scores[scored].min()), int(scores[scored].max(initial=0))
-        scored &= scores != _INVALID
-        if high == 0:
-            return np.where(scored, MAX_NODE_SCORE, 0)
-        return np.where(scored, MAX_NODE_SCORE * (high + low - scores) // high, 0)
+        return np.where(scored & (scores != _INVALID), _between_extremes(scores, scores[scored]), 0)
+
+
+def _weight(domains: int) -> float:
+    return math.log(float(domains + 2))
+
+
+def _rounded_sum(costs: Sequence[FloatArray], count: int) -> IntArray:
+    """(node,) the sum of the costs, added up in their order."""
+    total = np.zeros(count, dtype=np.float64)
+    for cost in costs:
+        total = total + cost
+    whole = np.floor(total)
+    return (whole + (total - whole >= 0.5)).astype(np.int64)
+
+
+def _between_extremes(scores: IntArray, scored: IntArray) -> IntArray:
+    """100 for the lowest of the costs that are scored, less for higher ones."""
+    low, high = int(scored.min()), int(scored.max(initial=0))
+    return np.full_like(scores, MAX_NODE_SCORE) if high == 0 else MAX_NODE_SCORE * (high + low - scores) // high
 
 
 def _domains(key: str, nodes: NodeTable) -> IntArray:
@@ -551,6 +596,64 @@ def _domains(key: str, nodes: NodeTable) -> IntArray:
     first: dict[str, int] = {}
     numbers = [first.setdefault(value or "", code) for code, value in enumerate(column.values)]
     return np.array(numbers, dtype=np.int64)[column.codes]
+
+
+# What changes while identical pods are placed.
+
+
+class FollowedSpreads(Following):
+    """The constraints of a pod while pods like it are placed."""
+
+    def __init__(
+        self, hard: Iterable[tuple[Spread, bool]], soft: Iterable[tuple[SoftSpread, bool]], *, all_topologies: bool
+    ) -> None:
+        """With each constraint whether it counts the pods. `all_topologies`: nodes need the labels of all soft ones."""
+        self._hard = [(replace(one, matching=one.matching.copy()), counts) for one, counts in hard]
+        self._soft = [(replace(one, matching=one.matching.copy()), counts) for one, counts in soft]
+        self._all_topologies = all_topologies
+        self._costs: list[FloatArray] = []
+        if self._hard:
+            self.rejected = self._rejected()
+
+    def _rejected(self) -> BoolArray:
+        rejected = all_false(len(self._hard[0][0].counted))
+        for spread, _ in self._hard:
+            rejected = rejected | spread.rejected
+        return rejected
+
+    def fit(self, feasible: ClusterRows) -> bool:
+        spreads: list[tuple[SoftSpread, bool]] = []
+        for one, counts in self._soft:
+            if self._all_topologies and not one.labelled[feasible].all():
+                return False
+            in_domains = None if one.domain is None else np.bincount(one.domain[feasible])
+            size = len(feasible) if in_domains is None else int(np.count_nonzero(in_domains))
+            spreads.append((replace(one, weight=_weight(size)), counts))
+        self._soft = spreads
+        if spreads:
+            self._costs = [one.cost(np.arange(len(one.labelled))) for one, _ in spreads]
+            self.raw = _rounded_sum(self._costs, len(self._costs[0]))
+        return self.raw is None or int(self.raw.min()) > _INVALID
+
+    def place(self, node: ClusterRow) -> bool:
+        moved = False
+        for spread, counts in self._hard:
+            if counts and spread.counted[node]:
+                spread.matching[spread.domains.codes[node]] += 1
+                moved = True
+        for (soft, counts), cost in zip(self._soft, self._costs, strict=True):
+            if counts and soft.counted[node]:
+                rows = np.array([node]) if soft.domain is None else np.flatnonzero(soft.domain == soft.domain[node])
+                soft.matching[rows] += 1
+                cost[rows] = soft.cost(rows)
+        if self._costs:
+            self.raw = _rounded_sum(self._costs, len(self._costs[0]))
+        if moved:
+            self.rejected = self._rejected()
+        return moved
+
+    def normalized(self, scores: IntArray) -> IntArray:
+        return _between_extremes(scores, scores)
 
 
 # The plugin itself: what PodTopologySpread does at each extension point.
@@ -587,6 +690,18 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         except InputError:
             return Touch.CLUSTER
         return Touch.CLUSTER if spreads else Touch.NOTHING
+
+    def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
+        pods = self._rules.matching_pods(pod, self.handle.nodes)
+        try:
+            hard, soft = state[HARD], state[SOFT].spreads
+        except NotPreparedError:
+            return None
+        return FollowedSpreads(
+            [(one, pods.counts(one.constraint.selector, row)) for one in hard],
+            [(one, pods.counts(one.constraint.selector, row)) for one in soft],
+            all_topologies=self._rules.requires_all_topologies(pod),
+        )
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         try:

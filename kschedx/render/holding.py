@@ -370,20 +370,19 @@ def _placement(group: GangStatus) -> Iterator[Fact]:
         )
     else:
         told = f"the group fits none of {count(group.domains, 'domain')} of {group.topology_key}"
-        yield Fact(label="topology", items=(told, f"most pods fit {group.domain}"))
+        yield Fact(label="topology", items=(told, f"most pods fit {group.topology_key}={group.domain}"))
 
 
 def _group(group: GangStatus) -> Iterator[Fact]:
     needs = f", needs {group.min_count:,} at once" if group.min_count else ""
     told = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned{needs}"
-    where = f" in {group.domain}" if group.domain else ""
+    where = f" in {group.topology_key}={group.domain}" if group.domain else ""
     room = () if group.together is None else (f"room for {group.together:,} more at once{where}",)
     yield Fact(label="group", items=(told, *room))
     if not group.is_heeded:
         gates = "GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
         yield Fact(label="", items=(f"ignored unless these gates are on: {gates}; each pod is scheduled alone",))
-    yield from _placement(group)
-    # who lacks something comes first
+    # members that lack something come first
     shown = sorted(group.waiting, key=lambda member: bool(member.node) or not (member.reasons or member.gates))
     for member in shown[:MOST_MEMBERS]:
         yield Fact(label="", items=(f"{member.pod} {_member(member, is_tried=group.together is not None)}",))
@@ -392,6 +391,7 @@ def _group(group: GangStatus) -> Iterator[Fact]:
         yield Fact(label="", items=(f"{left:,} more pending",))
     if group.has_ties and group.lacks_room and not group.preempted:
         yield Fact(label="", items=("nodes tied; the gang fits with neither choice tried",))
+    yield from _placement(group)
     if group.preempted:
         yield Fact(
             label="preempts",

@@ -232,6 +232,8 @@ def _command(change: Change) -> str:
     if change.create is not None:
         return f"kubectl apply --server-side {_here(sendable_manifest(change.create))}"
     patch = list(change.patch)
+    if target.kind == "Node" and [one["path"] for one in patch] == ["/spec/unschedulable"]:
+        return shell_command(f"kubectl {'cordon' if patch[0].get('value') else 'uncordon'} {{}}", target.name)
     if target.kind in _MADE_AGAIN and not change.subresource:
         local = "kubectl patch --local -f - --type=json --patch={} -o json"
         template = f"kubectl get {name} -o json | {local} | kubectl replace --force -f -"

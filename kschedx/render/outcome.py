@@ -71,7 +71,8 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     elif not placed:
         told = f"none of {which} can be scheduled"
     elif replicas.pending:
-        told = f"{placed:,} of {which} can be scheduled, {len(replicas.pending):,} stay pending"
+        left = len(replicas.pending)
+        told = f"{placed:,} of {which} can be scheduled, {left:,} {'stays' if left == 1 else 'stay'} pending"
     else:
         told = f"{placed:,} of {which} can be scheduled"
     if replicas.refused:
@@ -79,7 +80,7 @@ def replicas_sentence(replicas: Replicas, overall: Outcome) -> str:
     if replicas.replaced and replicas.fits:
         told += f", replacing {count(replicas.replaced, 'pod')} of the previous template"
     elif replicas.outdated:
-        told += f"; the rollout stalls, {count(replicas.outdated, 'pod')} of the previous template still to replace"
+        told += f"; the rollout stalls with {count(replicas.outdated, 'pod')} of the previous template left"
     return f"{replicas.workload}: {told}"
 
 
@@ -130,9 +131,10 @@ def outcome_tone(outcome: Outcome) -> Tone:
             assert_never(outcome)
 
 
-def outcome_details(cycle: Cycle, ranking: Ranking | None) -> tuple[str, ...]:
+def outcome_details(cycle: Cycle, ranking: Ranking | None, holding: Holding | None) -> tuple[str, ...]:
     """Sentences below the headline: by how much the node leads, what is missing to decide."""
-    details = [_margin(ranking)] if ranking and ranking.margin is not None and cycle.nominated is None else []
+    is_chosen = cycle.nominated is None and not _lacks_room(cycle, holding)
+    details = [_margin(ranking)] if ranking and ranking.margin is not None and is_chosen else []
     if cycle.outcome is Outcome.SCHEDULED and open_stake(cycle.unheard) is Stake.NODE and not cycle.has_no_choice:
         details.append(could_prefer(cycle.unheard))
     if commands := how_to_complete(cycle.unheard):
@@ -187,8 +189,8 @@ def outcome_sentence(diagnosis: Diagnosis, ranking: Ranking | None, holding: Hol
             noun = "gate" if len(gates) == 1 else "gates"
             if not gates:
                 return f"{key} is not in the queue, {_held(diagnosis)}; otherwise {then_text(diagnosis, ranking)}"
-            held = f"held back by scheduling {noun} {listed(gates, SHOWN_NODES)}"
-            return f"{key} is gated, {held}; without the {noun} {then_text(diagnosis, ranking)}"
+            held = f"scheduling {noun} {listed(gates, SHOWN_NODES)}"
+            return f"{key} is gated by {held}; without the {noun} {then_text(diagnosis, ranking)}"
         case Outcome.UNDECIDED:
             told = f"{key} is undecided: {could_reject(cycle.unheard)}"
             return f"{told}; otherwise it {_goes(cycle, ranking)}" if cycle.choice else told

@@ -142,7 +142,7 @@ def _block(
     first, tone = group.first, cause_tone(group)
     lines = paragraph(cause_title(group), width, first=tone.mark, style=_STYLES.get(tone, BAD))
     facts = list(cause_facts(group))
-    lines += [row for fact in facts if fact.label == SELECTS for row in _labelled(fact.label, fact.items[0], width)]
+    lines += [row for fact in facts if fact.label == REQUIRES for row in _labelled(fact.label, fact.items[0], width)]
     lines += _members(group, width, wide=wide)
     if event and first.headlines and first.message:
         lines += _labelled("event" if is_event(first) else BECAUSE, first.message, width, style=DIM)
@@ -155,7 +155,7 @@ def _block(
     return lines
 
 
-SELECTS, BECAUSE, ALONE = "selects", "because", "alone"
+REQUIRES, BECAUSE, ALONE = "requires", "because", "alone"
 _STYLES = {Tone.GOOD: GOOD, Tone.HELD: OPEN, Tone.OPEN: OPEN}
 
 
@@ -177,7 +177,7 @@ def cause_facts(group: CauseGroup) -> Iterator[Fact]:
     """What is said of a group beside its title, its event, and its fix."""
     first = group.first
     if first.wants:
-        yield Fact(label=SELECTS, items=(first.wants,))
+        yield Fact(label=REQUIRES, items=(first.wants,))
     if first.message and not is_event(first):
         yield Fact(label=BECAUSE, items=(first.message,))
     if first.taken is not None:
@@ -238,11 +238,12 @@ def _named(answer: PodAnswer) -> str:
 
 def cause_title(group: CauseGroup) -> str:
     """What all pods of a group have in common, with their number."""
-    title, number = _title(group.first), len(group.answers)
+    title, number = cause_text(group.first), len(group.answers)
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
-def _title(answer: PodAnswer) -> str:
+def cause_text(answer: PodAnswer) -> str:
+    """Its outcome, or what rejects it, in a line."""
     match answer.outcome:
         case _ if answer.state and answer.headlines:
             return answer.headlines[0]

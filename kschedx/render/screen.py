@@ -124,7 +124,7 @@ def explanation_view(explanation: Explanation, *, with_fixes: bool = True) -> Vi
         headline=_headline(explanation, diagnosis, ranked),
         tone=outcome_tone(explanation.alone),
         details=(
-            *outcome_details(cycle, ranked),
+            *outcome_details(cycle, ranked, explanation.holding),
             *(note.text for note in explanation.notes if note.id == "runs-already"),
         ),
         because=causes(diagnosis),
@@ -179,7 +179,7 @@ def _victims(explanation: Explanation) -> tuple[str, ...]:
         since = pods.deletion_timestamps[pods.rows[key]]
         held = pods.finalizers.get(key, ())
         told.append(
-            f"{key} is being deleted since {since}" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
+            f"{key} is being deleted (since {since})" + (f", waiting for finalizer {listed(held, 3)}" if held else "")
         )
     return tuple(told[:MOST_VICTIMS])
 

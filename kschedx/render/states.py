@@ -259,7 +259,7 @@ class NoScheduler(Facts, frozen=True, kw_only=True):
     def known(self) -> str:
         if self.others:
             return f"scheduler {self.scheduler} decides about it, and its configuration is not known"
-        return f'no scheduler is known by its schedulerName "{self.scheduler}"'
+        return f'no scheduler with the schedulerName "{self.scheduler}" is known'
 
 
 class Contradicted(Facts, frozen=True, kw_only=True):
@@ -382,7 +382,7 @@ STATES: tuple[StateRow, ...] = (
         NamespaceTerminating(subject=_DEPLOYMENT, namespace="shop"),
     ),
     _row(
-        "BeingDeleted", _NOT, "being deleted", "{s.subject} is being deleted since {s.since}",
+        "BeingDeleted", _NOT, "being deleted", "{s.subject} is being deleted (since {s.since})",
         BeingDeleted(subject=_POD, since="2026-01-02T00:00:00Z"),
     ),
     _row(
@@ -444,7 +444,7 @@ STATES: tuple[StateRow, ...] = (
         "OtherScheduler", _OPEN, "undecided",
         "is scheduled by Volcano (schedulerName volcano), not by kube-scheduler",
     ),
-    _decision("Gated", _NOT, "gated", "is gated, held back by scheduling gate example.com/gate"),
+    _decision("Gated", _NOT, "gated", "is gated by scheduling gate example.com/gate"),
     _decision(
         "WaitingForGang", _NOT, "unschedulable",
         "waits for its group pg: 3 of the 4 pods that it needs at once have room",
@@ -452,7 +452,7 @@ STATES: tuple[StateRow, ...] = (
     _decision("Nominated", _NOT, "unschedulable", "waits for 2 victims to terminate on its nominated node w0"),
     _decision(
         "Error", _NOT, "fail with an internal error of kube-scheduler",
-        "kube-scheduler fails with an internal error, so there is no decision",
+        "is not decided: kube-scheduler fails with an internal error",
     ),
     _decision("Undecided", _OPEN, "undecided", "is undecided: the dump has no PersistentVolumeClaims"),
     _decision(
@@ -496,7 +496,7 @@ def row_named(name: str) -> StateRow:
 
 
 def headline(facts: Lifecycle) -> str:
-    """`shop/web-0 is being deleted since 2026-01-02T00:00:00Z`."""
+    """`shop/web-0 is being deleted (since 2026-01-02T00:00:00Z)`."""
     return row_of(facts).headline(facts)
 
 

@@ -61,14 +61,14 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     share = "" if len(answer.runs) == meant else f"{len(answer.runs):,} of "
     if meant:
         parts = [f"fits {share}{count(meant, 'eligible node')}"]
-        parts += [f"is pending for {waiting:,}"] if waiting else []
+        parts += [f"{count(waiting, 'pod')} {'stays' if waiting == 1 else 'stay'} pending"] if waiting else []
         parts += [f"the API server refuses {count(answer.refused, 'pod')}"] if answer.refused else []
-        parts += [f"{aside:,} not eligible"] if aside else []
-        parts += ["and its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
+        parts += [f"{count(aside, 'node')} {'is' if aside == 1 else 'are'} not eligible"] if aside else []
+        parts += ["its rollout stalls"] if answer.rollout is not None and answer.rollout.stalls else []
     else:
         parts = [f"selects none of {total:,} nodes" if total > 1 else "does not select the only node"]
     mark, style = ("✓ ", GOOD) if good else ("✗ ", BAD)
-    lines = paragraph(f"DaemonSet {answer.name} {', '.join(parts)}", width, first=mark, style=style or BOLD)
+    lines = paragraph(f"DaemonSet {answer.name} {'; '.join(parts)}", width, first=mark, style=style or BOLD)
     if answer.rollout is not None:
         lines += paragraph(rollout_text(answer.rollout), width, first="  ", indent=4)
     if answer.diagnosis.stops:
@@ -83,7 +83,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
         lines += [BLANK, *_group(answer, group, "✗ ", BAD, width, wide=wide), *_group_fix(answer, group, width)]
     if answer.runs:
         shown = len(answer.runs) if wide else SHOWN_NODES
-        lines += [BLANK, *paragraph(f"{count(len(answer.runs), 'node')}: fits", width, first="✓ ", style=GOOD)]
+        lines += [BLANK, *paragraph(f"{count(len(answer.runs), 'node')}: pod fits", width, first="✓ ", style=GOOD)]
         lines += paragraph(listed(answer.runs, shown), width, first="  ", style=DIM)
     for group in answer.left_out if wide else answer.left_out[:MOST_GROUPS]:
         lines += [BLANK, *_group(answer, group, "· ", "", width, wide=wide)]

@@ -266,7 +266,7 @@ def _eviction_facts(one: FailureResult) -> Iterator[Fact]:
 
 
 def zone_text(zone: ZoneEvictions) -> str:
-    """`zone eu-1a is in FullDisruption: a node is tainted every 10s, the last 1m0s after the outage`."""
+    """`zone eu-1a is in FullDisruption: one node is tainted every 10s, the last 1m0s after the outage`."""
     name = f"zone {zone.zone}" if zone.zone else "the cluster, without zones,"
     state = f"{name} is in {zone.state.value}" if zone.state is not ZoneState.NORMAL else f"{name} stays in Normal"
     told = f"{state} ({len(zone.lost):,} of {count(zone.nodes, 'node')} lost)"
@@ -274,8 +274,8 @@ def zone_text(zone: ZoneEvictions) -> str:
     if last is None:
         why = "all zones are" if zone.state is ZoneState.FULL else f"it has at most {LARGE_ZONE} nodes"
         return f"{told}: evictions stop, since {why}"
-    each = f"a node every {duration(round(1 / zone.rate))}"
-    return f"{told}: {each} is tainted, the last {duration(last)} after the outage"
+    each = f"one node is tainted every {duration(round(1 / zone.rate))}"
+    return f"{told}: {each}, the last {duration(last)} after the outage"
 
 
 def duration(seconds: int) -> str:

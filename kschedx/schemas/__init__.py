@@ -97,7 +97,9 @@ def schema(name: str) -> Json:
     if known is None:
         hint = nearest(name, _SCHEMAS) or f"known: {', '.join(_SCHEMAS)}"
         raise InputError(f'no document is called "{name}"', hint=hint)
-    return _SCHEMAS[known][1]()
+    from kschedx.schemas.parts import with_meanings
+
+    return with_meanings(known, _SCHEMAS[known][1]())
 
 
 def check_document(document: Mapping[str, object], *, source: str = "") -> None:

@@ -186,7 +186,7 @@ def _placed(simulator: Simulator, rows: Sequence[int]) -> Iterator[ClusterRow]:
         if decision.outcome is not Outcome.SCHEDULED:
             return
         node = simulator.pick(decision.choice)
-        run.bind(row, node)
+        run.bind(row, node, rows[number + 1] if number + 1 < len(rows) else None)
         yield node
 
 

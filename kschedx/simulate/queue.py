@@ -257,6 +257,8 @@ class Queue:
         self._created: dict[int, str] = {}
         missing = run.snapshot.source.missing
         self._may_be_undecidable = any(cause is Missing.FORBIDDEN for cause in missing.values())
+        self._is_open = False
+        """The pod that was decided last depends on what is not known."""
         self.steps: list[QueueStep] = []
         self.between: list[QueueEvent] = []
         """What drains and controllers did between the steps."""
@@ -399,7 +401,7 @@ class Queue:
                 say(Phase.SCHEDULING, decided := decided + 1, decided + len(waiting), "pods")
                 gang = gang_of(self._run, place[1])
                 if gang is None:
-                    placed, again = self._decide(place[1])
+                    placed, again = self._decide(place[1], waiting[0][1] if waiting else None)
                     left = [] if placed else [place]
                 else:
                     its, others = [place], list[QueuePlace]()
@@ -526,9 +528,9 @@ class Queue:
     def _undecided(self, row: int, why: str) -> QueueStep:
         return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
 
-    def _decide(self, row: int) -> tuple[bool, list[int] | None]:
+    def _decide(self, row: int, then: int | None = None) -> tuple[bool, list[int] | None]:
         """Whether the pod found its place, and the pods that come back after it made them go; None where it made none
-        go and gave no devices back."""
+        go and gave no devices back. `then` is the pod that comes next."""
         again: list[int] | None = None
         while True:
             try:
@@ -539,7 +541,7 @@ class Queue:
             if decision.outcome is Outcome.SCHEDULED:
                 tried = None if self._trial is None else self._trial.nodes.get(row)
                 node = self._pick(decision.choice) if tried is None else tried
-                self._run.bind(row, node)
+                self._run.bind(row, node, None if self._is_open else then)
                 self.steps.append(
                     QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
                 )
@@ -564,8 +566,11 @@ class Queue:
     def _decision(self, row: int) -> Decision:
         """Raises `UndecidableError` where something that is not known could reject the pod."""
         run, placement = self._run, None if self._trial is None else self._trial.placement.nodes
+        if placement is None and (known := run.known_decision(row)) is not None:
+            return known
         pod = run.cluster.pods[row]
-        if self._may_be_undecidable or may_be_open(run.snapshot, pod):
+        self._is_open = self._may_be_undecidable or may_be_open(run.snapshot, pod)
+        if self._is_open:
             cycle = decided(run.scheduler, pod, run.profile_of(row))
             return Decision.of(cycle) if placement is None else run.decide(row, placement)
         decision = run.decide(row, placement)

@@ -330,7 +330,9 @@ class MovingCluster:
 
     def nominate(self, pod: int, node: ClusterRow | None) -> None:
         """A pod without a node is nominated for one, or for none any more."""
-        self._set_nominated_with_undo(pod, "" if node is None else self.node_names[node])
+        name = "" if node is None else self.node_names[node]
+        if name != self.pods.nominated_node_names[pod]:
+            self._set_nominated_with_undo(pod, name)
 
     def _set_nominated_with_undo(self, pod: int, name: str) -> None:
         self._undo.append(_Nominated(pod, self.pods.nominated_node_names[pod]))

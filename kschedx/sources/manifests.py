@@ -53,7 +53,7 @@ _HEAD = 64 << 10
 
 TEMPLATE = "looks like a template"
 HELM_TEMPLATE = "looks like a template of a Helm chart"
-FILL_IN = "fill in its variables first, as with `envsubst`"
+FILL_IN = "replace the variables first, for example with `envsubst`"
 ALLOWED = "allowed are Kubernetes objects in YAML or JSON"
 
 

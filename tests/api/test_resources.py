@@ -117,7 +117,7 @@ WEB = container("web", cpu="1500m", memory="1Gi")
         pytest.param(
             spec_of(WEB, resources={"requests": {"cpu": "3"}}, overhead={"cpu": "250m"}),
             3250,
-            [("pod level", 3000), ("overhead", 250)],
+            [("pod-level resources", 3000), ("overhead", 250)],
             id="the pod level replaces the containers, not the overhead",
         ),
         pytest.param(

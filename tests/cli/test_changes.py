@@ -159,7 +159,7 @@ CPU = "spec.template.spec.containers[main].resources.requests.cpu"
     ("cpu", "told"),
     [
         ("1500m", "✓ shop/deploy/web: both replicas can be scheduled, replacing 2 pods of the previous template"),
-        ("3", "✗ shop/deploy/web: none of 2 replicas can be scheduled; the rollout stalls, 2 pods"),
+        ("3", "✗ shop/deploy/web: none of 2 replicas can be scheduled; the rollout stalls with 2 pods"),
     ],
 )
 def test_why_rolls_out_what_it_is_asked_about(cpu: str, told: str, tmp_path: Path) -> None:

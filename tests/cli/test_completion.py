@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.cli.shells import Shell, script
+from tests.api_server import FakeApiServer, kubeconfig, served
 from tests.builders import Manifest, node, pod
 from tests.cli.manifests import write
 from tests.command import ROOT, kschedx
@@ -138,3 +139,22 @@ def test_names_of_an_archive_and_of_a_folder_with_links_in_circles(tmp_path: Pat
     with zipfile.ZipFile(tmp_path / "cluster.zip", "w") as archive:
         archive.write(cluster, cluster.name)
     assert offered("why", "-s", "cluster.zip", "--node", "", cwd=tmp_path) == ["node-a"]
+
+
+def test_names_of_the_live_cluster(tmp_path: Path) -> None:
+    deployment: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop"},
+    }
+    shop: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    api = FakeApiServer([node("node-a"), pod("web-0", namespace="shop"), pod("api-0"), deployment, shop])
+    with served(api) as url:
+        live = ("why", "--kubeconfig", str(kubeconfig(tmp_path, url)))
+        assert offered(*live, "") == ["deploy/web", "node/node-a", "pod/web-0"]
+        api.requests.clear()
+        assert offered(*live, "-n", "default", "pod/") == ["pod/api-0"]
+        assert [(one.method, one.path) for one in api.requests] == [("GET", "/api/v1/namespaces/default/pods")]
+        assert offered(*live, "--node", "node") == ["node-a"]
+        assert offered(*live, "-n", "sh") == ["shop"]
+    assert offered(*live, "pod/") == []

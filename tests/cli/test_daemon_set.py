@@ -53,10 +53,12 @@ def test_its_nodes_by_what_becomes_of_a_pod_there(asked: str, tmp_path: Path) ->
     ran = kschedx("why", target, "-n", "infra", "-s", cluster)
     assert (ran.code, ran.err) == (1, "")
     told = ran.out.splitlines()
-    assert told[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes, is pending for 1, 3 not eligible"
+    assert (
+        told[0] == "✗ DaemonSet infra/agent fits 2 of 3 eligible nodes; 1 pod stays pending; 3 nodes are not eligible"
+    )
     assert "✗ 1 node: pod pending, insufficient cpu, short by 1" in ran.out
     assert "  fix       lower requests.cpu of container main from 2 to 1 · on small" in ran.out
-    assert "✓ 2 nodes: fits\n  cordoned, runs\n" in ran.out
+    assert "✓ 2 nodes: pod fits\n  cordoned, runs\n" in ran.out
     assert "· 2 nodes: not eligible, untolerated taint gpu=a:NoSchedule\n  tainted, tainted-and-small\n" in ran.out
 
 
@@ -80,7 +82,7 @@ def test_a_daemon_set_that_fits_wherever_it_is_for(tmp_path: Path) -> None:
         "why", "ds/agent", "-n", "infra", "-s", write(tmp_path, machine("runs"), machine("x", disk="h"), AGENT)
     )
     assert ran.code == 0
-    assert ran.out.startswith("✓ DaemonSet infra/agent fits 1 eligible node, 1 not eligible")
+    assert ran.out.startswith("✓ DaemonSet infra/agent fits 1 eligible node; 1 node is not eligible")
 
 
 @pytest.mark.parametrize("options", [(), ("--alone",)])

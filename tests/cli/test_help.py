@@ -40,7 +40,7 @@ def test_options_are_in_groups() -> None:
 def test_shared_options_are_left_to_help_all() -> None:
     short = kschedx("why", "--help").out
     assert "--kubeconfig" not in short
-    assert short.splitlines()[-1] == "--help-all also lists the scheduler, autoscaler, and connection options."
+    assert short.splitlines()[-1] == "--help-all adds the scheduler, autoscaler, Kueue, and connection options."
 
 
 def test_every_command_is_in_a_group() -> None:

@@ -222,7 +222,7 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
         (
             {"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "web"}},
             2,
-            'there is no "Deployment" in apiVersion v1 (Deployment is of the group apps)',
+            'there is no "Deployment" in apiVersion v1 (Deployment is in apps/v1)',
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_the_pods_of_daemon_sets_take_room(tmp_path: Path) -> None:
     assert together.code == 1
     assert together.out.splitlines()[0] == "✗ 5 pods: 4 can be scheduled, 1 unschedulable"
     story = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web")
-    assert story.out.splitlines()[0] == "✗ default/deploy/web: 2 of 3 replicas can be scheduled, 1 stay pending"
+    assert story.out.splitlines()[0] == "✗ default/deploy/web: 2 of 3 replicas can be scheduled, 1 stays pending"
     alone = asked(tmp_path, daemons, replicas, cluster=cluster, options="deploy/web --alone")
     assert alone.code == 0
 

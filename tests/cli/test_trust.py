@@ -17,12 +17,13 @@ import pytest
 
 from tests.api_server import CERTIFICATE, FakeApiServer, Reply, Request, kubeconfig, served
 from tests.cli.manifests import NODE, POD
-from tests.command import Ran, kschedx
+from tests.command import ROOT, Ran, kschedx
 
 OTHER = CERTIFICATE.parent / "other.pem"
 """Of 127.0.0.1, too, signed by itself, with its key."""
 TRUSTED: dict[str, Any] = {"certificate-authority": str(CERTIFICATE)}
 SECRET = "sesame"
+ZONE_FULL = ROOT / "fixtures" / "zone-full"
 
 
 @pytest.fixture
@@ -114,6 +115,68 @@ def test_a_user_in_a_servers_url_is_shown_nowhere(api: FakeApiServer, tmp_path: 
     assert said(api) == {f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"}
     assert SECRET not in ran.out + ran.err + to.read_text() + failing.err
     assert failing.code == 2
+
+
+SECRET_URLS = (
+    f"https://me:{SECRET}@127.0.0.1:1/a?key={SECRET}#{SECRET}",
+    f"https://me:{SECRET}@127.0.0.1:x",
+    f"https://me:{SECRET}/1@127.0.0.1:1",
+    f"https://127.0.0.1:1?{SECRET}",
+    f"ftp://{SECRET}@127.0.0.1:1",
+    f"me:{SECRET}@127.0.0.1:1",
+    f":{SECRET}@127.0.0.1:1",
+)
+
+
+@pytest.mark.parametrize("url", SECRET_URLS)
+@pytest.mark.parametrize("field", ["server", "proxy-url", "idp-issuer-url"])
+def test_no_error_about_a_connection_shows_a_secret_of_a_url(field: str, url: str, tmp_path: Path) -> None:
+    server = url if field == "server" else "https://127.0.0.1:1"
+    user = provider(url) if field == "idp-issuer-url" else {}
+    more = by_proxy(url) if field == "proxy-url" else {}
+    ran = why(kubeconfig(tmp_path, server, user=user, **more))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
+    assert SECRET not in ran.err
+
+
+@pytest.mark.parametrize("url", SECRET_URLS)
+def test_a_redirect_shows_no_secret_of_a_url(url: str, api: FakeApiServer, tmp_path: Path) -> None:
+    api.faults.append(lambda request: Reply(status=302, headers={"Location": url}))
+    with served(api) as server:
+        ran = why(kubeconfig(tmp_path, server))
+    assert "it sends on to " in ran.err
+    assert SECRET not in ran.err
+
+
+EXTENDERS = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders: [{urlPrefix: %s, filterVerb: filter, enableHTTPS: true, httpTimeout: 1s, tlsConfig: {keyData: c2VzYW1l}}]
+"""
+PROMETHEUS = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+metricsProviders: [{source: Prometheus, prometheus: {url: %s}}]
+"""
+ABOUT_FILES = (
+    *(("profiles", "show", "config", "-o", form) for form in ("wide", "json", "yaml")),
+    ("profiles", "check", "config"),
+    *(("diff-profiles", "config", "default", "-o", form) for form in ("wide", "json", "html", "markdown")),
+    *(("why", "--all-pending", "-s", "CLUSTER", "--config", "config", "-o", form) for form in ("json", "html")),
+    ("why", "--all-pending", "-s", "CLUSTER", "--config", "config", "--extenders", "call", "-o", "wide"),
+    ("deschedule", "-s", "CLUSTER", "--policy", "policy"),
+)
+
+
+@pytest.mark.parametrize("url", SECRET_URLS)
+def test_no_answer_about_a_configuration_shows_a_secret_of_a_url(url: str, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(EXTENDERS % json.dumps(url))
+    (tmp_path / "policy").write_text(PROMETHEUS % json.dumps(url))
+    for asked in ABOUT_FILES:
+        ran = kschedx(*(str(ZONE_FULL) if word == "CLUSTER" else word for word in asked), cwd=tmp_path)
+        assert "Usage" not in ran.err
+        assert SECRET not in ran.out + ran.err, asked
+        assert "c2VzYW1l" not in ran.out, asked
 
 
 @pytest.mark.parametrize("user", [{"token": SECRET}, {"username": "me", "password": SECRET}], ids=["token", "password"])

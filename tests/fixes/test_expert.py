@@ -105,7 +105,7 @@ def test_what_preemption_does_by_itself_comes_first() -> None:
     nodes = [node(name, allocatable=SMALL) for name in "ab"]
     low = [running(f"low-{name}", name, "2", priority=-1) for name in "ab"]
     assert told(*nodes, *low, wanting(cpu="1"))[:2] == [
-        "wait for preemption: it evicts default/low-a (priority -1) from a, or pods on 1 other node",
+        "wait for preemption to evict default/low-a (priority -1) from a, or pods on 1 other node",
         "add a node like a",
     ]
 
@@ -121,7 +121,7 @@ def test_preemption_against_a_budget_says_so() -> None:
     low = {**running("low", "n", "2", priority=-1)}
     low["metadata"] = {**at(low, "metadata"), "labels": {"app": "low"}}
     assert told(node("n", allocatable=SMALL), budget, low, wanting(cpu="1"))[0] == (
-        "wait for preemption: it evicts default/low (priority -1) from n despite its PodDisruptionBudget"
+        "wait for preemption to evict default/low (priority -1) from n despite its PodDisruptionBudget"
     )
 
 
@@ -322,7 +322,7 @@ def test_a_pod_of_a_daemon_set_on_a_full_node(namespace: str, chosen: str, polic
     full = [node("n", allocatable=SMALL), running("one", "n", "2")]
     fixes = kschedx.explain(kschedx.Snapshot.from_objects([*full, *classes, agent]), f"{namespace}/me").fixes
     assert fixes[0].title == (
-        f"set priorityClassName: {chosen}, wait for preemption: it evicts default/one (priority 0) from n"
+        f"set priorityClassName: {chosen}, wait for preemption to evict default/one (priority 0) from n"
     )
     assert [change.by for change in fixes[0].changes] == ["", "kube-scheduler"]
 

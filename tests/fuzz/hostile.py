@@ -47,15 +47,15 @@ AMOUNTS: tuple[Json, ...] = ("0", "1", "2", "500m", "1Gi", "4Gi", "110", 3, 1.5)
 
 def cluster(random: Random) -> list[Json]:
     """Objects of many kinds, mostly as they should be."""
-    objects = [_object("Node", f"n{number}", random) for number in range(random.randint(1, 3))]
-    objects += [_object("Pod", f"p{number}", random) for number in range(random.randint(1, 3))]
+    objects = [object_of("Node", f"n{number}", random) for number in range(random.randint(1, 3))]
+    objects += [object_of("Pod", f"p{number}", random) for number in range(random.randint(1, 3))]
     objects += [
-        _object(kind, random.choice("ab"), random) for kind in random.sample(sorted(set(RECORDS) - {"Node"}), 4)
+        object_of(kind, random.choice("ab"), random) for kind in random.sample(sorted(set(RECORDS) - {"Node"}), 4)
     ]
     return objects
 
 
-def _object(kind: str, name: str, random: Random) -> Json:
+def object_of(kind: str, name: str, random: Random) -> Json:
     version, made_of = KINDS[kind].api_version, RECORDS[kind]
     made = _value(_info(made_of), random, depth=0, name="")
     metadata = made.get("metadata")

@@ -79,7 +79,7 @@ UNREADY = replica("web-0", "StatefulSet", "web", ready=False)
 PULLS = "is scheduled to n and cannot pull the image of container app: ErrImagePull"
 
 CASES: list[tuple[str, list[Manifest], str, int]] = [
-    ("pod/x", [pod("x", metadata={"deletionTimestamp": SINCE})], f"default/x is being deleted since {SINCE}", 1),
+    ("pod/x", [pod("x", metadata={"deletionTimestamp": SINCE})], f"default/x is being deleted (since {SINCE})", 1),
     ("pod/x", [pod("x", status={"phase": "Succeeded"}, on="n")], "default/x has finished: Succeeded", 0),
     (
         "pod/x",
@@ -128,7 +128,7 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     (
         "deploy/web",
         [workload("Deployment", metadata={"deletionTimestamp": SINCE})],
-        f"default/deploy/web is being deleted since {SINCE}",
+        f"default/deploy/web is being deleted (since {SINCE})",
         1,
     ),
     (

@@ -169,6 +169,6 @@ def test_a_wish_replaces_a_topology_that_has_no_room() -> None:
     found = verdict(flavor("f", topologyName="t"), topology, *nodes, queue("q"), local("q"), wanted)
     assert found.wait is Wait.TOPOLOGY
     assert [one.title for one in found.remedies] == [
-        "prefer rack to requiring it for pod set main",
+        "make rack preferred instead of required for pod set main",
         "run 2 of 3 pods at a time in pod set main",
     ]

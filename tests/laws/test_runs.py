@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict
-from kschedx.framework.cycle import Cycle
+from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Decision, Run
 from kschedx.kube.types import Node, Taint
 from kschedx.releases import resolve
@@ -20,7 +20,8 @@ from kschedx.simulate.node_changes import cordoned
 from kschedx.snapshot.columns import ClusterRow, IntArray, each_cluster_row
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
-from tests.laws.moving_clusters import Dealer
+from tests import builders
+from tests.laws.moving_clusters import DEVICES, Dealer
 
 RELEASES = ("1.36", "1.36", "1.36", "1.29")
 GANGS = {"GenericWorkload": True, "GangScheduling": True}
@@ -163,6 +164,32 @@ def test_a_run_says_what_a_cluster_built_that_way_would(seed: int) -> None:
     for _ in range(6):
         world.move()
         world.check()
+
+
+@UNSHRUNK
+@given(SEEDS)
+def test_replicas_in_a_row_are_decided_like_each_by_itself(seed: int) -> None:
+    world = World(random.Random(seed))
+    dice, run, cluster = world.dice, world.run, world.cluster
+    names = dice.choices(NAMES[len(cluster.node_names) :], k=dice.randrange(4))
+    for name in dict.fromkeys(names):
+        cluster.add_node(Snapshot.from_objects(list(world.dealer.node(name))).cluster.nodes[0])
+    spec = world.dealer.spec()
+    spec["containers"][0]["resources"]["requests"].pop(DEVICES, None)
+    labels = {"app": dice.choice(["web", "db"])}
+    made = Snapshot.from_objects([builders.pod(f"more-{number}", labels=labels, spec=spec) for number in range(12)])
+    rows = cluster.add_pods([made.pods[row] for row in range(len(made.pods))])
+    while left := [row for row in rows if row in cluster.pods.pending]:
+        row, then, built = left[0], next(iter(left[1:]), None), cluster.frozen()
+        decision, alone = run.decide(row), run.scheduler.on(built).schedule(built.pods[row])
+        assert told(decision) == told(Decision.of(alone)), cluster.pods.key(row)
+        if decision.outcome is not Outcome.SCHEDULED:
+            break
+        node = dice.choice(list(each_cluster_row(decision.choice)))
+        run.bind(row, node, then)
+        if dice.random() < 0.05:
+            world.move()
+    world.check()
 
 
 @UNSHRUNK

@@ -78,7 +78,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
         (s.DeletePods(victims=victims("x/a", "x/b")), "delete x/a and x/b (priority 1)"),
         (
             s.DeletePods(victims=victims("x/a"), node="n", by_preemption=True, or_elsewhere=2),
-            "wait for preemption: it evicts x/a (priority 0) from n, or pods on 2 other nodes",
+            "wait for preemption to evict x/a (priority 0) from n, or pods on 2 other nodes",
         ),
         (repair("node.kubernetes.io/not-ready"), "repair n: it is NotReady"),
         (repair("node.kubernetes.io/unreachable"), "repair n: it is unreachable"),

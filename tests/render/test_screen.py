@@ -120,7 +120,7 @@ def test_a_tie_is_never_settled() -> None:
 
 def test_a_gated_pod_is_told_what_would_follow() -> None:
     gated = plain(explained(node("a"), asking(schedulingGates=[{"name": "wait"}])))
-    start = "‖ default/new is gated, held back by scheduling gate wait; without the gate it would be assigned to"
+    start = "‖ default/new is gated by scheduling gate wait; without the gate it would be assigned to"
     assert gated[0].startswith(start)
 
 

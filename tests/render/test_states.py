@@ -31,7 +31,7 @@ WEB = "shop/deploy/web"
 
 READS: list[tuple[Lifecycle, str, int]] = [
     (NamespaceTerminating(subject=WEB, namespace="shop"), "gets no pods: namespace shop is being deleted", 1),
-    (BeingDeleted(subject=WEB, since="2026-01-02T00:00:00Z"), "is being deleted since 2026-01-02T00:00:00Z", 1),
+    (BeingDeleted(subject=WEB, since="2026-01-02T00:00:00Z"), "is being deleted (since 2026-01-02T00:00:00Z)", 1),
     (Finished(subject=WEB, phase="Succeeded"), "has finished: Succeeded", 0),
     (Failed(subject=WEB, reason="Evicted", node="n"), "has failed on n: Evicted", 1),
     (

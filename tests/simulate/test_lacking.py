@@ -112,7 +112,7 @@ def test_replicas_that_evict_others_say_whom(tmp_path: Path) -> None:
             "✗ shop/deploy/web: none of 3 replicas can be scheduled; the rollout stalls",
         ),
         ({"maxSurge": 0, "maxUnavailable": 1}, "✓ shop/deploy/web: all 3 replicas can be scheduled, replacing 3 pods"),
-        ({}, "✗ shop/deploy/web: none of 3 replicas can be scheduled; the rollout stalls, 3 pods"),
+        ({}, "✗ shop/deploy/web: none of 3 replicas can be scheduled; the rollout stalls with 3 pods"),
     ],
 )
 def test_a_new_template_is_rolled_out(strategy: dict[str, object], told: str, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_new_template_is_rolled_out(strategy: dict[str, object], told: str, tm
     [
         ("3", 0, "✓ shop/sts/db: all 3 replicas can be scheduled, replacing 3 pods of the previous template"),
         ("3", 1, "✓ shop/sts/db: both missing replicas can be scheduled, replacing 2 pods of the previous template"),
-        ("5", 0, "✗ shop/sts/db: none of 3 replicas can be scheduled; the rollout stalls, 2 pods"),
+        ("5", 0, "✗ shop/sts/db: none of 3 replicas can be scheduled; the rollout stalls with 2 pods"),
     ],
 )
 def test_a_stateful_set_is_rolled_out_from_its_last_pod(cpu: str, partition: int, told: str, tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_each_replica_has_claims_of_its_own(tmp_path: Path) -> None:
             }
         )
     ran = asked(tmp_path, [*SMALL, *storage], "app.json", manifest=made)
-    assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be scheduled, 1 stay pending"
-    assert "no volume for claim shop/web-new3-scratch" in ran.out
+    assert headline(ran) == "✗ shop/deploy/web: 2 of 3 replicas can be scheduled, 1 stays pending"
+    assert "no volume matches claim shop/web-new3-scratch" in ran.out
 
 
 def test_several_workloads_take_turns(tmp_path: Path) -> None:

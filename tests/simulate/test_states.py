@@ -58,7 +58,7 @@ USES_A_CLAIM = pod("other", on="a", spec={"volumes": CLAIM}, status={"phase": "R
         (
             pod("alone", spec={"containers": CONTAINERS, "schedulerName": "default-schedulr"}),
             3,
-            '? default/alone: no scheduler is known by its schedulerName "default-schedulr"',
+            '? default/alone: no scheduler with the schedulerName "default-schedulr" is known',
         ),
         (pod("gated", spec={"containers": CONTAINERS, "schedulingGates": [{"name": "a.b/c"}]}), 1, "1 pod gated"),
         (pod("claims", spec={"containers": CONTAINERS, "volumes": CLAIM}), 3, "? the pod is undecided"),

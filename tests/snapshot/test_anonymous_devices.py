@@ -64,3 +64,24 @@ def test_a_pattern_that_is_none_may_become_one() -> None:
     objects = [claim("c", request(select=["'Falcon'.matches('[b-a]')"])), device_class()]
     with pytest.raises(InputError, match=r"ResourceClaim c: it has a string that its function refuses"):
         anonymize(objects)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "lists.range(1).falcon()",
+        "format.falcon().value().validate('Falcon').hasValue()",
+        "base64.encode(b'Falcon') == 'x'",
+        "device.falcon == b'''Falcon''' // Falcon",
+        "isQuantity('Falcon') && falcon()",
+        "true ? 1 : (quantity('1Falcon') == quantity('1'))",
+        "falcon(timestamp('Falcon') == duration('Falcon'))",
+        "semver('Falcon').falcon(r'Falcon', \"\"\"Falcon\"\"\", '\\x46alcon')",
+        "device.attributes['falcon'].falcon == 1u && cel.bind(falcon, 'Falcon', falcon.falcon())",
+    ],
+)
+def test_a_selector_that_is_not_valid_keeps_no_name(expression: str) -> None:
+    objects = [claim("c", request(select=[expression])), device_class()]
+    written = json.dumps(anonymize(objects)).lower()
+    assert "falcon" not in written
+    assert "46alcon" not in written

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
+from kschedx.errors import InputError
 from kschedx.export.anonymous import Anonymous
 from kschedx.export.anonymous.vocabulary import VOCABULARY, WORD
 from kschedx.kube.kinds import KINDS
 from kschedx.sources.files import read
 from tests.builders import Manifest
 from tests.command import ROOT, kschedx
+from tests.fuzz import hostile
 from tests.snapshot.test_anonymous import paths_to
 
 PLATFORMS = Path(__file__).parent / "platforms.yaml"
@@ -83,6 +88,48 @@ def marked(value: object, *, with_keys: bool = False, free_text: bool = False) -
             return one(value)
         case _:
             return value
+
+
+@pytest.mark.parametrize("kind", sorted(hostile.RECORDS))
+def test_a_marked_object_of_every_kind_has_no_mark_left(kind: str) -> None:
+    """Objects made of the fields that kschedx reads, every one of them now and then."""
+    found = set()
+    for seed in range(12):
+        item = marked(hostile.object_of(kind, "web", random.Random(seed)))
+        assert isinstance(item, dict)
+        with contextlib.suppress(InputError):  # a selector of devices that looks into a text
+            found |= set(left([item]))
+    assert not found
+
+
+NOT_READ = """
+- {apiVersion: route.openshift.io/v1, kind: Route, spec: {host: canary, to: {kind: Service, name: canary}}}
+- {apiVersion: security.openshift.io/v1, kind: SecurityContextConstraints, users: [canary], groups: [canary]}
+- {apiVersion: machine.openshift.io/v1beta1, kind: Machine, spec: {providerSpec: {value: {userDataSecret: canary}}}}
+- {apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, spec: {paused: false}}
+- {apiVersion: config.openshift.io/v1, kind: Infrastructure, status: {apiServerURL: "https://canary:6443"}}
+- {apiVersion: user.openshift.io/v1, kind: Identity, user: {name: canary}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: aws-auth, namespace: kube-system}, data: {mapRoles: canary}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: canary}, data: {canary: canary}}
+- {apiVersion: v1, kind: Secret, metadata: {name: canary}, data: {canary: Y2FuYXJ5}, stringData: {canary: canary}}
+- {apiVersion: v1, kind: ServiceAccount, metadata: {annotations: {eks.amazonaws.com/role-arn: canary}}}
+- {apiVersion: crd.k8s.amazonaws.com/v1alpha1, kind: ENIConfig, spec: {subnet: subnet-canary}}
+- {apiVersion: vpcresources.k8s.aws/v1beta1, kind: CNINode, spec: {tags: {canary: canary}}}
+- {apiVersion: cloud.google.com/v1, kind: ComputeClass, spec: {priorities: [{nodepools: [canary]}]}}
+- {apiVersion: networking.gke.io/v1, kind: ManagedCertificate, spec: {domains: [canary.com]}}
+- {apiVersion: karpenter.azure.com/v1beta1, kind: AKSNodeClass, spec: {vnetSubnetID: /subscriptions/canary}}
+- {apiVersion: aadpodidentity.k8s.io/v1, kind: AzureIdentity, spec: {resourceID: /subscriptions/canary}}
+- {apiVersion: infrastructure.cluster.x-k8s.io/v1beta2, kind: AWSMachineTemplate, spec: {ami: canary}}
+- {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, subjects: [{kind: User, name: canary}]}
+- {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, spec: {queue: canary, tasks: [{name: canary, template: {}}]}}
+- {apiVersion: v1, kind: Event, metadata: {name: canary}, message: canary, involvedObject: {kind: Route, name: canary}}
+"""
+
+
+def test_an_object_that_scheduling_does_not_read_leaves_no_mark() -> None:
+    for item in yaml.safe_load(NOT_READ):
+        named = {**item, "metadata": {"name": "canary", "labels": {"canary": "canary"}, **item.get("metadata", {})}}
+        assert not list(left([named]))
 
 
 @pytest.mark.parametrize("free_text", [False, True], ids=["words", "free text"])

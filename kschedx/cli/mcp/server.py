@@ -247,7 +247,7 @@ def _output(wanted: Tool) -> dict[str, Any]:
 
 def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolResult:
     if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
-        return _failed(answer.errors or answer.screen)
+        return _failed(_cut(answer.errors or answer.screen, BOUNDS[Detail.NODES].text))
     bounds = BOUNDS[detail]
     screen = _cut(answer.screen, bounds.text)
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}

@@ -92,7 +92,7 @@ class DeletePods(VictimStep, frozen=True, kw_only=True):
         if not self.by_preemption:
             return f"delete {joined} on {self.node}"
         elsewhere = f", or pods on {count(self.or_elsewhere, 'other node')}" if self.or_elsewhere else ""
-        return f"wait for preemption: it evicts {joined} from {self.node}{self._protected}{elsewhere}"
+        return f"wait for preemption to evict {joined} from {self.node}{self._protected}{elsewhere}"
 
     @property
     def costs(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from kschedx.framework.config.document import KIND, ConfigurationDocument, Profi
 from kschedx.framework.config.expansion import Entry, MergedSet, PluginPoints, merge_plugins
 from kschedx.framework.config.loading import decode_document, load_profiles
 from kschedx.kube.duration import Duration
+from kschedx.kube.escaping import MASK, Url
 from kschedx.releases import POINTS, Release
 
 # Plugin arguments as a configuration writes them.
@@ -116,6 +117,26 @@ def _configuration(
 ) -> dict[str, object]:
     kept = {key: value for key, value in (config or {}).items() if key not in ("apiVersion", "kind", "profiles")}
     return {"apiVersion": release.config_versions[0], "kind": KIND, **kept, "profiles": profiles}
+
+
+def without_secrets(configuration: Mapping[str, object]) -> dict[str, object]:
+    """The configuration with what may be a secret in its extenders masked: parts of the URL and the key."""
+
+    def masked(key: str, value: object) -> object:
+        match value:
+            case str() if key == "urlPrefix":
+                return str(Url(value))
+            case str() if key == "keyData" and value:
+                return MASK
+            case Mapping():
+                return {name: masked(name, item) for name, item in value.items()}
+            case list():
+                return [masked("", item) for item in value]
+            case _:
+                return value
+
+    extenders = {key: masked(key, value) for key, value in configuration.items() if key == "extenders"}
+    return {**configuration, **extenders}
 
 
 def _profile(

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from kschedx.framework.config import Profile
-from kschedx.framework.cycle import Cycle
+from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.interface import PermitPlugin
 from kschedx.framework.moving.equivalence import EquivalenceClasses, EquivalenceKey
+from kschedx.framework.replicas import Replicas
 from kschedx.framework.runtime import Framework
 from kschedx.framework.schedule import Decision, EquivalenceClass, after_binding
 from kschedx.framework.scheduler import Scheduler
@@ -26,6 +29,16 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_ROWS = 600_000
 """Of all equivalence classes together, a row for each node; the class that was not asked about for longest is dropped
 first."""
+
+
+class _Series(Struct):
+    """Identical pods that are placed one after the other."""
+
+    kind: EquivalenceKey
+    replicas: Replicas
+    snapshot: Snapshot
+    """The cluster that it goes on in, and how many moves there had been after the last of the pods."""
+    moves: int
 
 
 class Run:
@@ -47,6 +60,9 @@ class Run:
         """Nodes that pods are tried on, as a number."""
         self._latest: dict[tuple[int, ...], EquivalenceKey] = {}
         """Of classes that differ only in what is behind their claims, the one that was asked about last."""
+        self._series: _Series | None = None
+        self._latest_shared: tuple[EquivalenceKey, int, Decision] | None = None
+        """The class of the pod that was decided last and fits nowhere, the version of the cluster, and the decision."""
 
     @property
     def scheduler(self) -> Scheduler:
@@ -76,8 +92,34 @@ class Run:
     def decide(self, row: int, placement: ClusterRows | None = None) -> Decision:
         """The same in short, for the price of what has moved since a pod of the class was evaluated. `placement`: the
         only nodes that are evaluated, ascending. Raises `ConfigError`."""
+        if placement is None and (known := self.known_decision(row)) is not None:
+            return known
+        self._series = self._latest_shared = None
         own = self._class(row, placement=placement)
-        return Decision.of(self.cycle(row)) if own is None else own.decide(self.cluster.pods[row])
+        if own is None:
+            return Decision.of(self.cycle(row))
+        decision = own.decide(self.cluster.pods[row])
+        may_share = placement is None and own.is_shared and not self.cluster.pods.nominations
+        kind = self.kind_of(row) if may_share else None
+        if kind is not None and decision.outcome is Outcome.UNSCHEDULABLE:
+            self._latest_shared = kind, self.cluster.version, decision
+        return decision
+
+    def known_decision(self, row: int) -> Decision | None:
+        """What `decide` says of a pod like the one that it was asked about last, where nothing has moved since but that
+        this one was bound; None where it has to look."""
+        series, latest, cluster = self._series, self._latest_shared, self.cluster
+        if series is not None and series.snapshot is cluster.snapshot and series.moves == len(cluster.pods.steps):
+            if not cluster.pods.nominations and self._is_of(series.kind, row):
+                best = series.replicas.best()
+                return None if best is None else Decision(outcome=Outcome.SCHEDULED, best=best)
+        elif latest is not None and latest[1] == cluster.version:
+            return latest[2] if self._is_of(latest[0], row) else None
+        return None
+
+    def _is_of(self, kind: EquivalenceKey, row: int) -> bool:
+        """Whether a pod that waits is of a class, and counts as the others do once it is placed."""
+        return not self.cluster.pods.deletion_timestamps[row] and self.kind_of(row) == kind
 
     def scored_cycle(self, row: int, profile: Profile) -> Cycle:
         """As `cycle` under a profile, without findings (why a node is rejected) and steps after the choice.
@@ -88,17 +130,35 @@ class Run:
         pod = self.cluster.pods[row]
         return self.scheduler.schedule(pod, profile) if own is None else own.cycle(pod)
 
-    def bind(self, row: int, node: ClusterRow) -> None:
-        """Place a pod that fits, with its claims bound and allocated."""
-        scheduler, pod = self.scheduler, self.cluster.pods[row]
-        claims_devices = pod.spec.resource_claims or self.snapshot.devices.stands_for_request(pod.spec)
-        claims = pod.spec.mounts_storage or claims_devices
-        framework = scheduler.framework(self._profile_of(pod)) if claims else None
+    def bind(self, row: int, node: ClusterRow, then: int | None = None) -> None:
+        """Place a pod that was decided last, and fits, with its claims bound and allocated. `then`: the pod that is
+        decided next, for which much is known if it is identical."""
+        pods = self.cluster.pods
+        spec = pods.specs[row]
+        claims = spec.mounts_storage or spec.resource_claims or self.snapshot.devices.stands_for_request(spec)
+        if self._series is None and then is not None and not claims:
+            self._begin_series(row, then)
+        if claims:
+            self._bind_claims(pods[row], node)
+        self.cluster.place(row, node)
+        if self._series is not None:
+            self._series.moves += 1
+            if not self._series.replicas.place(node):
+                self._series = None
+
+    def _begin_series(self, row: int, then: int) -> None:
+        kind = self.kind_of(then)
+        own = None if kind is None or not self._is_of(kind, row) else self._classes.get(kind)
+        replicas = None if own is None or self.cluster.pods.nominations else own.replicas(row)
+        if kind is not None and replicas is not None:
+            self._series = _Series(kind, replicas, self.snapshot, len(self.cluster.pods.steps))
+
+    def _bind_claims(self, pod: Pod, node: ClusterRow) -> None:
+        framework = self.scheduler.framework(self._profile_of(pod))
         if framework is not None:
             for bound in list(after_binding(framework, pod, node)):
                 self.cluster.set_storage(bound.storage)
                 self.cluster.set_device_claims(bound.devices, node)
-        self.cluster.place(row, node)
 
     def evict(self, row: int, *, waits: bool) -> None:
         """Take a pod away, and what devices it alone has. `waits`: its controller makes another one like it."""
@@ -130,7 +190,7 @@ class Run:
 
     def profile_of(self, row: int) -> Profile:
         """The profile that a pod is scheduled with. Raises `ConfigError`."""
-        return self._profile_of(self.cluster.pods[row])
+        return self._profile or self.scheduler.config.profile_for(self.cluster.pods.specs[row].scheduler_name)
 
     def _profile_of(self, pod: Pod) -> Profile:
         return self._profile or self.scheduler.config.profile_for(pod.spec.scheduler_name)

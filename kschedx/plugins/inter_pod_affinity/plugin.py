@@ -24,7 +24,9 @@ from kschedx.framework.interface import (
     PRE_FILTER_SKIP,
     CycleState,
     FilterPlugin,
+    Following,
     Handle,
+    NotPreparedError,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -42,6 +44,7 @@ from kschedx.plugins.inter_pod_affinity.terms import (
     ExistingTerms,
     PodTerms,
     SatisfiesAll,
+    added_by,
     present,
     weighted_groups,
     weighted_matches,
@@ -135,6 +138,11 @@ class FilterState(Struct, frozen=True, kw_only=True):
             finds_nobody &= self.affinity.everywhere[nodes.rows] != 0
         return lacks_label | finds_nobody
 
+    def rejected(self, nodes: NodeTable) -> BoolArray:
+        """By any of the rules."""
+        existing = self.breaks_existing_anti_affinity(nodes)
+        return self.lacks_affinity(nodes) | self.breaks_anti_affinity(nodes) | existing
+
     def breaks_anti_affinity(self, nodes: NodeTable) -> BoolArray:
         return self.anti_affinity.any_positive(nodes.rows)
 
@@ -184,22 +192,47 @@ def raw_scores(
     Pods on nodes that were filtered out count too: they share domains with feasible ones. None where no term meets a
     pod that runs in a domain of its key, which is not the same as weights that cancel out.
     """
-    namespace_labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
-    own = tuple(_signed(terms))
-    stated: list[tuple[str, int, int]] = []
-    for group, its in existing.about_pod(pod, namespace_labels):
-        required = its.required_affinity if hard_pod_affinity_weight > 0 else ()
-        for term, weight in (*((one, hard_pod_affinity_weight) for one in required), *_signed(its)):
-            stated.append((term.topology_key, group, weight))
-
+    weights = _Weights.of(pod, terms, existing, namespaces, hard_pod_affinity_weight)
     scores = np.zeros(len(nodes.cluster.nodes), dtype=np.int64)
-    for weights in (weighted_matches(own), weighted_groups(stated)):
-        for sums in DomainSums.of(nodes, weights).sums.values():
+    for tallies in weights.worth:
+        for sums in DomainSums.of(nodes, tallies).sums.values():
             scores += sums
     if scores.any():
         return scores
-    met = weighted_matches((term, 1) for term, _ in own), weighted_groups((key, group, 1) for key, group, _ in stated)
-    return scores if any(DomainSums.of(nodes, meetings).everywhere.any() for meetings in met) else None
+    return scores if any(DomainSums.of(nodes, one).everywhere.any() for one in weights.met()) else None
+
+
+class _Weights(Struct, frozen=True, kw_only=True):
+    """What pods that run are worth to a pod, by its own terms and by theirs."""
+
+    own: tuple[tuple[AffinityTerm, int], ...]
+    stated: tuple[tuple[str, int, int], ...]
+    """Topology key, group and weight."""
+
+    @classmethod
+    def of(
+        cls,
+        pod: Pod,
+        terms: PodTerms,
+        existing: ExistingTerms,
+        namespaces: Mapping[str, Labels],
+        hard_pod_affinity_weight: int,
+    ) -> _Weights:
+        stated: list[tuple[str, int, int]] = []
+        for group, its in existing.about_pod(pod, namespaces.get(pod.metadata.namespace, NO_LABELS)):
+            required = its.required_affinity if hard_pod_affinity_weight > 0 else ()
+            for term, weight in (*((one, hard_pod_affinity_weight) for one in required), *_signed(its)):
+                stated.append((term.topology_key, group, weight))
+        return cls(own=tuple(_signed(terms)), stated=tuple(stated))
+
+    @property
+    def worth(self) -> tuple[dict[str, Tally], dict[str, Tally]]:
+        return weighted_matches(self.own), weighted_groups(self.stated)
+
+    def met(self) -> tuple[dict[str, Tally], dict[str, Tally]]:
+        """The same where each term that meets a pod counts as one."""
+        once = ((key, group, 1) for key, group, _ in self.stated)
+        return weighted_matches((term, 1) for term, _ in self.own), weighted_groups(once)
 
 
 def _signed(terms: PodTerms) -> Iterator[tuple[AffinityTerm, int]]:
@@ -217,6 +250,43 @@ def normalized(scores: IntArray) -> IntArray:
         return np.zeros(len(scores), dtype=np.int64)
     share: FloatArray = (scores - lowest).astype(np.float64) / float(highest - lowest)
     return (float(MAX_NODE_SCORE) * share).astype(np.int64)
+
+
+# What changes while identical pods are placed.
+
+
+class FollowedAffinity(Following):
+    """The counts and the scores of a pod while pods like it are placed."""
+
+    def __init__(
+        self, counts: FilterState | None, scores: IntArray | None, weights: _Weights, row: int, nodes: NodeTable
+    ) -> None:
+        """`row` is the pod's in the PodTable. Without `counts` no node is rejected, without `scores` none is scored."""
+        self._nodes = nodes
+        self._sums: list[tuple[DomainSums, dict[str, int]]] = []
+        self._counts = counts
+        if counts is not None:
+            own = [one.copy() for one in (counts.affinity, counts.anti_affinity, counts.existing_anti_affinity)]
+            self._sums = [(one, added_by(nodes.pods, row, one.weights)) for one in own]
+            self._counts = replace(counts, affinity=own[0], anti_affinity=own[1], existing_anti_affinity=own[2])
+            self.rejected = self._counts.rejected(nodes)
+        self.raw = None if scores is None else scores.copy()
+        self._worth = [added_by(nodes.pods, row, tallies) for tallies in weights.worth]
+
+    def place(self, node: ClusterRow) -> bool:
+        if self.raw is not None:
+            for key, number in (pair for added in self._worth for pair in added.items()):
+                label = self._nodes.cluster.label(key)
+                if number and label[node] is not None:
+                    self.raw[label.codes == label.codes[node]] += number
+        moved = [one.place(self._nodes, added, node) for one, added in self._sums]
+        if self._counts is None or not any(moved):
+            return False
+        self.rejected = self._counts.rejected(self._nodes)
+        return True
+
+    def normalized(self, scores: IntArray) -> IntArray:
+        return normalized(scores)
 
 
 # Why a node was rejected: the terms, the domain, and the pods that meet there.
@@ -466,6 +536,21 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         labels = namespaces.get(pod.metadata.namespace, NO_LABELS)
         concerned = bool(own.every) or bool(self._existing.about_pod(pod, labels))
         return Touch.CLUSTER if concerned else Touch.NOTHING
+
+    def follow(self, state: CycleState, pod: Pod, row: int) -> Following | None:
+        nodes, args = self.handle.nodes, self._args
+        try:
+            terms, scores = self._terms_of(pod), state[SCORES]
+            counts = None if self.name in state.skip_filter else state[FILTER]
+        except (InputError, NotPreparedError):
+            return None
+        namespaces = self.handle.snapshot.namespaces
+        weights = _Weights.of(pod, terms, self._existing, namespaces, args.hard_pod_affinity_weight)
+        if args.ignore_preferred_terms_of_existing_pods and not has_preferred_terms(pod):
+            return FollowedAffinity(counts, None, weights, row, nodes)
+        if not scores.any() and any(any(added_by(nodes.pods, row, one).values()) for one in weights.met()):
+            return None  # PreScore may have skipped, and would not any more
+        return FollowedAffinity(counts, scores, weights, row, nodes)
 
     def pre_filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> PreFilterResult:
         namespaces = self.handle.snapshot.namespaces

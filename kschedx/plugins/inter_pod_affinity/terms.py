@@ -17,7 +17,7 @@ from kschedx.errors import InputError
 from kschedx.kube.field_errors import aggregate
 from kschedx.kube.selectors import Operator, Requirement, Selector, compile_selector
 from kschedx.kube.types import Affinity, Labels, Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from kschedx.snapshot.columns import BoolArray, Column, IntArray, Memo
+from kschedx.snapshot.columns import BoolArray, ClusterRow, Column, IntArray, Memo
 from kschedx.snapshot.nodes import NodeTable, PodRows
 from kschedx.snapshot.pods import PodTable, Tally
 
@@ -384,12 +384,35 @@ class DomainSums(Struct, frozen=True, kw_only=True):
                 everywhere = everywhere + here
         return DomainSums(weights=self.weights, sums=sums, everywhere=everywhere)
 
+    def copy(self) -> DomainSums:
+        """The same, to be changed in place by `place`."""
+        sums = {key: numbers.copy() for key, numbers in self.sums.items()}
+        return DomainSums(weights=self.weights, sums=sums, everywhere=self.everywhere.copy())
+
+    def place(self, nodes: NodeTable, added: Mapping[str, int], node: ClusterRow) -> bool:
+        """One more pod runs on a node, which every node sees; it adds a number to its domain of each key. Whether that
+        changes a sum."""
+        changed = False
+        for key, number in added.items():
+            column = nodes.cluster.label(key)
+            if number and column[node] is not None:
+                self.sums[key][column.codes == column.codes[node]] += number
+                self.everywhere[:] += number
+                changed = True
+        return changed
+
     def any_positive(self, rows: IntArray) -> BoolArray:
         """(row,) whether the node's domain has something under any of the keys."""
         positive = np.zeros(len(rows), dtype=np.bool_)
         for numbers in self.sums.values():
             positive |= numbers[rows] > 0
         return positive
+
+
+def added_by(pods: PodTable, row: int, weights: Mapping[str, Tally]) -> dict[str, int]:
+    """Topology key to what one pod adds to the domain that it runs in."""
+    rows = np.array([row], dtype=np.int64)
+    return {key: int(tally.weights(pods, rows)[0]) for key, tally in weights.items()}
 
 
 def _sum(group: IntArray, numbers: IntArray, count: int) -> IntArray:

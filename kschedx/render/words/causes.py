@@ -7,25 +7,32 @@ from collections.abc import Iterator, Sequence
 from kschedx.explain.diagnosis import Diagnosis, OfferedNowhere, UnwellNodes
 from kschedx.explain.node_groups import NodeGroup, only_repeats_cordon
 from kschedx.findings import (
+    ClaimInUse,
     ExistingAntiAffinityConflict,
     Finding,
     HostPortConflict,
+    InsufficientDevices,
     InsufficientResource,
     NodeAffinityMismatch,
     NodeNameMismatch,
     NodeUnschedulable,
+    NoMatchingVolume,
     PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
+    ProvisioningTopologyMismatch,
+    RefusedByExtender,
     TooManyPods,
     TopologyLabelMissing,
     TopologySpreadSkew,
     UntoleratedTaint,
+    VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
 )
 from kschedx.findings.topology import HOSTNAME
 from kschedx.render.wording import balance, count
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import node_condition, requirement_text, unwell_nodes_text
+from kschedx.render.words.devices import shortage_text
 from kschedx.render.words.resources import offered_nowhere
 
 MOST_CAUSES = 3
@@ -157,6 +164,19 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
             unmet = [one for term in finding.terms[:1] for one in term.requirements if not one.matched]
             where = f" ({unmet[0].key.rpartition('/')[2]} {', '.join(unmet[0].values)})" if unmet else ""
             return f"volume {finding.persistent_volume}{where} is not accessible from {nodes}"
+        case VolumeLimitExceeded():
+            return f"{nodes} cannot attach more volumes of {finding.driver}"
+        case NoMatchingVolume():
+            return f"no volume matches claim {finding.claim.claim} on {nodes}"
+        case ProvisioningTopologyMismatch():
+            return f"class {finding.claim.storage_class} provisions no volume for {nodes}"
+        case ClaimInUse():
+            return f"claim {finding.claim} is in use by {finding.holder} on {finding.holder_node}"
+        case InsufficientDevices(shortages=(first, *_)):
+            return shortage_text(first, nodes, "has" if one else "have")
+        case RefusedByExtender():
+            why = f': "{finding.message}"' if finding.message else ", without a reason"
+            return f"the extender {finding.url} rejects {nodes}{why}"
         case None:
             return f"{groups[0].exemplar.blockers[0].plugin} rejects {nodes}"
         case _:

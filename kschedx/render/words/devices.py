@@ -102,7 +102,7 @@ DEVICE_REASONS[DeviceClaimBeingDeleted.reason] = Reason(
 
 
 def _device_claim_being_deleted(finding: DeviceClaimBeingDeleted) -> Words:
-    return Words(headline=f"resource claim {finding.claim} is being deleted since {finding.since}")
+    return Words(headline=f"resource claim {finding.claim} is being deleted (since {finding.since})")
 
 
 DEVICE_REASONS[DeviceClaimNotOwned.reason] = Reason(
@@ -215,7 +215,7 @@ DEVICE_REASONS[InsufficientDevices.reason] = Reason(
         "the counters or the capacity of the devices are used up",
     ),
     fixes=(
-        "find out which of its devices match, and which claims use them",
+        "free devices that match: delete claims that no pod uses",
         "request fewer devices, widen the selectors, or list alternatives with firstAvailable",
         "delete pods whose claims have matching devices",
         "add nodes with such devices",
@@ -262,6 +262,21 @@ def _headline(short: DeviceShortage) -> str:
             return f"{wants}; none of {short.of_class:,} matches request {short.request}"
         case _:
             return f"{wants}; {short.free:,} of {short.matching:,} {'is' if short.free == 1 else 'are'} free"
+
+
+def shortage_text(short: DeviceShortage, nodes: str, has: str) -> str:
+    """`2 nodes have too few free devices for claim ml/gpus (2 of class gpu.nvidia.com)`; `has` is the verb."""
+    wanted = "all" if short.wanted is None else f"{short.wanted:,}"
+    match short.stage:
+        case "none":
+            return f"{nodes} {has} no devices for claim {short.claim} ({wanted} of class {short.device_class})"
+        case "other-class":
+            return f"{nodes} {has} no devices of class {short.device_class} for claim {short.claim}"
+        case "no-match":
+            return f"no device of {nodes} matches request {short.request} of claim {short.claim}"
+        case _:
+            free = f"{nodes} {has} too few free devices for claim {short.claim}"
+            return f"{free} ({wanted} of class {short.device_class})"
 
 
 def _wants(short: DeviceShortage) -> str:
@@ -325,7 +340,7 @@ DEVICE_REASONS[DevicesToAllocate.reason] = Reason(
     plugins=("DynamicResources",),
     means="On the selected node the claim would be allocated these devices. Nothing is wrong.",
     causes=("the claim's first pod is being scheduled, which allocates the claim",),
-    fixes=(),
+    fixes=("nothing has to be fixed: the claim is allocated when the pod is scheduled",),
 )
 
 

@@ -46,6 +46,7 @@ _GANGS = "concepts/scheduling-eviction/gang-scheduling/"
 _NODE_LABELS = "kubectl get nodes --show-labels"
 _CLAIM = "kubectl describe pvc CLAIM -n NAMESPACE"
 _DEVICE_CLAIM = "kubectl describe resourceclaim CLAIM -n NAMESPACE"
+_PODS_OF_NODE = "kubectl get pods -A --field-selector spec.nodeName=NODE"
 _SLICES = "kubectl get resourceslices"
 _SCHEDULER_CONFIG = "kubectl get pod -n kube-system -l component=kube-scheduler -o yaml"
 _SCHEDULER_LOG = "kubectl logs -n kube-system -l component=kube-scheduler"
@@ -86,7 +87,10 @@ GUIDES: Mapping[str, Guide] = {
         links=(_TAINTS,),
     ),
     "node-affinity-mismatch": Guide(
-        confirm=(_NODE_LABELS, "kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.nodeSelector}'"),
+        confirm=(
+            "kubectl get pod POD -n NAMESPACE -o jsonpath='{.spec.nodeSelector} {.spec.affinity.nodeAffinity}'",
+            _NODE_LABELS,
+        ),
         useless=("a label that states a hardware fact: it does not add the hardware",),
         links=(_ASSIGN,),
     ),
@@ -96,12 +100,12 @@ GUIDES: Mapping[str, Guide] = {
         links=("reference/command-line-tools-reference/feature-gates/",),
     ),
     "host-port-conflict": Guide(
-        confirm=("kubectl get pods -A --field-selector spec.nodeName=NODE -o wide",),
+        confirm=(_PODS_OF_NODE + " -o custom-columns=NAME:.metadata.name,PORTS:.spec.containers[*].ports[*].hostPort",),
         useless=("more CPU or memory: one port of a node serves one pod",),
         links=("concepts/configuration/overview/#services",),
     ),
     "insufficient-resource": Guide(
-        confirm=("kubectl describe node NODE", "kubectl get pods -A --field-selector spec.nodeName=NODE"),
+        confirm=("kubectl describe node NODE", _PODS_OF_NODE),
         useless=(
             "a look at kubectl top: only requests count, not what pods use",
             "lower limits: limits do not count unless they set the request",
@@ -202,7 +206,7 @@ GUIDES: Mapping[str, Guide] = {
         links=("concepts/storage/storage-capacity/",),
     ),
     "disk-conflict": Guide(
-        confirm=("kubectl get pods -A --field-selector spec.nodeName=NODE",),
+        confirm=(_PODS_OF_NODE,),
         useless=("more replicas: each of them mounts the same disk",),
         links=("concepts/storage/volumes/",),
     ),

@@ -319,10 +319,8 @@ def extender_note_text(note: ExtenderNote) -> str:
         case ExtendersNotAsked(extenders=extenders):
             names = ", ".join(extenders)
             if not note.stands:
-                return (
-                    f"--extenders call asks the extender at {names} from this machine; --extenders FILE reads its "
-                    "answers"
-                )
+                how = "--extenders call calls it from this machine; --extenders FILE reads its answers"
+                return f"the extender at {names} was not called: {how}"
             told = f"the extender at {names} was not called: the answer does not depend on it"
             choosing = ", ".join(note.choosing_victims)
             return f"{told}; {choosing} may select other pods to evict" if choosing else told
@@ -411,7 +409,7 @@ def question_note_text(note: QuestionNote) -> str:
             elif note.is_exact:
                 told = f"{count(note.count, 'pod')} of its template at {note.path}"
             else:
-                told = f"{count(note.count, 'pod')} with what {note.path} says; its operator may add to them"
+                told = f"{count(note.count, 'pod')} as {note.path} describes them; its operator may add containers"
             return f"{kind} is a custom resource: {told}"
         case RunsAlready(node=node):
             return f"it runs on {node}; this shows what scheduling it now would give"

@@ -221,7 +221,7 @@ EXTENDER_REASONS[RefusedByExtender.reason] = Reason(
         "an extender for GPUs, storage, or topology finds no capacity on the node",
         "the extender's own view of the cluster is out of date",
     ),
-    fixes=("read the extender's logs and objects", "find out what it counts on that node"),
+    fixes=("repair what the extender's logs and objects name", "free what it counts on that node"),
 )
 
 
@@ -245,7 +245,7 @@ EXTENDER_REASONS[DroppedByExtender.reason] = Reason(
         "the extender reports no reasons: it returns only the nodes that it accepts",
         "it uses the wrong field: kube-scheduler reads NodeNames only with nodeCacheCapable, and Nodes without it",
     ),
-    fixes=("read the extender's logs", "compare nodeCacheCapable with what it returns"),
+    fixes=("repair what the extender's logs name", "set nodeCacheCapable to what it returns"),
 )
 
 
@@ -277,7 +277,7 @@ PLUGIN_MESSAGE_REASONS: dict[str, Reason] = {
     ),
     "plugin-finding": Reason(
         plugins=(),
-        means="A plugin from another package reports it, with its own facts and id.",
+        means="A plugin from another package reports it, with its own facts and ID.",
         causes=("the scheduler's configuration enables such a plugin; `kschedx plugins` lists them",),
         fixes=("run kschedx reason with the plugin's name",),
     ),
@@ -289,7 +289,7 @@ PLUGIN_MESSAGE_REASONS: dict[str, Reason] = {
             "a volume that is not accessible from the nodes",
             "a request larger than the whole node",
         ),
-        fixes=("fix the other reasons: a higher priority does not help",),
+        fixes=("fix what the other reasons of the event name",),
     ),
     "no-preemption-victims": Reason(
         plugins=("DefaultPreemption",),

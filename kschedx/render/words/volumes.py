@@ -108,7 +108,7 @@ CLAIM_REASONS[ClaimBeingDeleted.reason] = Reason(
 
 
 def _claim_being_deleted(finding: ClaimBeingDeleted) -> Words:
-    return Words(headline=f"claim {finding.claim} is being deleted since {finding.since}")
+    return Words(headline=f"claim {finding.claim} is being deleted (since {finding.since})")
 
 
 CLAIM_REASONS[ClaimNotOwned.reason] = Reason(
@@ -139,7 +139,11 @@ CLAIM_REASONS[ClaimUnbound.reason] = Reason(
         "the claim names no class, and there is no default class",
         "no existing volume matches the claim",
     ),
-    fixes=("kubectl describe pvc: its events show the reason", "name an existing class", "repair the provisioner"),
+    fixes=(
+        "repair what the claim's events name (kubectl describe pvc)",
+        "name an existing class",
+        "repair the provisioner",
+    ),
 )
 
 
@@ -154,7 +158,7 @@ def _claim_unbound(finding: ClaimUnbound) -> Words:
             cause = f"it names volume {finding.persistent_volume}, whose binding is not complete"
         case _:
             cause = f"class {claim.storage_class} binds before the pod is scheduled (Immediate)"
-    by = (Fact(label="created by", items=(finding.provisioner,)),) if finding.provisioner else ()
+    by = (Fact(label="driver", items=(finding.provisioner,)),) if finding.provisioner else ()
     is_missing = finding.cause == "class-missing"
     names = f"names storage class {claim.storage_class}, which does not exist"
     return Words(
@@ -319,15 +323,14 @@ VOLUME_REASONS[NoMatchingVolume.reason] = Reason(
 def _no_matching_volume(finding: NoMatchingVolume) -> Words:
     claim = finding.claim
     static = finding.provisioner in NO_PROVISIONER
-    made = "the class has no provisioner, so none can be provisioned" if static else ""
     volumes = f"{count(finding.volumes, 'volume')} of class {claim.storage_class or 'none'}"
     items = (volumes, *(f"{one.volumes:,} {_lost(one.lost)}" for one in finding.lost))
     facts = [claim_request(claim), Fact(label="volumes", items=items)]
     if finding.nearest:
         facts.append(Fact(label="nearest", items=tuple(_candidate(one) for one in finding.nearest[:SHOWN])))
-    if made:
-        facts.append(Fact(label="created by", items=(made,)))
-    return Words(headline=f"no volume for claim {claim.claim}", facts=tuple(facts))
+    if static:
+        facts.append(Fact(label="class", items=(f"{claim.storage_class} has no provisioner: it provisions no volume",)))
+    return Words(headline=f"no volume matches claim {claim.claim}", facts=tuple(facts))
 
 
 def _lost(lost: str) -> str:
@@ -516,7 +519,7 @@ VOLUME_REASONS[VolumeToBind.reason] = Reason(
     plugins=("VolumeBinding",),
     means="On the selected node an existing volume would be bound to the claim. Nothing is wrong.",
     causes=("a class with volumeBindingMode: WaitForFirstConsumer, whose claims wait for their pod",),
-    fixes=(),
+    fixes=("nothing has to be fixed: the claim is bound when the pod is scheduled",),
 )
 
 
@@ -531,7 +534,7 @@ VOLUME_REASONS[VolumeToProvision.reason] = Reason(
     plugins=("VolumeBinding",),
     means="On the selected node a volume would be provisioned for the claim. Nothing is wrong.",
     causes=("a class with volumeBindingMode: WaitForFirstConsumer and a provisioner",),
-    fixes=(),
+    fixes=("nothing has to be fixed: the volume is provisioned when the pod is scheduled",),
 )
 
 

@@ -19,6 +19,7 @@ import urllib3
 from urllib3 import exceptions
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.escaping import Url
 from kschedx.sources.live.credentials import Access
 from kschedx.sources.live.kubeconfig import KubeconfigUser, Named
 
@@ -102,7 +103,8 @@ class ApiServer:
     ) -> None:
         """`place` is where the login was configured; an error about it names that. `timeout` is in seconds, for each
         request with everything that belongs to it; 0 is none."""
-        self.url = access.url
+        self.url = str(access.url)
+        """As it is shown."""
         self.timeout = timeout or FOREVER
         self.stopped = threading.Event()
         """Set to let every request that is under way give up."""
@@ -125,7 +127,7 @@ class ApiServer:
 
     def _asked(self, path: str, query: Mapping[str, str], sent: bytes | None = None, *, accept: str = _JSON) -> bytes:
         """A GET, or a POST of what is `sent`."""
-        url = f"{self.url}{path}" + (f"?{urlencode(query)}" if query else "")
+        url = f"{self._access.url.without_credentials}{path}" + (f"?{urlencode(query)}" if query else "")
         deadline = time.monotonic() + self.timeout
         dropped = False
         for tries in range(_TRIES):
@@ -241,7 +243,7 @@ class ApiServer:
             hint = "log in again, or name another --user"
             refused = RefusedError(f"{self.url} does not accept the credentials ({text})", place=self._place, hint=hint)
         elif 300 <= status < 400:
-            target = shown(response.headers.get("Location", "elsewhere"))[:_SHOWN]
+            target = shown(str(Url(response.headers.get("Location", "elsewhere"))))[:_SHOWN]
             refused = RefusedError(f"not an API server: it sends on to {target} ({reason})", place=place)
         else:
             refused = RefusedError(f"the server answers {text}", place=place)

@@ -96,7 +96,8 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
     """Connections through a proxy; its user and password go only to it. Raises `InputError`."""
     import urllib3
 
-    credentials, shown = Url(proxy).credentials, Url(proxy).without_credentials
+    shown = Url(proxy)
+    credentials, url = shown.credentials, shown.without_credentials
     at = parts(proxy)
     no_proxy = InputError(f'expected a URL with {", ".join(_SCHEMES)}, found "{shown}"', place=place)
     if at is None or at.scheme not in _SCHEMES:
@@ -106,7 +107,7 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
     if scheme != "socks5":
         headers = urllib3.make_headers(proxy_basic_auth=credentials) if credentials else None
         try:
-            return urllib3.ProxyManager(shown, proxy_headers=headers, **settings)
+            return urllib3.ProxyManager(url, proxy_headers=headers, **settings)
         except urllib3.exceptions.LocationParseError:
             raise no_proxy from None
     try:
@@ -117,7 +118,7 @@ def pool_through(proxy: str, place: Place, settings: Mapping[str, Any]) -> urlli
         raise InputError(message, place=place) from None
     # the proxy looks up names, as it does for Go
     return SOCKSProxyManager(
-        shown.replace("socks5://", "socks5h://", 1), username=user or None, password=password or None, **settings
+        url.replace("socks5://", "socks5h://", 1), username=user or None, password=password or None, **settings
     )
 
 
@@ -139,7 +140,7 @@ _CONNECTIONS = 8
 class Access(Struct, frozen=True, kw_only=True):
     """One server and one identity."""
 
-    url: str
+    url: Url
     """Without a user and a password."""
     pool: urllib3.PoolManager
     authorization: Callable[[], str]
@@ -157,7 +158,7 @@ def in_cluster(environment: Mapping[str, str]) -> Access:
     url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     cluster = KubeconfigCluster(server=url, certificate_authority=str(authority))
     return Access(
-        url=url,
+        url=Url(url),
         pool=_pool("", place, {"ssl_context": _trust(cluster, place)}),
         authorization=_of_file(str(token), Place(source=str(token))),
     )
@@ -180,7 +181,7 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
     server = Url(cluster.server.rstrip("/"))
     url = server.without_credentials
     if not url.startswith(("http://", "https://")) or parts(cluster.server) is None:
-        raise InputError(f'server: expected a URL with https://, found "{url}"', place=place)
+        raise InputError(f'server: expected a URL with https://, found "{Url(url)}"', place=place)
     proxy = cluster.proxy_url or proxy_of_environment(url, environment)
     at = (
         Place(source=place.source, object=place.object, field="proxy-url")
@@ -189,7 +190,7 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
     )
     if url.startswith("http://"):
         # as kubectl: no secret goes over an unencrypted connection
-        return Access(url=url, pool=_pool(proxy, at, {}), authorization=str)
+        return Access(url=Url(url), pool=_pool(proxy, at, {}), authorization=str)
     context = _trust(cluster, place)
     authorization: Callable[[], str] = str
     if choice.user is not None:
@@ -199,7 +200,7 @@ def access(choice: ContextChoice, environment: Mapping[str, str], *, insecure: b
     settings: dict[str, Any] = {"ssl_context": context}
     if cluster.tls_server_name:
         settings["server_hostname"] = cluster.tls_server_name
-    return Access(url=url, pool=_pool(proxy, at, settings), authorization=authorization)
+    return Access(url=Url(url), pool=_pool(proxy, at, settings), authorization=authorization)
 
 
 def _pool(proxy: str, place: Place, settings: Mapping[str, Any]) -> urllib3.PoolManager:

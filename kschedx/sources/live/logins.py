@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Struct, field
 
 from kschedx.errors import InputError, Place
+from kschedx.kube.escaping import Url
 from kschedx.progress import Phase, say
 from kschedx.sources.live.kubeconfig import ExecPlugin, KubeconfigCluster
 
@@ -270,13 +271,14 @@ def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
     import urllib3
 
     issuer = config["idp-issuer-url"].rstrip("/")
+    shown = Url(issuer)
     if not issuer.startswith("https://"):
         raise InputError("idp-issuer-url: expected a URL with https://", place=place)
     pool = urllib3.PoolManager(ssl_context=_trust(config, place))
 
     def answer(method: str, url: str, body: str | None = None) -> bytes:
         if not url.startswith("https://"):
-            raise InputError(f"the identity provider {issuer} has a token endpoint without https://", place=place)
+            raise InputError(f"the identity provider {shown} has a token endpoint without https://", place=place)
         try:
             response = pool.request(
                 method,
@@ -291,13 +293,13 @@ def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
             with response:
                 read = response.read(_LONGEST)
         except urllib3.exceptions.SSLError:
-            message = f"the identity provider {issuer} has a certificate of an unknown authority"
+            message = f"the identity provider {shown} has a certificate of an unknown authority"
             hint = "set idp-certificate-authority"
             raise InputError(message, place=place, hint=hint) from None
         except (urllib3.exceptions.HTTPError, OSError, ValueError):
-            raise InputError(f"the identity provider {issuer} cannot be reached", place=place) from None
+            raise InputError(f"the identity provider {shown} cannot be reached", place=place) from None
         if response.status != 200:
-            message = f"the identity provider {issuer} answers {response.status} {response.reason or ''}".rstrip()
+            message = f"the identity provider {shown} answers {response.status} {response.reason or ''}".rstrip()
             raise InputError(message, place=place, hint="log in again")
         return read
 
@@ -311,9 +313,9 @@ def _renewed(config: Mapping[str, str], place: Place, timeout: float) -> str:
         }
         tokens = msgspec.json.decode(answer("POST", found.token_endpoint, urlencode(form)), type=_Tokens)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InputError(f"the identity provider {issuer} returned an unknown answer", place=place) from None
+        raise InputError(f"the identity provider {shown} returned an unknown answer", place=place) from None
     if not tokens.id_token:
-        raise InputError(f"the identity provider {issuer} returns no ID token", place=place, hint="log in again")
+        raise InputError(f"the identity provider {shown} returns no ID token", place=place, hint="log in again")
     return tokens.id_token
 
 

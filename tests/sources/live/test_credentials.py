@@ -156,12 +156,12 @@ def test_a_file_of_a_token_is_trimmed_and_read_again(tmp_path: Path, monkeypatch
 
 def test_nobodys_secret_goes_over_a_connection_that_anybody_can_read() -> None:
     found = access(choice({"server": "http://me:secret@127.0.0.1:1"}, {"token": "mine"}), {})
-    assert (found.url, found.authorization()) == ("http://127.0.0.1:1", "")
+    assert (str(found.url), found.authorization()) == ("http://127.0.0.1:1", "")
 
 
 def test_a_user_in_the_url_of_a_server_is_no_part_of_its_name() -> None:
     found = access(choice({"server": "https://me:a%20b@127.0.0.1:1"}), {})
-    assert (found.url, found.authorization()) == (HERE, f"Basic {encoded('me:a b')}")
+    assert (str(found.url), found.authorization()) == (HERE, f"Basic {encoded('me:a b')}")
 
 
 def test_a_certificate_of_the_user_is_used_and_left_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +186,7 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "ca.crt").write_text(CERTIFICATE.read_text())
     (tmp_path / "namespace").write_text("shop\n")
     found = in_cluster(environment)
-    assert (found.url, found.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
+    assert (str(found.url), found.authorization()) == ("https://[fd00::1]:443", "Bearer mine")
     assert credentials.own_namespace() == "shop"
 
 
@@ -252,6 +252,6 @@ def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "urllib3.contrib.socks", None)
     with pytest.raises(InputError) as caught:
         access(choice({"server": HERE, "proxy-url": "socks5://me:secret@127.0.0.1:2"}), {})
-    assert "the proxy socks5://127.0.0.1:2 needs the package PySocks (in a clone: pip install '.[socks]')" in str(
+    assert "the proxy socks5://***@127.0.0.1:2 needs the package PySocks (in a clone: pip install '.[socks]')" in str(
         caught.value
     )
