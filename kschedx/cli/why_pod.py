@@ -120,42 +120,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError("--dry-run=server needs one manifest and a live cluster")
 
 
-# `kschedx why` for a pod that the API server does not take.
-
-
-def refusal_report(
-    wanted: Wanted, clusters: Clusters, setup: Setup, found: Written, explanation: Explanation
-) -> Report | None:
-    """What Pod Security has against a pod, and what would help; None where something else is the answer, or a
-    document is asked for."""
-    from kschedx.render.states import Refused, headline
-
-    state = explanation.lifecycle
-    if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
-        return None
-    from kschedx.inquiry.pod import explain
-    from kschedx.inquiry.pod_security import pod_security_answer
-
-    before, applied = clusters.before, clusters.applied
-    answer = pod_security_answer(
-        applied, found.manifest, setup, state.message, explain=explain, maker=found.workload, made=found.made
-    )
-    if answer is None:
-        return None
-    if wanted.fix is not None:
-        from kschedx.cli.fix_output import numbered, report
-
-        fix = numbered(answer.fixes, wanted.fix)
-        return report(fix.changes, (), found, answer.pod, applied, before, document=fix.to_dict)
-
-    def screen(width: int, wide: bool) -> Sequence[Text]:
-        from kschedx.render.subjects import pod_security_lines
-
-        return pod_security_lines(answer, headline(state), width=width)
-
-    return Report(screen=screen, document=dict)
-
-
 # `kschedx why` for one pod: its story, its outcome, and what a change would do.
 
 
@@ -200,8 +164,6 @@ def why_one(
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
         raise found.document.fault(error, below=found.template) from None
-    if isinstance(found, Written) and (report := refusal_report(wanted, clusters, setup, found, explanation)):
-        return Answer(report, explanation.exit_code)
     if wanted.interactive:
         with needs("interactive"):
             from kschedx.cli.interactive import Why, browse

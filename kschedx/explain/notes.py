@@ -80,6 +80,8 @@ class PodSecurityWarning(NoteFacts, frozen=True, kw_only=True):
     namespace: str
     warning: str
     """As kubectl prints it."""
+    workload: str = ""
+    """Its kind, where it is let in and its pods are not; empty for what is let in."""
 
 
 class Admitted(NoteFacts, frozen=True, kw_only=True):
