@@ -15,6 +15,7 @@ Json = dict[str, object]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 STRING: Json = {"type": "string"}
 INTEGER: Json = {"type": "integer"}
+BOOLEAN: Json = {"type": "boolean"}
 
 CODES = ("Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Wait", "Skip", "Pending")
 
@@ -45,6 +46,11 @@ def json_object(
         "properties": {**required, **(optional or {})},
         "additionalProperties": not closed,
     }
+
+
+def open_object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
+    """An object with these keys; a reader has to put up with new ones."""
+    return json_object(required, optional=optional, closed=False)
 
 
 def nullable(schema: Json) -> Json:
@@ -86,7 +92,7 @@ def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bo
         return of_facts(hint, names), False
     if isinstance(hint, type) and issubclass(hint, Enum):
         return {"enum": [one.value for one in hint]}, False
-    plain: dict[object, Json] = {str: STRING, int: INTEGER, bool: {"type": "boolean"}}
+    plain: dict[object, Json] = {str: STRING, int: INTEGER, bool: BOOLEAN}
     return plain.get(hint), False
 
 
