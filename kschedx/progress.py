@@ -31,6 +31,7 @@ class Phase(StrEnum):
     ASKING = "asking"
     CHECKING = "checking"
     TRYING_FIXES = "trying fixes"
+    TUNING = "trying"
     WRITING = "writing"
 
 

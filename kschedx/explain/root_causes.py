@@ -14,9 +14,11 @@ from msgspec import Struct
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import (
     Finding,
+    GangTooSmall,
     InsufficientDevices,
     InsufficientResource,
     PodAntiAffinityConflict,
+    PodGroupIncomplete,
     TooManyPods,
     TopologySpreadSkew,
 )
@@ -82,6 +84,18 @@ class PartitionedResource(RootCause, frozen=True, kw_only=True):
     """Resource, how much of it all nodes have, on how many nodes."""
 
 
+class UnhealthyDevices(RootCause, frozen=True, kw_only=True):
+    """The node's capacity has more of an extended resource than its allocatable: a device plugin reports so."""
+
+    id: ClassVar[str] = "unhealthy-devices"
+    resource: str
+    node: str
+    capacity: int
+    allocatable: int
+    others: int = 0
+    """Further nodes of which that is true."""
+
+
 class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
     """The pod is not selected by its own rule, which selects others."""
 
@@ -102,6 +116,15 @@ class ProvisioningFailed(RootCause, frozen=True, kw_only=True):
     message: str
 
 
+class MembersNotCreated(RootCause, frozen=True, kw_only=True):
+    """Why the controller of a gang's pods creates no more of them."""
+
+    id: ClassVar[str] = "members-not-created"
+    owner: str
+    """`Job mpi`."""
+    message: str
+
+
 class Reported(RootCause, frozen=True, kw_only=True):
     """What an autoscaler wrote into the cluster about the pod."""
 
@@ -116,8 +139,10 @@ Cause: TypeAlias = (
     | DaemonSetsFillPodSlots
     | NoDevicesPublished
     | PartitionedResource
+    | UnhealthyDevices
     | SelectorMissesPod
     | ProvisioningFailed
+    | MembersNotCreated
     | Reported
 )
 
@@ -129,7 +154,9 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     failed = tuple(ProvisioningFailed(claim=claim.key, message=one.message) for claim, one in reported if one)
     if diagnosis.feasible:
         return failed
-    found = [cause for group in diagnosis.groups for one in group.exemplar.findings for cause in _of(diagnosis, one)]
+    findings = [one for stop in diagnosis.stops for one in stop.status.findings]
+    findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
+    found = [cause for one in findings for cause in _of(diagnosis, one)]
     return tuple(dict.fromkeys((*failed, *found, *_reported(diagnosis.cycle))))
 
 
@@ -159,12 +186,19 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
+            yield from _unhealthy(cycle.snapshot, finding.resource)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case InsufficientDevices(shortages=shortages):
             for one in shortages:
                 if one.stage == "none":
                     yield from unpublished(cycle.snapshot, one.device_class)
+        case GangTooSmall() | PodGroupIncomplete():
+            owner = cycle.pod.metadata.controller
+            made = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
+            event = cycle.snapshot.failed_creates.get(made) if made else None
+            if owner is not None and event is not None and event.uid in ("", owner.uid):
+                yield MembersNotCreated(owner=f"{owner.kind} {owner.name}", message=event.message)
         case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
             yield SelectorMissesPod(index=constraint, anti=False, topology_key=key)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
@@ -275,6 +309,26 @@ def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPubl
     if driver in drivers or (drivers and not driver):
         return
     yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)
+
+
+def unhealthy_devices(snapshot: Snapshot, resource: str) -> dict[str, tuple[int, int]]:
+    """Nodes to what their capacity and their allocatable have of an extended resource, where the first is more."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in snapshot.cluster.nodes if "/" in resource else ():
+        capacity = node.status.capacity.get(resource)
+        if capacity is not None and capacity != (left := node.status.allocatable.get(resource)):
+            amounts = _amount(resource, capacity), _amount(resource, left)
+            if amounts[0] > amounts[1]:
+                found[node.name] = amounts
+    return found
+
+
+def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[UnhealthyDevices]:
+    found = unhealthy_devices(snapshot, resource)
+    for node, (capacity, allocatable) in [*found.items()][:1]:
+        yield UnhealthyDevices(
+            resource=resource, node=node, capacity=capacity, allocatable=allocatable, others=len(found) - 1
+        )
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -299,8 +299,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return () if event is None else tuple(reported_fixes(event))
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
         of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups)
-        by_karpenter = () if self.provisioning is None else karpenter_fixes(self.provisioning, of_pools)
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups, event)
+        by_karpenter: Iterable[Fix] = ()
+        if self.karpenter is not None and self.provisioning is not None:
+            by_karpenter = karpenter_fixes(self.karpenter, self.provisioning, of_pools)
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
@@ -375,14 +377,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def no_fix(self) -> str:
-        """Why no fix is verified; empty where one is, or where there is nothing to fix."""
+        """Why there is no fix; empty where there is one that is whole, or nothing to fix."""
         if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
         from kschedx.fixes.dead_end import Untold
         from kschedx.render.words.fixes import no_fix_text
 
-        if any(fix.certainty is FixCertainty.VERIFIED or fix.of_group is not None for fix in self.fixes):
+        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""
         if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, UndecidableError
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError
 from kschedx.explain.admission import has_siblings, warned
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
@@ -30,13 +31,20 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import contradiction, no_scheduler, pod_lifecycle, refused, workload_lifecycle
+from kschedx.inquiry.lifecycle import (
+    contradiction,
+    no_scheduler,
+    pod_lifecycle,
+    refused,
+    stalled_rollout,
+    workload_lifecycle,
+)
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.target import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
-from kschedx.render.states import ExitCode, Lifecycle, row_of
+from kschedx.render.states import ExitCode, Lifecycle, NotChanged, Refused, row_of
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -165,6 +173,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         """The answer about a workload that creates no pods; None where it does."""
         workload = self.found.workload
         lifecycle = None if workload is None else workload_lifecycle(self.before, workload)
+        if workload is not None and lifecycle is None and self.found.document is None:
+            lifecycle = stalled_rollout(self.before, workload)
         if lifecycle is None:
             return None
         fixes = self.fixes(lifecycle)
@@ -190,6 +200,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         )
         if maker is not None and (warning := self._warning(subject.pod, maker)) is not None:
             subject = replace(subject, notes=(*subject.notes, warning))
+        if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
+            lifecycle = NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
         return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle))
 
     def _warning(self, pod: Pod, maker: Mapping[str, object]) -> PodSecurityWarning | None:
@@ -220,6 +232,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
                 maker=self.found.workload,
                 made=self.found.made,
                 count=self._missing if count is None else count,
+                file="" if self.found.document is None else self.found.document.place.source,
             )
             return stopped.fixes(lifecycle)
 

@@ -122,6 +122,15 @@ FIT: Json = document(
     optional={"refusal": STRING},
 )
 """Of `kschedx fit`."""
+FIT_LIST: Json = document(
+    "FitList",
+    {
+        "items": array(
+            {"type": "object", "properties": {"kind": {"enum": ["Fit", "Explanation"]}}, "required": ["kind"]}
+        )
+    },
+)
+"""Of `kschedx fit` for a file with several workloads: a document for each."""
 
 _COUNT_OR_NULL: Json = {"type": ["integer", "null"], "minimum": 0}
 _LOST_POD = open_object(

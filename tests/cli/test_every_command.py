@@ -40,6 +40,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("scale-down", "-s", "GROWING"),
     ("deschedule", "--policy", "DESCHEDULER", "-s", "CLUSTER"),
     ("descheduler-policy", "advise", "-s", "CLUSTER"),
+    ("profiles", "tune", "--candidates", "4", "-s", "CLUSTER"),
     ("nodes", "-s", "CLUSTER"),
     ("kueue", "-s", "CLUSTER"),
     ("diff-profiles", "default", "CONFIG", "-s", "CLUSTER"),

@@ -203,9 +203,15 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     amounts: tuple[NodeAmount, ...]
     label: str = ""
     """`key=value`, which names the hardware; empty for huge pages."""
+    is_unhealthy: bool = False
+    """The node's capacity has them."""
 
     @property
     def title(self) -> str:
+        if self.is_unhealthy:
+            return (
+                f"repair the device plugin for {self.resource} on {self.node}, or the devices that it reports unhealthy"
+            )
         if self.label:
             return f"run the device plugin for {self.resource} on {self.node} ({self.label})"
         size = format_quantity(self.amounts[0].after, Unit.of(self.resource))
