@@ -492,13 +492,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         from kschedx.inquiry.pod_security import pod_security_fixes
 
         fixes = pod_security_fixes(
-            self.snapshot,
-            self.manifest,
-            self.setup,
-            message,
-            explain=self.explain,
-            maker=self.maker,
-            made=self.made,
+            self.snapshot, self.manifest, self.setup, message, explain=self.explain, maker=self.maker, made=self.made
         )
         if fixes is None:
             namespace = quote(self.pod.metadata.namespace)
