@@ -92,6 +92,7 @@ class Replicas:
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = self._totals = self._sum
         self._find_feasible()
+        self.best()
 
     def _read_filters(self, filtering: Filtering) -> None:
         rejections = filtering.rejections.copy()
