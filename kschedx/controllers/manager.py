@@ -242,9 +242,6 @@ class Manager:
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
         is_new = known is not None and not has_same_template(known, manifest)
-        if is_new and workload.kind == "Job":
-            hint = f"--delete job/{workload.name} first, and apply it then"
-            raise InputError(f"the template of {workload.title} cannot be changed", hint=hint)
         manifest = _completed(manifest, known, len(rows))
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._lets_in(workload, manifest, wanted):
