@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import termios
 import threading
 import time
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from itertools import chain, islice
 from typing import ClassVar, assert_never
 
 from msgspec import Struct
@@ -25,6 +27,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, HelpPanel, Input, OptionList, Static, TabbedContent, TabPane
 
+from kschedx.cli.output import command_line
 from kschedx.errors import KschedxError
 from kschedx.explain.causes import CauseGroup
 from kschedx.explain.diagnosis import Diagnosis
@@ -34,14 +37,14 @@ from kschedx.inquiry.fix import Fix
 from kschedx.progress import silence
 from kschedx.render.blocks import shown_findings
 from kschedx.render.manifests import kubectl_commands
-from kschedx.render.pending import cause_title
+from kschedx.render.pending import cause_text, cause_title
 from kschedx.render.scores import node_verdict_lines
 from kschedx.render.screen import why_lines
-from kschedx.render.terminal import text
-from kschedx.render.wording import visible
+from kschedx.render.terminal import short_node_names, text
+from kschedx.render.wording import listed, visible
 from kschedx.render.words import describe
 
-LEAST_WIDTH = 60
+LEAST_WIDTH = 40
 """Columns that a story is laid out for at least."""
 FRAME = 7
 """Columns beside a story's text: border, padding, scroll bar."""
@@ -73,11 +76,12 @@ def end_with_terminal() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def browse(first: Page) -> None:
-    """Run until the user quits or the terminal is gone."""
+def browse(first: Page, nodes: Sequence[str]) -> None:
+    """Run until the user quits or the terminal is gone; `nodes` are shown by their short names."""
     end_with_terminal()
     silence()
-    Browser(first).run()
+    with short_node_names(nodes):
+        Browser(first).run()
 
 
 class Row(Struct, frozen=True):
@@ -95,22 +99,24 @@ class Listing(DataTable[Text]):
     """Rows that are filtered by words and sorted by one column after the other."""
 
     AT_ONCE = 200
-    """Rows that are there at the first paint; the others follow."""
+    """Rows that are there at the first paint; as many follow after each pause."""
+    PAUSE = 0.05
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name, cursor_type="row", zebra_stripes=True)
         self._labels: tuple[str, ...] = ()
-        self._entries: Sequence[Row] = ()
-        self._shown: list[Row] = []
+        self._entries: list[Row] = []
+        self._coming: Iterator[Row] = iter(())
+        """Rows that were not needed yet."""
+        self._shown: Iterator[Row] = iter(())
         self._wanted: list[str] = []
         self._by: int | None = None
 
-    def show(self, labels: Sequence[str], rows: Sequence[Row]) -> None:
+    def show(self, labels: Sequence[str], rows: Iterable[Row]) -> None:
         """Other rows; the filter and, where the columns are the same, the order stay."""
         if self._labels != tuple(labels):
             self._labels, self._by = tuple(labels), None
-            self.clear(columns=True)
-        self._entries = rows
+        self._entries, self._coming = [], iter(rows)
         self._fill()
 
     def only(self, typed: str) -> None:
@@ -129,21 +135,27 @@ class Listing(DataTable[Text]):
         self.clear(columns=True)
         for number, label in enumerate(self._labels):
             self.add_column(f"{label} ▾" if number == self._by else label, key=label)
+        if self._wanted or self._by is not None:
+            self._entries += self._coming
         rows = [row for row in self._entries if all(word in row.words for word in self._wanted)]
         if (by := self._by) is not None:
             rows.sort(key=lambda row: _order(row.cells[by]))
-        self._shown = rows
-        self._add(rows[: self.AT_ONCE])
-        if len(rows) > self.AT_ONCE:
-            self.call_after_refresh(self._add_rest, rows)
+        self._shown = chain(rows, self._arriving())
+        self._add(self._shown)
 
-    def _add_rest(self, rows: list[Row]) -> None:
-        if rows is self._shown:  # not another filter by now
-            self._add(rows[self.AT_ONCE :])
+    def _arriving(self) -> Iterator[Row]:
+        for row in self._coming:
+            self._entries.append(row)
+            yield row
 
-    def _add(self, rows: Sequence[Row]) -> None:
-        for row in rows:
+    def _add(self, rows: Iterator[Row]) -> None:
+        if rows is not self._shown:  # another filter by now
+            return
+        number = 0
+        for number, row in enumerate(islice(rows, self.AT_ONCE), start=1):  # noqa: B007 - counted
             self.add_row(*map(_cell, row.cells), key=row.key)
+        if number == self.AT_ONCE:
+            self.set_timer(self.PAUSE, partial(self._add, rows))
 
 
 def _order(cell: str | int | None) -> tuple[int, int | str]:
@@ -264,21 +276,22 @@ class Pending(Page):
                 str(number),
                 (
                     len(group.answers),
-                    cause_title(group),
+                    listed(dict.fromkeys(answer.owner or answer.pod for answer in group.answers), 1),
+                    cause_text(group.first),
                     ", ".join(group.namespaces[:SHOWN]),
                     max(answer.priority for answer in group.answers),
                 ),
             )
             for number, group in enumerate(self._groups)
         ]
-        self.listing.show(("pods", "cause", "namespaces", "highest priority"), rows)
+        self.listing.show(("pods", "of", "cause", "namespaces", "highest priority"), rows)
         self.listing.focus()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         self.app.push_screen(Pods(self._groups[int(event.row_key.value or 0)], self._open_pod))
 
     def copied(self) -> str:
-        return "kschedx why --all-pending -A"
+        return re.sub(r" (?:-i|--interactive)\b", "", command_line())
 
 
 class Pods(Page):
@@ -332,8 +345,7 @@ class View:
     def diagnosis(self) -> Diagnosis:
         return Diagnosis(self.explanation.cycle)
 
-    @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> Iterator[Row]:
         """The nodes that fit, best first, then the others, nearest first."""
         cycle = self.explanation.cycle
         has_totals = self.ranking is not None
@@ -341,18 +353,18 @@ class View:
         def row_of(name: str, verdict: str, why: str, total: int | None = None) -> Row:
             return Row(name, (name, verdict, *((total,) if has_totals else ()), why))
 
-        found = [row_of(node.name, "fits", "", node.total) for node in self.ranking.nodes] if self.ranking else []
+        ranked = self.ranking.nodes if self.ranking is not None else ()
+        yield from (row_of(node.name, "fits", "", node.total) for node in ranked)
         if cycle.nodes is None or cycle.filter is None:
-            return tuple(found)
-        seen = {row.key for row in found}
+            return
+        seen = {node.name for node in ranked}
         passed = cycle.nodes.names_where(cycle.filter.passed)
-        found += [row_of(name, "fits", "") for name in passed if name not in seen]
+        yield from (row_of(name, "fits", "") for name in passed if name not in seen)
         for group in self.diagnosis.groups:
             for row in group.rows:
                 blockers = self.diagnosis.detail(row).account.blockers
                 headline = describe(shown_findings(blockers[0])[0]).headline
-                found.append(row_of(cycle.nodes.name(row), blockers[0].plugin, headline))
-        return tuple(found)
+                yield row_of(cycle.nodes.name(row), blockers[0].plugin, headline)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -420,7 +432,7 @@ class Why(Page):
         banner = self.query_one("#tried", Static)
         banner.display = bool(self._view.changes)
         banner.update(text(f"tried: {', '.join(self._view.changes)} · {self._view.explanation.outcome.value}", "bold"))
-        self.listing.show(self._view.labels, self._view.rows)
+        self.listing.show(self._view.labels, self._view.rows())
         self._list_fixes()
         self.on_resize()
 
@@ -446,7 +458,7 @@ class Why(Page):
 
     def _tell(self) -> None:
         """The chosen node's story. A node that a fix added is gone when the fix is undone."""
-        if not any(row.key == self._chosen for row in self._view.rows):
+        if self._chosen not in self._view.explanation.cycle.all_nodes.cluster.index:
             self._chosen = ""
         if self._chosen:
             self.query_one("#story", Static).update(_joined(self._view.story(self._chosen, self._width)))

@@ -221,15 +221,19 @@ def cited(arguments: Sequence[str]) -> Iterator[None]:
         _ASKED.reset(token)
 
 
+def command_line() -> str:
+    """As a shell reads it."""
+    return shlex.join(("kschedx", *_ASKED.get()))
+
+
 def _page(page: Page, output: Format) -> str:
     from kschedx.render.page.html import html
     from kschedx.render.page.markdown import markdown
     from kschedx.render.page.svg import svg
     from kschedx.render.wording import visible
 
-    asked = _ASKED.get()
-    if asked:
-        page = replace(page, footer=(("command", visible(shlex.join(("kschedx", *asked)))), *page.footer))
+    if _ASKED.get():
+        page = replace(page, footer=(("command", visible(command_line())), *page.footer))
     match output:
         case Format.HTML:
             return html(page)

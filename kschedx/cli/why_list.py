@@ -87,14 +87,15 @@ class Item(Struct, frozen=True, kw_only=True):
     """Equal for pods whose stories are the same, names aside; None for one that is like no other."""
 
 
-def command_of(namespace: str, owner: str, name: str, files: Sequence[str] = ()) -> str:
-    """The command that explains a pod or, where it has no name, its workload."""
+def command_of(wanted: Wanted, namespace: str, owner: str, name: str) -> str:
+    """The command that explains a pod or, where it has no name, its workload, of the same cluster and files."""
     from kschedx.kube.workloads import SHORT_NAMES
 
     kind, _, of = owner.partition(" ")
     short = next((short for short, known in SHORT_NAMES.items() if known == kind), kind.lower())
-    target = f"{short}/{of}" if not name or (files and short) else f"pod/{name}"
-    return shell_command("kschedx why {} -n {}" + " -f {}" * len(files), target, namespace, *map(Path, files))
+    target = f"{short}/{of}" if not name or (wanted.files and short) else f"pod/{name}"
+    pattern = "kschedx why {} -n {}" + " -f {}" * len(wanted.files) + " -s {}" * len(wanted.snapshot)
+    return shell_command(pattern, target, namespace, *map(Path, (*wanted.files, *wanted.snapshot)))
 
 
 class Asked:
@@ -544,9 +545,7 @@ def _item(wanted: Wanted, subject: Subject, one: Pod | Written, explain: Callabl
         pod=pod.key,
         owner=owner,
         priority=pod.spec.priority or 0,
-        command=command_of(
-            pod.metadata.namespace, owner, "" if owner and workload else pod.metadata.name, wanted.files
-        ),
+        command=command_of(wanted, pod.metadata.namespace, owner, "" if owner and workload else pod.metadata.name),
         explain=explain,
         place=place_of(one),
     )
@@ -581,9 +580,11 @@ def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdm
     return _without_pods(wanted, one, partial(inquiry.refused, one, error))
 
 
-def _without_pods(wanted: Wanted, one: Written, explain: Callable[[], Explanation]) -> Item:
-    """A workload whose pods the API server refuses: as many pods as are wanted, none of which is created."""
-    from kschedx.controllers.workloads import has_replicas, wanted_replicas, workload_of
+def _without_pods(
+    wanted: Wanted, one: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
+) -> Item:
+    """A workload whose pods the API server refuses: as many pods as are wanted and are not in the cluster."""
+    from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
     from kschedx.inquiry.manifests import title
 
     metadata = one.manifest.get("metadata")
@@ -594,13 +595,14 @@ def _without_pods(wanted: Wanted, one: Written, explain: Callable[[], Explanatio
     owner = "" if workload is None else title(workload)
     count = 1
     if workload is not None and has_replicas(workload) and not wanted.alone:
-        count = wanted_replicas(workload)
+        there = [] if snapshot is None else Owners(snapshot).members(snapshot.pods, workload_of(workload))
+        count = max(wanted_replicas(workload) - len(there), 1)
 
     return Item(
         pod=f"{namespace}/{name}",
         owner=owner,
         priority=0,
-        command=command_of(namespace, owner, "" if owner else name, wanted.files),
+        command=command_of(wanted, namespace, owner, "" if owner else name),
         explain=explain,
         place=place_of(one),
         workload=workload_of(workload).reference if workload is not None and count > 1 else "",
@@ -649,7 +651,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
             pod=pod.key,
             owner=owner,
             priority=int(snapshot.pods.priorities[row]),
-            command=command_of(pod.metadata.namespace, owner, pod.metadata.name),
+            command=command_of(wanted, pod.metadata.namespace, owner, pod.metadata.name),
             explain=lambda: explain(stored(snapshot, snapshot.pods[row]), setup, autoscaler, karpenter),
             like=kinds.get(row),
         )
@@ -677,7 +679,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
     mended = None if in_turn is None else in_turn.mended
     asked = Asked(items, jobs=question.jobs(), notes=notes, nothing=_nothing(wanted), snapshot=snapshot, mended=mended)
     if wanted.interactive and items:
-        _browse(asked, typed_change(question, setup))
+        _browse(asked, typed_change(question, setup), snapshot.cluster.names)
         return asked.exit_code
     report = asked.report()
     write(report if part is None else report.marked(part), wanted.output)
@@ -694,17 +696,18 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     for one, explanation in workloads_without_pods(inquiry, within):
-        yield _without_pods(wanted, one, partial(_same, explanation))
+        yield _without_pods(wanted, one, partial(_same, explanation), snapshot)
 
 
-def _browse(asked: Asked, tried: Try) -> None:
+def _browse(asked: Asked, tried: Try, nodes: Sequence[str]) -> None:
     with needs("interactive"):
         from kschedx.cli.interactive import Pending, Why, browse
     from kschedx.explain.causes import groups
     from kschedx.render.pending import pending_sentence
 
     answers = asked.answers
-    browse(Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried)))
+    first = Pending(pending_sentence(answers), groups(answers), lambda pod: Why(asked.explanation(pod), tried))
+    browse(first, nodes)
 
 
 def _rows(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> list[int]:

@@ -35,6 +35,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Of what the cluster has, or will have with `files` applied."""
     files: list[str] = []
     """Manifests. Without `names` everything in them is asked about."""
+    snapshot: Sequence[str] = ()
     all_pending: bool = False
     selector: str | None = None
     all_namespaces: bool = False
@@ -203,7 +204,7 @@ def why_one(
     if wanted.interactive:
         with needs("interactive"):
             from kschedx.cli.interactive import Why, browse
-        browse(Why(explanation, typed_change(question, setup)))
+        browse(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
         return explanation.exit_code
     if wanted.fix is not None:
         write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)

@@ -253,11 +253,12 @@ def _named(answer: PodAnswer) -> str:
 
 def cause_title(group: CauseGroup) -> str:
     """What all pods of a group have in common, with their number."""
-    title, number = _title(group.first), len(group.answers)
+    title, number = cause_text(group.first), len(group.answers)
     return f"{count(number, 'pod')}: {title}" if number > 1 else title
 
 
-def _title(answer: PodAnswer) -> str:
+def cause_text(answer: PodAnswer) -> str:
+    """Its outcome, or what rejects it, in a line."""
     match answer.outcome:
         case _ if answer.state and answer.headlines:
             return answer.headlines[0]

@@ -43,3 +43,13 @@ def test_the_next_line_says_what_flags_would_do(
     each = kschedx("drain", "--each", *given, "-s", path)
     assert each.out.splitlines()[0] == f"{'✗ 1' if told else '✓ 2'} of 2 nodes can be drained"
     assert (": 2 of 2 nodes" in each.out) is bool(told)
+
+
+def test_a_note_says_that_every_node_takes_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"kind": "List", "items": nodes(("4", "4"))}))
+    assert kschedx("drain", "--each", "-s", path).err == ""
+    monkeypatch.setattr("kschedx.cli.drain.MANY", 1)
+    told = "note: --each drains 2 nodes by themselves, which takes minutes; for an answer sooner, "
+    assert kschedx("drain", "--each", "-s", path).err == f"{told}name the nodes of one pool or zone\n"
+    assert kschedx("drain", "--each", "node-1", "-s", path).err == ""

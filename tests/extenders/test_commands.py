@@ -44,6 +44,7 @@ def files(tmp_path: Path, gpu_share: GpuShare) -> tuple[str, str]:
         "urlPrefix": gpu_share.url,
         "filterVerb": "filter",
         "prioritizeVerb": "prioritize",
+        "bindVerb": "bind",
         "weight": 1,
         "nodeCacheCapable": True,
         "managedResources": [{"name": "gpu/mem", "ignoredByScheduler": True}],
@@ -102,6 +103,7 @@ def test_recorded_and_read_again(files: tuple[str, str], gpu_share: GpuShare, tm
     first = why(files, "--extenders", f"record={recording}", "-o", "json")
     assert first.code == 0, first.err
     asked = list(gpu_share.asked)
+    assert {path for path, _ in asked} == {"/gpu/filter", "/gpu/prioritize"}, "bound is nothing"
     assert [path for path, _ in asked] == ["/gpu/filter", "/gpu/prioritize"]
     again = why(files, "--extenders", recording, "-o", "json")
     assert again.out == first.out

@@ -64,7 +64,7 @@ def test_a_time_limit_ends_one_cluster_alone(fleet: Path, monkeypatch: pytest.Mo
     )
     ran = kschedx("fleet", "--snapshots", fleet, "-j", "1", "-o", "json", "why", "--all-pending")
     rows = json.loads(ran.out)["clusters"]
-    assert rows[0]["summary"] == "error: no answer within 0.001 s"
+    assert rows[0]["summary"] == "error: no answer within 0.001 s (name fewer nodes or pods, or raise --limit)"
     assert rows[1]["exitCode"] == 1
 
 

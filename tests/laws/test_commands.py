@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kschedx.cli.why_list import command_of
+from kschedx.cli.why_pod import Wanted
 from kschedx.fixes.changes import Change, Target
 from kschedx.fixes.steps import DeletePods, LabelNode, RemoveTaints, Step, StopWorkload, Uncordon, Victim
 from kschedx.kube.escaping import shell_command
@@ -114,7 +115,8 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
             DeletePods(victims=(victim,)), "kubectl", "delete", "pod", name, "-n", namespace, given=(namespace, name)
         )
     if " " not in kind:
-        found = command_of(namespace, f"{kind} {name}", "", files=["-x.yaml", f"./{key}.yaml"])
+        wanted = Wanted(files=["-x.yaml"], snapshot=[f"./{key}.yaml"])
+        found = command_of(wanted, namespace, f"{kind} {name}", "")
         words = (
             "kschedx",
             "why",
@@ -123,7 +125,7 @@ def commands(seed: int) -> Iterator[tuple[str, list[list[str]]]]:
             namespace,
             "-f",
             "./-x.yaml",
-            "-f",
+            "-s",
             f"{key}.yaml" if not key.startswith("-") else f"./{key}.yaml",
         )
         yield f"{found}\n", meant(*words, given=(kind, namespace, name))

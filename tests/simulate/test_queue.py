@@ -168,7 +168,7 @@ def test_the_library_refuses_what_it_cannot_use(options: dict[str, Any], told: s
 @pytest.mark.parametrize(
     ("replicas", "told"),
     [
-        (10**9, "replicas: found 1,000,000,000, at most 1,000,000 are tried"),
+        (1_000_001, "replicas: found 1,000,001, at most 1,000,000 are tried"),
         ("3", "replicas: expected a whole number, found a str"),
         (-1, "replicas: expected a number of at least 0"),
     ],
