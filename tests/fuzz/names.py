@@ -28,6 +28,7 @@ from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Context, Detail
 from kschedx.cli.mcp.tools import TOOLS, Asked, answer
 from kschedx.cli.worker import Captured, captured
 from kschedx.kube.escaping import is_hidden
+from kschedx.progress import Step
 from tests.command import Ran
 from tests.command import kschedx as command
 from tests.fuzz import hostile
@@ -355,7 +356,7 @@ _LARGEST = BOUNDS[Detail.FULL]
 class _InThisProcess(Answers):
     """Answers without a process of its own."""
 
-    def _asked(self, asked: Asked) -> Captured:
+    def _asked(self, asked: Asked, see: Callable[[Step], None]) -> Captured:
         with contextlib.chdir(self._folder.name):
             return captured(partial(answer, asked))
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import mcp.types as types
 import msgspec
 from mcp.server import Server
@@ -27,6 +29,7 @@ from kschedx.cli.question import Question
 from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, nearest
 from kschedx.kube.escaping import visible
+from kschedx.progress import Phase, Step
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
@@ -171,19 +174,25 @@ class Answers:
             with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
                 question = self._clusters.question(arguments) if wanted.reads_cluster else Question()
                 asked = Asked(wanted.name, question, arguments, Path(folder))
-                await context.session.report_progress(0, 2, "reading the cluster")
+                told = itertools.count(1)  # a notification's number has to grow, and phases follow each other
+
+                def see(step: Step) -> None:
+                    message = visible(" ".join(filter(None, (step.phase, step.amount))))
+                    anyio.from_thread.run(context.session.report_progress, next(told), None, message)
+
+                await context.session.report_progress(0, None, Phase.STARTING)
                 try:
-                    found = await anyio.to_thread.run_sync(partial(self._asked, asked), abandon_on_cancel=True)
+                    found = await anyio.to_thread.run_sync(partial(self._asked, asked, see), abandon_on_cancel=True)
                 except anyio.get_cancelled_exc_class():
                     self._stop()
                     raise
-                await context.session.report_progress(2, 2, "done")
+                await context.session.report_progress(next(told), None, "done")
                 return found
 
-    def _asked(self, asked: Asked) -> Captured:
+    def _asked(self, asked: Asked, see: Callable[[Step], None]) -> Captured:
         if self._worker is None or not self._worker.is_alive:
             self._worker = Worker(answer, self._folder.name)
-        return self._worker.ask(asked, self._limit)
+        return self._worker.ask(asked, self._limit, see)
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
         """Raises `InputError` for arguments that the tool does not take."""
@@ -246,9 +255,9 @@ def _output(wanted: Tool) -> dict[str, Any]:
 
 
 def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolResult:
-    if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
-        return _failed(_cut(answer.errors or answer.screen, BOUNDS[Detail.NODES].text))
     bounds = BOUNDS[detail]
+    if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
+        return _failed(_cut(answer.errors or answer.screen, bounds.text))
     screen = _cut(answer.screen, bounds.text)
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}
     if answer.errors:
