@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
-from kschedx.controllers.manager import REVISION_HASH
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,
@@ -26,6 +25,7 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import nearest
 from kschedx.explain.events import parse, recorded
 from kschedx.explain.notes import AfterChanges, Tried
+from kschedx.explain.root_causes import newer_revision
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Cycle
@@ -200,24 +200,8 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         last=_last_end(pod, container),
         is_node_lost=is_lost,
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
-        outdated=_newer_revision(snapshot, pod),
+        outdated=newer_revision(snapshot, pod),
     )
-
-
-def _newer_revision(snapshot: Snapshot, pod: Pod) -> str:
-    """The pod's StatefulSet, where it has a newer revision, which it gives to a pod in order only once that is ready
-    (pkg/controller/statefulset/stateful_set_control.go)."""
-    owner = pod.metadata.controller
-    if owner is None or owner.kind != "StatefulSet":
-        return ""
-    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
-    found = None if raw is None else msgspec.json.decode(raw, type=OfStatefulSet)
-    revision = pod.metadata.labels.get(REVISION_HASH)
-    if found is None or found.spec.pod_management_policy == "Parallel" or not revision:
-        return ""
-    if ordinal_of(pod.metadata.name) < found.spec.update_strategy.rolling_update.partition:
-        return ""
-    return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
 
 
 def _last_end(pod: Pod, container: str) -> str:
