@@ -492,7 +492,7 @@ def completion_fix(found: Completion) -> Fix:
             return Fix(title="complete it with", commands=(found.command, more))
         case Way.ANEW:
             snapshot = f"kschedx snapshot -o {SNAPSHOT}"
-            return Fix(title="take it again, all at once, with one of", commands=(snapshot, found.command))
+            return Fix(title="take one new dump with one of these commands", commands=(snapshot, found.command))
         case Way.ALLOW:
             return Fix(title="grant yourself this role", commands=(found.command,))
         case _:
