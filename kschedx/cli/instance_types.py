@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rich.text import Text
 
     from kschedx.karpenter.catalogue import InstanceTypes
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Print the instance types of a file as the catalog that --instance-types takes.
 
@@ -34,14 +37,14 @@ def instance_types(
         Format | None,
         option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml: the catalog; name: names only."),
     ] = None,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     catalogue = read(file)
 
-    def screen(_: bool) -> None:
-        from kschedx.render.karpenter import print_catalogue
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.karpenter import catalogue_lines
 
-        print_catalogue(catalogue)
+        return catalogue_lines(catalogue)
 
     def document() -> Mapping[str, object]:
         import msgspec
@@ -50,8 +53,7 @@ def instance_types(
         return made
 
     report = Report(screen=screen, document=document, names=lambda: [one.name for one in catalogue.instance_types])
-    write(report, output)
-    return ExitCode.SCHEDULABLE
+    return Answer(report, ExitCode.SCHEDULABLE)
 
 
 def read(path: str) -> InstanceTypes:
@@ -67,6 +69,21 @@ def read(path: str) -> InstanceTypes:
     except InputError as error:
         place = Place(source=path, document=1 if error.place.field else None)
         raise with_line(error, place) from None
+
+
+def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], float | None]:
+    """A node's name to its price per hour, by its labels; None for all without a catalog. Raises `InputError`."""
+    from kschedx.kube.autoscalers import CAPACITY_TYPE
+    from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
+
+    prices = {} if path is None else prices_of(path)
+
+    def price(name: str) -> float | None:
+        labels = snapshot.cluster.nodes[snapshot.cluster.index[name]].metadata.labels
+        bought = labels.get(CAPACITY_TYPE, "on-demand")
+        return prices.get((first_label(labels, INSTANCE_TYPE_LABELS), first_label(labels, ZONE_LABELS), bought))
+
+    return price
 
 
 def prices_of(path: str) -> dict[tuple[str, str, str], float | None]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import autoscalers as karpenter
+from kschedx.kube import autoscalers as scaling
 from kschedx.kube import descheduling, devices, kueue, other_schedulers, resources, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as controllers
@@ -186,6 +187,14 @@ _ROWS = (
         name="VolumeAttachment", plural="volumeattachments", group=_STORAGE, versions=_SINCE_BETA,
         is_namespaced=False, is_numerous=True, record=storage.VolumeAttachment, read_by=("NodeVolumeLimits",),
         leaves="which volumes are attached",
+    ),
+    ResourceKind(
+        name="HorizontalPodAutoscaler", plural="horizontalpodautoscalers", short_names=("hpa",), group="autoscaling",
+        versions=("v2", "v1"), record=scaling.HorizontalPodAutoscaler,
+    ),
+    ResourceKind(
+        name="ScaledObject", plural="scaledobjects", short_names=("so",), group=scaling.KEDA_GROUP,
+        versions=("v1alpha1",), is_optional=True, record=scaling.ScaledObject, addon="KEDA",
     ),
     ResourceKind(
         name="PodDisruptionBudget", plural="poddisruptionbudgets", short_names=("pdb",), group="policy",
@@ -391,6 +400,7 @@ _OTHERS: Mapping[str, frozenset[str]] = {
         "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),
+    "autoscaling": frozenset({"Scale"}),
     "batch": frozenset(),
     "policy": frozenset({"Eviction", "PodSecurityPolicy"}),
 }  # fmt: skip

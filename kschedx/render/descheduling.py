@@ -14,7 +14,6 @@ from kschedx.descheduler.evictor import Outcome
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
-from kschedx.render import terminal
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
 from kschedx.render.page.reports import footer
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, fact_lines, labelled, line, paragraph
@@ -49,11 +48,6 @@ _SIZES = (
 )
 """The largest first; the first that fits the screen is taken."""
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
-
-
-def print_descheduling(found: Descheduling, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(descheduling_lines(found, out.width, wide=wide), out)
 
 
 def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -> list[Text]:
@@ -242,15 +236,16 @@ def _chance_notes(found: Descheduling) -> Iterator[str]:
     likelihood = found.likelihood
     if likelihood is None:
         return
-    random = "chance, since the descheduler lists nodes and pods in random order"
-    certain = len(likelihood.certain)
+    random = "the descheduler lists nodes and pods in random order, so it may evict"
+    certain, total = len(likelihood.certain), found.loop.total
+    sure = f"{certain:,} of {count(total, 'eviction')} {'is' if certain == 1 or total == 1 else 'are'} certain"
     match likelihood.chance:
         case Chance.NONE:
             return
         case Chance.WHICH:
-            yield f"which pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
+            yield f"{random} other pods; {sure}"
         case Chance.COUNT:
-            yield f"how many pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
+            yield f"{random} more or fewer pods; {sure}"
         case Chance.UNKNOWN:
             yield "nodes and pods are listed in random order; other orders were not tried in so large a cluster"
         case _:

@@ -30,6 +30,7 @@ from kschedx.explain.notes import (
     Contrast,
     CSINodesWithoutNode,
     CycleNote,
+    DeadlineExceeded,
     DefaultPriority,
     DeviceClaimNotMade,
     DryRun,
@@ -128,6 +129,8 @@ def admission_note_text(note: AdmissionNote) -> str:
                 "than its label, or a webhook changes them"
             )
         case PodSecurityWarning(warning=warning):
+            if note.workload:
+                return f"kubectl apply only warns: it creates the {note.workload}, but its pods are refused"
             return f"kubectl apply warns but admits the pod: {warning}"
         case DefaultPriority(source=source, priority=priority):
             return f"{source}, the global default, set priority {priority}"
@@ -420,6 +423,8 @@ def question_note_text(note: QuestionNote) -> str:
             return f"{note.kind} {served}: read as its current version"
         case AppliedTogether(objects=objects):
             return f"evaluated as applied together with {listed(objects, _SHOWN_CHANGES)}"
+        case DeadlineExceeded(workload=workload, message=message):
+            return f"{workload} exceeded its progress deadline: {message}"
         case NotApplied():
             return f"{note.what} is ignored, the API server refuses it: {note.refusal}"
         case UnlikelyAmount():
