@@ -334,7 +334,7 @@ def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[
     return tuple(
         NodeFault(
             taint=taint,
-            by=taken_away_by(taint) or f"the agent of {taint.key}",
+            by=taken_away_by(taint) or taint.key,
             reported=_reported(node, taint),
             agents=agents,
             pool="" if taken_away_by(taint) else startup_pool(taint, node, snapshot),
