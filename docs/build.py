@@ -61,6 +61,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return SCREEN.sub(screen, markdown)
 
 
+HTML_PAGES = {
+    "page-why": ("why fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster", 1),
+    "page-flow": ("diff-profiles default binpack --all -s fixtures/web-rollout/cluster", 1),
+    "page-nodes": ("nodes -s fixtures/gpu-pool-taints/cluster.yaml", 0),
+}
+"""Pages of `-o html` that the guides show in a frame, with the exit code of each command."""
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages and the picture that are generated from the code."""
     from mkdocs.structure.files import File
@@ -68,6 +76,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in generated():
         files.append(File.generated(config, f"reference/{path}", content=text))
     files.append(File.generated(config, ANNOTATED_PICTURE, content=annotated(run(PICTURED, 1))))
+    for name, (command, code) in HTML_PAGES.items():
+        files.append(File.generated(config, f"assets/{name}.html", content=run(f"{command} -o html", code)))
     return files
 
 
@@ -89,9 +99,9 @@ def generated() -> Iterator[tuple[str, str]]:
 def commands() -> str:
     import typer
 
-    from kschedx.cli.app import app
+    from kschedx.cli.app import program as application
 
-    program: Any = typer.main.get_command(app)
+    program: Any = typer.main.get_command(application())
     lines = ["# Commands", "", *_help(program.help), "`kschedx COMMAND --help` prints the same text.", ""]
     for path, command in _commands(program, "kschedx"):
         lines += [f"## {path}", "", *_help(command.help or "")]

@@ -45,6 +45,12 @@ class Step(Struct, frozen=True):
     of: str = ""
     """What is read, say."""
 
+    @property
+    def amount(self) -> str:
+        if not self.noun:
+            return ""
+        return f"{self.done:,} of {self.total:,} {self.noun}" if self.total else f"{self.done:,} {self.noun}"
+
 
 class _Meter:
     def __init__(self, listener: Callable[[Step], None]) -> None:

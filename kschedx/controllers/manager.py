@@ -36,12 +36,10 @@ from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
-from kschedx.kube.workloads import has_same_template, made_of, says
+from kschedx.kube.workloads import REVISION_HASH, has_same_template, made_of, says
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-REVISION_HASH = "controller-revision-hash"
-"""The label that names the revision of a StatefulSet's pod."""
 TEMPLATE_GENERATION = "pod-template-generation"
 """The label of a DaemonSet's pod with the number of its template, and below the DaemonSet's annotation."""
 GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"

@@ -8,15 +8,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeAlias
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
+from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import (
     Finding,
     GangTooSmall,
     InsufficientDevices,
     InsufficientResource,
+    PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
     PodGroupIncomplete,
     TooManyPods,
@@ -28,9 +31,11 @@ from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import claim_name
+from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Pod, PodAffinity
+from kschedx.kube.workloads import REVISION_HASH
 from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.events import FailedCreate
 from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
@@ -124,6 +129,30 @@ class MembersNotCreated(RootCause, frozen=True, kw_only=True):
     message: str
 
 
+class OutdatedRevision(RootCause, frozen=True, kw_only=True):
+    """A StatefulSet has a newer template, and gives it to a pod in order only once that is ready."""
+
+    id: ClassVar[str] = "outdated-revision"
+    owner: str
+    """`StatefulSet web`."""
+
+
+class MatchingPodPending(RootCause, frozen=True, kw_only=True):
+    """The pod that a podAffinity term selects has no node itself."""
+
+    id: ClassVar[str] = "matching-pod-pending"
+    pod: str
+    term: int
+    others: int = 0
+
+
+class NeverPreempts(RootCause, frozen=True, kw_only=True):
+    id: ClassVar[str] = "never-preempts"
+    priority_class: str
+    lower: int
+    """Pods of a lower priority on the nodes that are full."""
+
+
 class Reported(RootCause, frozen=True, kw_only=True):
     """What an autoscaler wrote into the cluster about the pod."""
 
@@ -142,31 +171,58 @@ Cause: TypeAlias = (
     | SelectorMissesPod
     | ProvisioningFailed
     | MembersNotCreated
+    | OutdatedRevision
+    | MatchingPodPending
+    | NeverPreempts
     | Reported
 )
 
 
 def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     """Those of a pod that fits no node, each once; that provisioning fails keeps a pod pending that fits one."""
-    failed = tuple(_unprovisioned(diagnosis.cycle))
+    snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
+    reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
+    failed = tuple(ProvisioningFailed(claim=claim.key, message=one.message) for claim, one in reported if one)
     if diagnosis.feasible:
         return failed
     findings = [one for stop in diagnosis.stops for one in stop.status.findings]
     findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
     found = [cause for one in findings for cause in _of(diagnosis, one)]
-    return tuple(dict.fromkeys((*failed, *found, *_reported(diagnosis.cycle))))
+    return tuple(dict.fromkeys((*_outdated(diagnosis.cycle), *failed, *found, *_reported(diagnosis.cycle))))
 
 
-def _unprovisioned(cycle: Cycle) -> Iterator[ProvisioningFailed]:
-    pod, snapshot = cycle.pod, cycle.snapshot
-    for volume in pod.spec.volumes if snapshot.failed_creates else ():
-        name = claim_name(pod.metadata.name, volume)
-        claim = snapshot.storage.claim(pod.metadata.namespace, name) if name else None
-        if claim is None or claim.spec.volume_name:
-            continue
-        event = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
-        if event is not None and event.uid in ("", claim.metadata.uid):
-            yield ProvisioningFailed(claim=claim.key, message=event.message)
+def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
+    """`StatefulSet web`, where it has a newer revision than its pod, which it replaces in order only once the pod is
+    ready (pkg/controller/statefulset/stateful_set_control.go)."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind != "StatefulSet":
+        return ""
+    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    revision = pod.metadata.labels.get(REVISION_HASH)
+    if raw is None or not revision:
+        return ""
+    found = msgspec.json.decode(raw, type=OfStatefulSet)
+    ordinal = pod.metadata.name.rpartition("-")[2]
+    keeps_its_own = ordinal.isdecimal() and int(ordinal) < found.spec.update_strategy.rolling_update.partition
+    if found.spec.pod_management_policy == "Parallel" or keeps_its_own:
+        return ""
+    return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
+
+
+def _outdated(cycle: Cycle) -> Iterator[OutdatedRevision]:
+    is_stored = cycle.pod.key in cycle.snapshot.pods.rows
+    if is_stored and (owner := newer_revision(cycle.snapshot, cycle.pod)):
+        yield OutdatedRevision(owner=owner)
+
+
+def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, FailedCreate | None]]:
+    """The claims of a pod that have no volume, with what is reported about each, and not about an earlier claim of its
+    name."""
+    for key in own_claims(pod):
+        claim = snapshot.storage.claims.get(key)
+        if claim is not None and not claim.spec.volume_name:
+            report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
+            yield claim, report if report is not None and report.uid in ("", claim.metadata.uid) else None
 
 
 def _reported(cycle: Cycle) -> Iterator[Reported]:
@@ -186,6 +242,7 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
             yield from _unhealthy(cycle.snapshot, finding.resource)
+            yield from _never_preempts(diagnosis)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case InsufficientDevices(shortages=shortages):
@@ -200,11 +257,37 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
                 yield MembersNotCreated(owner=f"{owner.kind} {owner.name}", message=event.message)
         case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
             yield SelectorMissesPod(index=constraint, anti=False, topology_key=key)
+        case PodAffinityUnsatisfied(matches_itself=False):
+            yield from _pending_matches(cycle, finding)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
             key, selector = finding.topology_key, finding.selector
             yield SelectorMissesPod(index=term, anti=True, topology_key=key, selector=selector)
         case _:
             return
+
+
+def _never_preempts(diagnosis: Diagnosis) -> Iterator[NeverPreempts]:
+    pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
+    if pod.spec.preemption_policy != PREEMPT_NEVER:
+        return
+    rows = [one for node in _rejected(diagnosis, InsufficientResource) for one in pods.on_node(node).tolist()]
+    if lower := sum(int(pods.priorities[row]) < pod.priority for row in rows):
+        yield NeverPreempts(priority_class=pod.spec.priority_class_name or "", lower=lower)
+
+
+def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[MatchingPodPending]:
+    """None where a pod that has a node matches too: then that one is out of the nodes' reach."""
+    affinity = cycle.pod.spec.affinity or Affinity()
+    terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
+    if finding.term >= len(terms):
+        return
+    pods, selector = cycle.snapshot.pods, compile_selector(terms[finding.term].label_selector)
+    inside = pods.labels.where(selector.matches)
+    if not finding.every_namespace:
+        inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
+    rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
+    if rows and not any(pods.node_names[row] for row in rows):
+        yield MatchingPodPending(pod=pods.key(rows[0]), term=finding.term, others=len(rows) - 1)
 
 
 def misses_pod(pod: Pod, term: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
-    from kschedx.karpenter.remedies import KarpenterRemedy as PoolRemedy
+    from kschedx.karpenter.cluster import KarpenterRemedy as PoolRemedy
+    from kschedx.kube.types import Pod
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -280,13 +281,71 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
+        if is_stored and (recreated := self._newer_revision(pod)) is not None:
+            return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
         by_hand = all(one.adds_node for one in found)
         room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
-        return (*room, *found)
+        return (*self._pods_before(), *room, *found)
+
+    def _newer_revision(self, pod: Pod) -> Fix | None:
+        """To delete a pod whose StatefulSet has another template by now; None where that does not help."""
+        from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
+        from kschedx.errors import InputError, UndecidableError
+        from kschedx.explain.root_causes import newer_revision
+        from kschedx.fixes import FixCertainty
+        from kschedx.fixes.changes import Change, Target
+        from kschedx.inquiry.fix import Fix
+        from kschedx.kube.escaping import shell_command
+
+        snapshot, metadata = self.cycle.snapshot, pod.metadata
+        owner = newer_revision(snapshot, pod)
+        name = "" if metadata.controller is None else metadata.controller.name
+        manifest = manifest_of(snapshot, Workload("StatefulSet", metadata.namespace, name)) if owner else None
+        if manifest is None or self.setup is None:
+            return None
+        without = snapshot.without_pods([snapshot.pods.rows[pod.key]])
+        try:
+            without, [again] = pods_of_ordinals(without, self.setup, manifest, [ordinal_of(metadata.name)])
+            then = self.scheduler.on(without).schedule(again, self.cycle.profile)
+        except (InputError, UndecidableError):
+            return None
+        if then.outcome is not Outcome.SCHEDULED:
+            return None
+        target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
+        change = Change(target=target, delete=True)
+        return Fix(
+            title=f"delete {pod.key}, which {owner} creates with its newer revision",
+            certainty=FixCertainty.VERIFIED,
+            changes=(change,),
+            feasible_nodes=tuple(then.all_nodes.cluster.names[row] for row in then.choice),
+            steps=(),
+            commands=(shell_command("kubectl delete pod {} -n {}", metadata.name, metadata.namespace),),
+            apply=(change,),
+        )
+
+    def _pods_before(self) -> Iterator[Fix]:
+        """The question about a pod that has to have a node first."""
+        from kschedx.explain.diagnosis import Diagnosis
+        from kschedx.explain.root_causes import MatchingPodPending, root_causes
+        from kschedx.fixes import FixCertainty
+        from kschedx.inquiry.fix import Fix
+        from kschedx.kube.escaping import shell_command
+
+        for cause in root_causes(Diagnosis(self.cycle)):
+            if isinstance(cause, MatchingPodPending):
+                namespace, _, name = cause.pod.partition("/")
+                yield Fix(
+                    title=f"make room for {cause.pod} first, which this pod follows",
+                    certainty=FixCertainty.UNTRIED,
+                    changes=(),
+                    feasible_nodes=(),
+                    steps=(),
+                    commands=(shell_command("kschedx why pod/{} -n {}", name, namespace),),
+                )
 
     def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""

@@ -57,6 +57,8 @@ KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
 ALWAYS_STORED = "dnsPolicy"
 """What an API server fills in: a template without it has been cut down to what scheduling reads."""
 
+REVISION_HASH = "controller-revision-hash"
+"""The label that distinguishes the pods of one template of a StatefulSet or DaemonSet from those of another."""
 REVISION = "deployment.kubernetes.io/revision"
 """A ReplicaSet's annotation: the number of its template among those that its Deployment had."""
 

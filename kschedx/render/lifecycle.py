@@ -58,7 +58,7 @@ def state_tone(lifecycle: Lifecycle) -> Tone:
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    lead = "; without that "
+    lead = "; otherwise "
     if isinstance(lifecycle, Contradicted | NotBound):
         lead = "; according to the dump "
     then = ""

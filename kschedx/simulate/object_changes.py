@@ -22,8 +22,7 @@ from kschedx.apiserver.workload_validation import (
     validate_workload,
 )
 from kschedx.errors import InputError, nearest
-from kschedx.fixes.changes import manifest
-from kschedx.kube.decoding import as_new, decode
+from kschedx.kube.decoding import as_new, decode, manifest
 from kschedx.kube.devices import ResourceClaim
 from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim

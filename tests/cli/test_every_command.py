@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kschedx.cli.app import app
+from kschedx.cli.app import program
 from kschedx.kube.escaping import is_hidden
 from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
@@ -115,7 +115,7 @@ def ran(line: tuple[str, ...], files: dict[str, Path]) -> Ran:
 
 
 def test_every_command_is_here() -> None:
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(program())
     names = set(getattr(group, "commands", {}))
     assert {line[0] for line in LINES} == names | {"--version", "--help"}
 
@@ -238,8 +238,9 @@ def test_no_character_of_a_name_is_hidden_or_obeyed(line: tuple[str, ...], tmp_p
 
 # --- how much is answered about a large cluster
 
-SCREEN, PAGE, DOCUMENT = 4_000, 60_000, 1_000_000
-"""Bytes, of 500 nodes: docs/pages/concepts/performance.md has 10 MB for the documents about 5,000."""
+SCREEN, PAGE, COMMENT, DOCUMENT = 4_000, 60_000, 65_536, 1_000_000
+"""Bytes, of 500 nodes: docs/pages/concepts/performance.md has 10 MB for the documents about 5,000. A comment is one of
+GitHub's."""
 BOUNDED: tuple[tuple[tuple[str, ...], int], ...] = (
     (("why", "NEW", "-s", "LARGE"), SCREEN),
     (("why", "NEW", "-s", "LARGE", "-o", "json"), DOCUMENT),
@@ -256,6 +257,20 @@ BOUNDED: tuple[tuple[tuple[str, ...], int], ...] = (
     (("nodes", "-s", "LARGE"), SCREEN),
     (("doctor", "-s", "LARGE"), SCREEN),
     (("doctor", "-s", "LARGE", "-o", "html"), PAGE),
+    *(
+        ((*asked, "-s", "LARGE", "-o", "markdown"), COMMENT)
+        for asked in (
+            ("why", "--all-pending"),
+            ("fit", "NEW", "--replicas", "1000000"),
+            ("simulate",),
+            ("drain", "node-001", "node-002"),
+            ("survive", "node-001", "node-002"),
+            ("deschedule", "--policy", "DESCHEDULER"),
+            ("diff-profiles", "default", "binpack"),
+            ("nodes",),
+            ("doctor",),
+        )
+    ),
 )
 NODES = 500
 
@@ -280,6 +295,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         "LARGE": write(folder, {"apiVersion": "v1", "kind": "List", "items": [*nodes, *running, waits, web]}),
         "NEW": write(folder, small_pod("new", "99"), name="new.yaml"),
+        "DESCHEDULER": ROOT / "fixtures" / "descheduler-fight" / "policy.yaml",
     }
 
 

@@ -76,6 +76,21 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             id="partitions",
         ),
         pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}),
+                asking("low", "a", cpu="3"),
+                pod(
+                    "me",
+                    priority=9,
+                    preemptionPolicy="Never",
+                    containers=at(asking("me", cpu="2"), "spec")["containers"],
+                ),
+            ],
+            "the pod has preemptionPolicy Never, so that no pod of a lower priority is evicted",
+            "add a node like a",
+            id="a pod that may not preempt",
+        ),
+        pytest.param(
             [{**node("a"), "status": UNHEALTHY}, asking("me", **{GPU: "1"})],
             "a: capacity 2 nvidia.com/gpu, allocatable 0; its device plugin reports unhealthy devices",
             "repair the device plugin for nvidia.com/gpu on a",

@@ -414,6 +414,27 @@ def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Pat
     assert "newer revision" not in why(tmp_path, "sts/web", newer, stuck).out
 
 
+def test_a_pending_pod_of_an_older_revision_is_deleted(tmp_path: Path) -> None:
+    newer: Manifest = {**workload("StatefulSet", replicas=1), "status": {"updateRevision": "web-2"}}
+    metadata = {**owned("StatefulSet", "web"), "labels": {"controller-revision-hash": "web-1"}}
+    ran = why(tmp_path, "pod/web-0", newer, pod("web-0", metadata=metadata, nodeSelector={"a": "b"}))
+    assert "StatefulSet web has a newer revision" in ran.out.splitlines()[2]
+    assert "fix       delete default/web-0, which StatefulSet web creates with its newer revision" in ran.out
+
+
+def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    ahead = pod("db", metadata={"labels": {"app": "db"}}, nodeSelector={"a": "b"})
+    ran = why(tmp_path, "pod/x", ahead, pod("x", affinity=near))
+    assert "podAffinity term 1 selects default/db, which has no node itself" in ran.out
+    assert "fix 1     make room for default/db first" in ran.out
+    there = pod("db", on="n", metadata={"labels": {"app": "db"}})
+    assert (
+        "selects default/db" not in why(tmp_path, "pod/x", there, pod("x", affinity=near, nodeSelector={"a": "b"})).out
+    )
+
+
 def test_a_rollout_that_a_quota_stops_can_go_one_pod_down(tmp_path: Path) -> None:
     told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
     full = {**SURGE, "status": {"conditions": [{**FAILURE, "message": told}]}}

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
-from kschedx.cli.app import run
+from kschedx.cli.connection import Connection
 from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, server
 from kschedx.cli.mcp.tools import TOOLS
+from kschedx.cli.worker import Worker
+from kschedx.progress import Phase, Step, say
 from tests.command import ROOT
 
 ZONE_FULL = str(ROOT / "fixtures" / "zone-full" / "cluster")
@@ -32,7 +34,7 @@ CLUSTERS = Clusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 def asked(talk: Callable[[Client], Awaitable[None]], clusters: Clusters = CLUSTERS, *, limit: float = 60) -> None:
     """A conversation with a server in this process; what it asks is answered in a process of its own."""
-    answers = Answers(clusters, run, limit=limit)
+    answers = Answers(clusters, limit=limit)
 
     async def converse() -> None:
         async with Client(server(answers)) as client:
@@ -145,9 +147,9 @@ def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_contexts_are_those_named() -> None:
-    clusters = Clusters(contexts=("prod", "staging"), options=("--kubeconfig=k",))
-    assert clusters.chosen({"context": "staging"}) == ["--kubeconfig=k", "--context=staging"]
-    assert clusters.chosen({}) == ["--kubeconfig=k", "--context=prod"]
+    clusters = Clusters(contexts=("prod", "staging"), kubeconfig="k")
+    assert clusters.question({"context": "staging"}).where == Connection(kubeconfig="k", context="staging")
+    assert clusters.question({}).where == Connection(kubeconfig="k", context="prod")
     assert "snapshot" not in clusters.properties()
 
 
@@ -224,7 +226,24 @@ def test_progress_is_told() -> None:
         await client.call_tool("dump_check", {}, progress_callback=see)
 
     asked(talk)
-    assert seen == ["reading the cluster", "done"]
+    assert (seen[0], seen[-1]) == ("starting", "done")
+
+
+def slow(_: Sequence[str]) -> int:
+    for done in range(3):
+        say(Phase.DECIDING, done, 3, "pods")
+        time.sleep(1.1)
+    return 0
+
+
+def test_a_long_answer_says_how_far_it_is() -> None:
+    seen: list[Step] = []
+    worker = Worker(slow)
+    try:
+        assert worker.ask((), 60, seen.append).exit_code == 0
+    finally:
+        worker.end()
+    assert Step(Phase.DECIDING, 2, 3, "pods") in seen
 
 
 PROGRAM = "from kschedx.cli import main; raise SystemExit(main())"

@@ -325,13 +325,13 @@ class AddNode(Step, frozen=True, kw_only=True):
             yield f"{count(number, 'device')} of {drivers}"
 
     def _daemons(self) -> str:
-        """`: 3 DaemonSets take 150m CPU of it and 3 of its pods`."""
+        """`; 3 DaemonSets take another 150m CPU and 200Mi memory`."""
         amounts = [str(one) for one in self.taken if one.resource != "pods"]
         number = next((one.amount for one in self.taken if one.resource == "pods"), 0)
         if self.more_pods_than and number:
             return f": {count(number, 'DaemonSet')} {'runs' if number == 1 else 'run'} a pod on each node"
         take = "takes" if number == 1 else "take"
-        return f" after {count(number, 'DaemonSet')} {take} {joined(amounts)}" if amounts else ""
+        return f"; {count(number, 'DaemonSet')} {take} another {joined(amounts)}" if amounts else ""
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         after = proposal.having(*self.slices)

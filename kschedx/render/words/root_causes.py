@@ -7,8 +7,11 @@ from typing import assert_never
 from kschedx.explain.root_causes import (
     Cause,
     DaemonSetsFillPodSlots,
+    MatchingPodPending,
     MembersNotCreated,
+    NeverPreempts,
     NoDevicesPublished,
+    OutdatedRevision,
     PartitionedResource,
     ProvisioningFailed,
     Reported,
@@ -56,6 +59,15 @@ def root_cause_text(cause: Cause) -> str:
                 return f"the labelSelector of {rule} does not match the pod itself: it avoids other pods"
             rule = f"the spread constraint over {cause.topology_key}"
             return f"the labelSelector of {rule} does not match the pod itself: it counts other pods"
+        case OutdatedRevision(owner=owner):
+            return f"{owner} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
+        case MatchingPodPending(pod=pod, term=term, others=others):
+            more = f" and {count(others, 'more pod')}" if others else ""
+            verb = "have no node themselves" if others else "has no node itself"
+            return f"podAffinity term {term + 1} selects {pod}{more}, which {verb}"
+        case NeverPreempts(priority_class=name):
+            named = f"PriorityClass {name} has" if name else "the pod has"
+            return f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted"
         case MembersNotCreated(owner=owner, message=message):
             return f"{owner} cannot create the others: {message.removeprefix('Error creating: ')}"
         case ProvisioningFailed():
