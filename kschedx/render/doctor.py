@@ -47,7 +47,6 @@ from kschedx.doctor.findings import (
 )
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
-from kschedx.render import terminal
 from kschedx.render.fixes import shell_rows
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
 from kschedx.render.view import Fix
@@ -344,11 +343,6 @@ CLOSED_LINES = 2
 """Of a headline alone."""
 KINDS = 4
 SNAPSHOT = "cluster.json"
-
-
-def print_diagnosis(diagnosis: Diagnosis, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(diagnosis_lines(diagnosis, width=out.width, wide=wide), out)
 
 
 class _Block(Struct, frozen=True, kw_only=True):
