@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import assert_never
 
 import msgspec
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,7 +18,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import FINGERPRINT, Check, Result, Since
 from kschedx.render.states import ExitCode
-from kschedx.render.wording import visible
 
 
 def of_pod(
@@ -156,7 +154,9 @@ class Baseline:
         if not self.unchanged:
             return code
         told = f"{self.unchanged:,} finding{'s' * (self.unchanged > 1)} of {self._path} ignored, {self.new:,} new"
-        typer.echo(f"note: {visible(told)}", err=True)
+        from kschedx.cli.output import print_note
+
+        print_note(told)
         return code if self.new else ExitCode.SCHEDULABLE
 
 

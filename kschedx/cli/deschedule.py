@@ -10,7 +10,7 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, print_note, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ def deschedule(
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
-        typer.echo(f"note: {_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}", err=True)
+        print_note(f"{_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}")
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
-        typer.echo(f"note: {lacks}; `kschedx snapshot` keeps them", err=True)
+        print_note(f"{lacks}; `kschedx snapshot` keeps them")
     write(_report(found, snapshot), output)
     if found.is_undecided:
         return ExitCode.UNDECIDED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import ExitCode, Format, Report, option, print_note, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def nodes(
         return _watch(look, interval, wide=output is Format.WIDE)
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
-        typer.echo(f"note: no node has the labels {selector}", err=True)
+        print_note(f"no node has the labels {selector}")
     write(_report(snapshot, rows), output)
     return ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
 

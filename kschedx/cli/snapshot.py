@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kschedx.cli import completion
 from kschedx.cli.options import READS
-from kschedx.cli.output import ExitCode
+from kschedx.cli.output import ExitCode, print_note
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def snapshot(
         counts = ", ".join(count(number, what) for number, what in counted)
         _tell(output, counts, source)
         if anonymize and config is None:
-            typer.echo(f"note: {_WITHOUT_CONFIG}", err=True)
+            print_note(_WITHOUT_CONFIG)
     return ExitCode.SCHEDULABLE
 
 
