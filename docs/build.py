@@ -61,6 +61,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return SCREEN.sub(screen, markdown)
 
 
+HTML_PAGES = {
+    "page-why": ("why fixtures/zone-full/pod.yaml -s fixtures/zone-full/cluster", 1),
+    "page-flow": ("diff-profiles default binpack --all -s fixtures/web-rollout/cluster", 1),
+    "page-nodes": ("nodes -s fixtures/gpu-pool-taints/cluster.yaml", 0),
+}
+"""Pages of `-o html` that the guides show in a frame, with the exit code of each command."""
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages and the picture that are generated from the code."""
     from mkdocs.structure.files import File
@@ -68,6 +76,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in generated():
         files.append(File.generated(config, f"reference/{path}", content=text))
     files.append(File.generated(config, ANNOTATED_PICTURE, content=annotated(run(PICTURED, 1))))
+    for name, (command, code) in HTML_PAGES.items():
+        files.append(File.generated(config, f"assets/{name}.html", content=run(f"{command} -o html", code)))
     return files
 
 
@@ -79,6 +89,7 @@ def generated() -> Iterator[tuple[str, str]]:
     yield "documents.md", documents()
     yield "permissions.md", permissions()
     yield "states.md", states()
+    yield "mcp-tools.md", mcp_tools()
     yield from reasons()
 
 
@@ -91,7 +102,7 @@ def commands() -> str:
     from kschedx.cli.app import app
 
     program: Any = typer.main.get_command(app)
-    lines = ["# Commands", "", program.help.strip(), "", "`kschedx COMMAND --help` prints the same text.", ""]
+    lines = ["# Commands", "", *_help(program.help), "`kschedx COMMAND --help` prints the same text.", ""]
     for path, command in _commands(program, "kschedx"):
         lines += [f"## {path}", "", *_help(command.help or "")]
         rows = [row for parameter in command.params if (row := _option(parameter))]
@@ -196,9 +207,16 @@ def plugins() -> str:
         "| --- | --- | --- | --- |",
     ]
     for row in PLUGINS:
-        versions = row.releases.replace("..", " to ").strip() or "all"
-        lines.append(f"| `{row.name}` | {row.project} | {versions} | {_escaped(row.points.replace('..', '+'))} |")
+        points = re.sub(r" ([\d.]*\.\.[\d.]*)", lambda found: f" ({_versions(found[1])})", row.points)
+        versions = _versions(row.releases) if row.releases else "all"
+        lines.append(f"| `{row.name}` | {row.project} | {versions} | {_escaped(points)} |")
     return "\n".join([*lines, ""])
+
+
+def _versions(text: str) -> str:
+    """`since 1.27`, `up to 1.31`, `1.27 to 1.31`."""
+    first, _, last = text.partition("..")
+    return f"{first} to {last}" if first and last else f"since {first}" if first else f"up to {last}"
 
 
 def profiles() -> str:
@@ -224,12 +242,10 @@ def documents() -> str:
         "",
     ]
     for name, command in schemas.NAMES.items():
-        schema = schemas.schema(name)
-        lines += [f"## {name}", "", _escaped(str(command)), "", "| key | type | meaning |", "| --- | --- | --- |"]
+        schema: Any = schemas.schema(name)
+        lines += [f"## {name}", "", f"`{command}`", "", "| key | type | meaning |", "| --- | --- | --- |"]
         for key, value in schema.get("properties", {}).items():
-            kind = value.get("type") or ("object" if "$ref" in value else "any of several")
-            shown = " or ".join(kind) if isinstance(kind, list) else kind
-            lines.append(f"| `{key}` | {shown} | {_escaped(' '.join(value.get('description', '').split()))} |")
+            lines.append(f"| `{key}` | {_type(value)} | {_escaped(' '.join(value.get('description', '').split()))} |")
         text = json.dumps(schema, indent=2)
         lines += [
             "",
@@ -239,6 +255,31 @@ def documents() -> str:
             "",
         ]
     return "\n".join(lines)
+
+
+def mcp_tools() -> str:
+    from kschedx.cli.mcp.tools import TOOLS
+
+    lines = ["# MCP tools", "", "`kschedx mcp` serves these tools. All are read-only.", ""]
+    for tool in TOOLS:
+        lines += [f"## {tool.name}", "", f"{tool.title}. {tool.description}", ""]
+        rows = [
+            f"| `{key}` | {_escaped(str(value.get('description') or ''))}{' (required)' * (key in tool.required)} |"
+            for key, value in tool.properties.items()
+        ]
+        lines += ["| argument | meaning |", "| --- | --- |", *rows, ""] if rows else []
+    return "\n".join(lines)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """`string`, `object or null`, the value of a constant."""
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if choices := schema.get("oneOf") or schema.get("anyOf"):
+        kinds = dict.fromkeys(_type(one) for one in choices)
+        return " or ".join(sorted(kinds, key=lambda kind: kind == "null"))
+    kind = schema.get("type") or ("string" if "enum" in schema else "object")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
 def permissions() -> str:

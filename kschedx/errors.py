@@ -106,6 +106,10 @@ class NotAdmittedError(InputError):
     """An object that the API server would refuse for what the cluster holds, in its words: exit code 1."""
 
 
+class NotChangedError(NotAdmittedError):
+    """An update that the API server would refuse; the object stays as it is."""
+
+
 class UndecidableError(KschedxError):
     """kschedx cannot decide without guessing: exit code 3. The message says what it would need."""
 

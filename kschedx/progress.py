@@ -31,6 +31,7 @@ class Phase(StrEnum):
     ASKING = "asking"
     CHECKING = "checking"
     TRYING_FIXES = "trying fixes"
+    TUNING = "trying"
     WRITING = "writing"
 
 
@@ -43,6 +44,12 @@ class Step(Struct, frozen=True):
     noun: str = ""
     of: str = ""
     """What is read, say."""
+
+    @property
+    def amount(self) -> str:
+        if not self.noun:
+            return ""
+        return f"{self.done:,} of {self.total:,} {self.noun}" if self.total else f"{self.done:,} {self.noun}"
 
 
 class _Meter:

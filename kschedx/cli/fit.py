@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,8 +14,9 @@ from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
-    from kschedx.errors import NotAdmittedError
     from kschedx.explain.setup import Setup
+    from kschedx.inquiry.ask import Clusters
+    from kschedx.inquiry.explanation import Explanation
     from kschedx.inquiry.manifests import Written
     from kschedx.kube.types import Pod
     from kschedx.render.page.model import Page
@@ -29,7 +31,8 @@ Examples:
   kschedx fit gpu-job.yaml --replicas 8
   kschedx fit deploy/web --add-nodes 2=node-1
 
-TARGET is a workload (deploy/web), a pod, or a manifest, as for `kschedx why`. Its pods are placed one after the other.
+TARGET is a workload (deploy/web), a pod, or a manifest, as for `kschedx why`. Of a file with several workloads, each is
+counted by itself. Its pods are placed one after the other.
 Nothing is evicted for them. With --replicas N, kschedx reports whether N more fit, and how many nodes are missing.
 
 Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 undecided.
@@ -62,13 +65,9 @@ def fit(
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.cli.question import cluster_after_changes
     from kschedx.cli.why_pod import explanation_report, place_of
-    from kschedx.errors import NotAdmittedError, Place
-    from kschedx.explain.missing_kinds import depends_on_unread
-    from kschedx.explain.subject import Subject
-    from kschedx.inquiry.lifecycle import no_scheduler
-    from kschedx.inquiry.pod import explain
-    from kschedx.kube.types import Pod
-    from kschedx.simulate.fit import fit as fitted
+    from kschedx.errors import InputError
+    from kschedx.inquiry.ask import Clusters
+    from kschedx.simulate.fit import Fit
 
     if out is not None:
         check_name("--out", out)
@@ -77,65 +76,104 @@ def fit(
     namespace = question.namespace or reached.namespace
     after, changes = cluster_after_changes(question, reached, setup)
     setup = replace(setup, notes=(*setup.notes, *changes))
-    snapshot, one = _target(question, after.snapshot, setup, target, namespace)
-    pod: Pod
-    manifest: Mapping[str, object] | None = None
-    if isinstance(one, Pod):
-        pod = one
-    else:
-        try:
-            subject = one.admitted(snapshot, setup)
-        except NotAdmittedError as error:
-            return _refused(after.snapshot, snapshot, setup, one, error, output)
-        snapshot, pod, manifest = subject.snapshot, subject.pod, one.workload
-    if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:
-        place = Place() if isinstance(one, Pod) else place_of(one)
-        answer = explain(Subject(snapshot=snapshot, pod=pod, is_new=not isinstance(one, Pod)), setup)
-        write(explanation_report(answer, (), place, all_nodes=False), output)
-        return answer.exit_code
-    connection.tell_missing(snapshot)
+    applied, targets = _targets(question, after.snapshot, setup, target, namespace)
+    clusters = Clusters(read=after.snapshot, before=after.snapshot, applied=applied)
+    connection.tell_missing(applied)
     connection.tell_left_out(setup)
-    connection.tell_ignored_groups(snapshot, setup)
-    found = fitted(snapshot, setup, pod, manifest=manifest, title=target, wanted=replicas)
-    if out is not None:
-        write_snapshot(out, found.after)
-    write(_report(found), output)
-    if found.could_reject and not found.is_enough:
-        return ExitCode.UNDECIDED
-    return ExitCode.SCHEDULABLE if found.is_enough else ExitCode.UNSCHEDULABLE
+    connection.tell_ignored_groups(applied, setup)
+    if len(targets) > 1 and out is not None:
+        raise InputError(f"--out needs one workload, and {target} has {len(targets)}")
+    answers = [_answer(clusters, setup, one, _title(one, target, len(targets)), replicas) for one in targets]
+    if out is not None and isinstance(answers[0], Fit):
+        write_snapshot(out, answers[0].after)
+    reports = [
+        _report(one) if isinstance(one, Fit) else explanation_report(one, (), place_of(of), all_nodes=False)
+        for one, of in zip(answers, targets, strict=True)
+    ]
+    write(reports[0] if len(reports) == 1 else _several(reports), output)
+    return max(map(_exit_code, answers))
 
 
-def _refused(
-    before: Snapshot, snapshot: Snapshot, setup: Setup, one: Written, error: NotAdmittedError, output: Format | None
-) -> int:
-    """The answer of `why` about a pod that the API server refuses."""
-    from kschedx.cli.why_pod import explanation_report, place_of
-    from kschedx.inquiry.ask import Clusters, Inquiry
+def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wanted: int | None) -> Fit | Explanation:
+    """How many more fit, or the answer of `why` where that is no number."""
+    from kschedx.errors import NotAdmittedError
+    from kschedx.explain.missing_kinds import depends_on_unread
+    from kschedx.explain.subject import stored
+    from kschedx.inquiry.ask import Inquiry
+    from kschedx.inquiry.lifecycle import no_scheduler
+    from kschedx.inquiry.manifests import has_unknown_pods
+    from kschedx.inquiry.pod import explain
+    from kschedx.kube.types import Pod
+    from kschedx.simulate.fit import fit as fitted
 
-    clusters = Clusters(read=before, before=before, applied=snapshot)
-    explanation = Inquiry(clusters=clusters, setup=setup).refused(one, error)
-    write(explanation_report(explanation, (), place_of(one), all_nodes=False), output)
-    return explanation.exit_code
+    inquiry = Inquiry(clusters=clusters, setup=setup)
+    if isinstance(one, Pod):
+        subject, manifest = stored(clusters.applied, one), None
+    else:
+        manifest = one.workload
+        if manifest is not None and has_unknown_pods(manifest):
+            return inquiry.answer(one, lambda snapshot: one.admitted(snapshot, setup), [one])
+        try:
+            subject = one.admitted(clusters.applied, setup)
+        except NotAdmittedError as error:
+            return inquiry.refused(one, error)
+    snapshot, pod = subject.snapshot, subject.pod
+    if depends_on_unread(snapshot, pod) or no_scheduler(snapshot, pod, setup) is not None:
+        return explain(subject, setup)
+    return fitted(snapshot, setup, pod, manifest=manifest, title=title, wanted=wanted)
 
 
-def _target(
+def _exit_code(answer: Fit | Explanation) -> ExitCode:
+    from kschedx.simulate.fit import Fit
+
+    if not isinstance(answer, Fit):
+        return answer.exit_code
+    if answer.is_enough:
+        return ExitCode.SCHEDULABLE
+    return ExitCode.UNDECIDED if answer.could_reject else ExitCode.UNSCHEDULABLE
+
+
+def _title(one: Pod | Written, target: str, count: int) -> str:
+    from kschedx.controllers.workloads import workload_of
+    from kschedx.kube.types import Pod
+
+    if isinstance(one, Pod) or count == 1:
+        return target
+    return workload_of(one.workload or one.manifest).reference
+
+
+def _targets(
     question: Question, snapshot: Snapshot, setup: Setup, target: str, namespace: str
-) -> tuple[Snapshot, Pod | Written]:
-    """The cluster with what the target needs, and the target."""
-    from kschedx.errors import InputError
+) -> tuple[Snapshot, list[Pod | Written]]:
+    """The cluster with what the targets need, and the targets: each counts by itself."""
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import find_target, is_file
 
     if not is_file(target):
-        return snapshot, find_target(snapshot, target, question.namespace, default_namespace=namespace)
+        return snapshot, [find_target(snapshot, target, question.namespace, default_namespace=namespace)]
     manifests = Manifests.read([target])
     manifests.placed(question.namespace, namespace)
     before, snapshot = snapshot, manifests.applied(snapshot)
     snapshot = manifests.allowed(before, snapshot, setup.release)
-    pods = manifests.pods(before, snapshot)
-    if len(pods) != 1:
-        raise InputError(f"{target} makes {len(pods)} different pods; expected one", hint="-f applies the others")
-    return snapshot, pods[0]
+    return snapshot, [*manifests.pods(before, snapshot)]
+
+
+def _several(reports: Sequence[Report]) -> Report:
+    """One below the other."""
+
+    def screen(wide: bool) -> None:
+        for number, one in enumerate(reports):
+            if number:
+                typer.echo()
+            one.screen(wide)
+
+    def document() -> Mapping[str, object]:
+        return {"apiVersion": "kschedx/v1", "kind": "FitList", "items": [one.document() for one in reports]}
+
+    def names() -> Iterable[str]:
+        return chain.from_iterable(one.names() for one in reports if one.names is not None)
+
+    return Report(screen=screen, document=document, names=names)
 
 
 def _report(found: Fit) -> Report:

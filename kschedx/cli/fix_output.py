@@ -103,6 +103,10 @@ def only_written(before: Snapshot, found: Pod | Written) -> Find:
     written = _in_files(found)
 
     def find(change: Change) -> Mapping[str, object] | None:
+        target = change.target
+        is_recreated = change.delete or change.create is not None
+        if is_recreated and (target.kind, target.namespace, target.name) in before.workloads:
+            return None
         one = written(change)
         return None if one is None or _has_as_written(before, change, one) else one
 

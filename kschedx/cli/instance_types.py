@@ -9,9 +9,10 @@ import typer
 from kschedx.cli.output import ExitCode, Format, Report, option, write
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kschedx.karpenter.catalogue import InstanceTypes
+    from kschedx.snapshot.snapshot import Snapshot
 
 HELP = """Print the instance types of a file as the catalog that --instance-types takes.
 
@@ -67,6 +68,21 @@ def read(path: str) -> InstanceTypes:
     except InputError as error:
         place = Place(source=path, document=1 if error.place.field else None)
         raise with_line(error, place) from None
+
+
+def prices_by_node(path: str | None, snapshot: Snapshot) -> Callable[[str], float | None]:
+    """A node's name to its price per hour, by its labels; None for all without a catalog. Raises `InputError`."""
+    from kschedx.kube.autoscalers import CAPACITY_TYPE
+    from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
+
+    prices = {} if path is None else prices_of(path)
+
+    def price(name: str) -> float | None:
+        labels = snapshot.cluster.nodes[snapshot.cluster.index[name]].metadata.labels
+        bought = labels.get(CAPACITY_TYPE, "on-demand")
+        return prices.get((first_label(labels, INSTANCE_TYPE_LABELS), first_label(labels, ZONE_LABELS), bought))
+
+    return price
 
 
 def prices_of(path: str) -> dict[tuple[str, str, str], float | None]:

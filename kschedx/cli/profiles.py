@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli import completion
+from kschedx.cli import completion, connection
 from kschedx.cli.help import Command
-from kschedx.cli.options import Part
+from kschedx.cli.options import DECIDES, Part
 from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
 
@@ -16,16 +17,18 @@ if TYPE_CHECKING:
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
     from kschedx.render.checks import Check
+    from kschedx.render.page.model import Page
 
-HELP = """List scheduler profiles, show one in full, or check a file.
+HELP = """List scheduler profiles, show one in full, check a file, or search for a better one.
 
 \b
 Examples:
   kschedx profiles
   kschedx profiles show binpack
   kschedx profiles check scheduler.yaml
+  kschedx profiles tune --goal fewest-nodes
 """
-SUMMARY = "List, show, and check scheduler profiles"
+SUMMARY = "List, show, check, and tune scheduler profiles"
 
 SHOW = """Show a profile in full: plugins, weights, arguments, and where each setting comes from.
 
@@ -46,6 +49,25 @@ Examples:
   kschedx profiles check config-map.yaml --kube-version 1.28
 
 Exit codes: 0 kube-scheduler accepts it, 2 it refuses it.
+"""
+
+TUNE = """Search for the profile that reaches a goal on a cluster, and print it with its difference from today's.
+
+Each candidate places all running pods again, but for those of DaemonSets. Candidates differ in the scoring strategy of
+NodeResourcesFit, its weights of cpu and memory, the weights of score plugins, and spreading by default; the plugins
+that follow what pods prefer keep their weights. Many candidates are tried on a tenth of the nodes, the best on a third,
+and the best of these on all. --config or --profile names today's profile.
+
+fewest-nodes: nodes that run more than DaemonSets. least-fragmentation: free capacity on nodes where no further pod
+fits. spread: differences between nodes. cost: prices of --instance-types for the nodes in use.
+
+\b
+Examples:
+  kschedx profiles tune --goal fewest-nodes
+  kschedx profiles tune --goal spread --config scheduler.yaml -s cluster.json
+  kschedx profiles tune --goal cost --instance-types prices.json -o yaml > new.yaml
+
+Exit codes: 0 a profile is better than today's, 1 none is, 2 usage or input error.
 """
 
 app = typer.Typer(help=HELP, invoke_without_command=True, rich_markup_mode=None)
@@ -173,3 +195,80 @@ def check(
 
     write(Report(screen=lambda _: print_advice(file, release.title, advice), document=document, checks=checks), output)
     return ExitCode.SCHEDULABLE
+
+
+@app.command(help=TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=Command)
+@asks(*DECIDES)
+def tune(
+    goal: Annotated[
+        str, typer.Option("--goal", metavar="fewest-nodes|least-fragmentation|spread|cost", help="What to reach.")
+    ] = "fewest-nodes",
+    candidates: Annotated[
+        int, typer.Option("--candidates", min=2, max=10_000, metavar="N", help="Profiles to try.")
+    ] = 200,
+    seconds: Annotated[
+        int, typer.Option("--seconds", min=1, metavar="N", help="The time that the search may take.")
+    ] = 60,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", help="Of the candidates; the same seed finds the same, given time.")
+    ] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", min=1, metavar="N", show_default=False, help="Processes.  [default: one per processor]"),
+    ] = None,
+    output: Annotated[
+        Format | None,
+        option(
+            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
+            text="wide shows every trial of the front; json the whole document; yaml the configuration; html, "
+            "markdown and svg to share it.",
+        ),
+    ] = None,
+    *,
+    question: Question,
+) -> int:
+    """The command; its help is TUNE."""
+    from kschedx.cli.instance_types import prices_by_node
+    from kschedx.cli.parallel import FEW, results
+    from kschedx.errors import InputError, nearest
+    from kschedx.explain.profile_changes import changes
+    from kschedx.framework.config.origins import expanded
+    from kschedx.render.manifests import to_yaml
+    from kschedx.simulate.tuning import Goal, Trial, Work
+    from kschedx.simulate.tuning import tune as tuned
+
+    if goal not in tuple(Goal):
+        allowed = ", ".join(Goal)
+        raise InputError(f'--goal: found "{goal}", allowed are {allowed}', hint=nearest(goal, tuple(Goal)))
+    reached = question.read_to_decide(whole=True)
+    snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
+    connection.tell_missing(snapshot)
+    connection.tell_left_out(setup)
+    base = question.configuration
+    if base is None:
+        full = expanded(None, setup.release).configuration
+        base = {key: full[key] for key in ("apiVersion", "kind")}
+    number = question.jobs(jobs)
+
+    def run(work: Work, count: int) -> Iterator[Trial]:
+        return results(work, range(count), number, weights=[FEW] * count)
+
+    prices = prices_by_node(question.instance_types, snapshot)
+    found = tuned(
+        snapshot, setup, base, Goal(goal), most=candidates, seed=seed, seconds=seconds, price_of=prices, run=run
+    )
+    after = setup.configured(found.configuration, snapshot)
+    differences = (setup, after, changes(setup, after))
+
+    def screen(wide: bool) -> None:
+        from kschedx.render.tuning import print_tuning
+
+        print_tuning(found, differences, wide=wide)
+
+    def page(_: bool) -> Page:
+        from kschedx.render.tuning import tuning_page
+
+        return tuning_page(found, differences, snapshot)
+
+    write(Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(found.configuration), page=page), output)
+    return ExitCode.SCHEDULABLE if found.is_better else ExitCode.UNSCHEDULABLE

@@ -111,13 +111,7 @@ class Bar:
                     progress.start()
                 progress, task = self._drawn
                 share = step.done / step.total if step.total else 0.0  # a total that grows would reset the speed
-                progress.update(task, completed=share, amount=_amount(step), refresh=True)
-
-
-def _amount(step: Step) -> str:
-    if not step.noun:
-        return ""
-    return f"{step.done:,} of {step.total:,} {step.noun}" if step.total else f"{step.done:,} {step.noun}"
+                progress.update(task, completed=share, amount=step.amount, refresh=True)
 
 
 def _shown(step: Step) -> str:

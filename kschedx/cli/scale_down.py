@@ -116,21 +116,9 @@ def scale_down(
 
 def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:
     """Which of the nodes that can be removed alone can be removed together; None for fewer than two."""
-    from kschedx.kube.autoscalers import CAPACITY_TYPE
-    from kschedx.kube.names import INSTANCE_TYPE_LABELS, ZONE_LABELS, first_label
+    from kschedx.cli.instance_types import prices_by_node
     from kschedx.simulate.compaction import empty_together
 
     if len(names) < 2:
         return None
-    prices: dict[tuple[str, str, str], float | None] = {}
-    if question.instance_types is not None:
-        from kschedx.cli.instance_types import prices_of
-
-        prices = prices_of(question.instance_types)
-
-    def price(name: str) -> float | None:
-        labels = snapshot.cluster.nodes[snapshot.cluster.index[name]].metadata.labels
-        bought = labels.get(CAPACITY_TYPE, "on-demand")
-        return prices.get((first_label(labels, INSTANCE_TYPE_LABELS), first_label(labels, ZONE_LABELS), bought))
-
-    return empty_together(snapshot, setup, names, price)
+    return empty_together(snapshot, setup, names, prices_by_node(question.instance_types, snapshot))

@@ -153,7 +153,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     from kschedx.cli.why_list import why_node
     from kschedx.cli.why_pod import why_one
     from kschedx.errors import InputError
-    from kschedx.inquiry.ask import Clusters, waiting_member_of
+    from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
     from kschedx.inquiry.manifests import Manifests
     from kschedx.inquiry.target import named_node
 
@@ -186,6 +186,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
         from kschedx.cli.why_list import why_several
 
         return why_several(question, wanted, clusters, setup, found, queue)
+    setup = replace(setup, notes=(*setup.notes, *notes_about(found[0])))
     if (member := waiting_member_of(found[0], clusters.applied)) is not None and not wanted.tries:
         found = queue = [member]
     return why_one(question, wanted, clusters, setup, found[0], interval, queue)

@@ -580,9 +580,11 @@ def _refused(wanted: Wanted, inquiry: Inquiry, one: Pod | Written, error: NotAdm
     return _without_pods(wanted, one, partial(inquiry.refused, one, error))
 
 
-def _without_pods(wanted: Wanted, one: Written, explain: Callable[[], Explanation]) -> Item:
-    """A workload whose pods the API server refuses: as many pods as are wanted, none of which is created."""
-    from kschedx.controllers.workloads import has_replicas, wanted_replicas, workload_of
+def _without_pods(
+    wanted: Wanted, one: Written, explain: Callable[[], Explanation], snapshot: Snapshot | None = None
+) -> Item:
+    """A workload whose pods the API server refuses: as many pods as are wanted and are not in the cluster."""
+    from kschedx.controllers.workloads import Owners, has_replicas, wanted_replicas, workload_of
     from kschedx.inquiry.manifests import title
 
     metadata = one.manifest.get("metadata")
@@ -593,7 +595,8 @@ def _without_pods(wanted: Wanted, one: Written, explain: Callable[[], Explanatio
     owner = "" if workload is None else title(workload)
     count = 1
     if workload is not None and has_replicas(workload) and not wanted.alone:
-        count = wanted_replicas(workload)
+        there = [] if snapshot is None else Owners(snapshot).members(snapshot.pods, workload_of(workload))
+        count = max(wanted_replicas(workload) - len(there), 1)
 
     return Item(
         pod=f"{namespace}/{name}",
@@ -693,7 +696,7 @@ def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, 
     clusters = Clusters(read=snapshot, before=snapshot, applied=snapshot)
     inquiry = inquiry_of(question, wanted, clusters, setup)
     for one, explanation in workloads_without_pods(inquiry, within):
-        yield _without_pods(wanted, one, partial(_same, explanation))
+        yield _without_pods(wanted, one, partial(_same, explanation), snapshot)
 
 
 def _browse(asked: Asked, tried: Try, nodes: Sequence[str]) -> None:

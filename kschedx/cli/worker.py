@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from multiprocessing.connection import Connection as Pipe
@@ -18,10 +19,14 @@ import typer
 from msgspec import Struct
 
 from kschedx.cli.output import ExitCode
+from kschedx.progress import Step, listening
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
+
+_INTERVAL = 1.0
+"""Seconds between two words about how far an answer is."""
 
 Run: TypeAlias = Callable[[Sequence[str]], int]
 """Runs a command line and returns its exit code. `cli.app` knows all commands, and hands this down to those that run
@@ -73,13 +78,17 @@ class Worker:
         self._process.start()
         other.close()
 
-    def ask(self, arguments: Sequence[str], limit: float) -> Captured:
-        """The answer within `limit` seconds; after that the process is ended, and the answer says so."""
+    def ask(self, arguments: Sequence[str], limit: float, see: Callable[[Step], None] = lambda _: None) -> Captured:
+        """The answer within `limit` seconds; after that the process is ended, and the answer says so. `see` is called
+        about once a second with how far it is."""
+        ends = time.monotonic() + limit
         try:
             self._pipe.send(tuple(arguments))
-            if self._pipe.poll(limit):
-                answer: Captured = self._pipe.recv()
-                return answer
+            while self._pipe.poll(max(ends - time.monotonic(), 0)):
+                answer: Captured | Step = self._pipe.recv()
+                if isinstance(answer, Captured):
+                    return answer
+                see(answer)
             told = f"error: no answer within {limit:g} s (name fewer nodes or pods, or raise --limit)\n"
         except (EOFError, OSError):
             told = "error: the answer needs more memory than this machine has\n"
@@ -112,7 +121,15 @@ def _serve(run: Run, pipe: Pipe, folder: str | None, parent: int) -> None:
         os.environ["KUBECONFIG"] = os.pathsep.join(str(Path(file).absolute()) for file in files if file)
         os.chdir(folder)
 
-    with remembering(Remembered().load):
+    said = time.monotonic()
+
+    def see(step: Step) -> None:
+        nonlocal said
+        if step.phase and time.monotonic() - said >= _INTERVAL:
+            said = time.monotonic()
+            pipe.send(step)
+
+    with remembering(Remembered().load), listening(see):
         while True:
             try:
                 arguments = pipe.recv()

@@ -36,12 +36,10 @@ from kschedx.explain.admission import Ledger, counted, enforcing
 from kschedx.explain.setup import Setup
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.types import Pod
-from kschedx.kube.workloads import has_same_template, made_of, says
+from kschedx.kube.workloads import REVISION_HASH, has_same_template, made_of, says
 from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
-REVISION_HASH = "controller-revision-hash"
-"""The label that names the revision of a StatefulSet's pod."""
 TEMPLATE_GENERATION = "pod-template-generation"
 """The label of a DaemonSet's pod with the number of its template, and below the DaemonSet's annotation."""
 GENERATION_OF_TEMPLATE = "deprecated.daemonset.template.generation"
@@ -244,9 +242,6 @@ class Manager:
         known = self._known.get(workload) or workloads.stored_manifest(self._cluster.snapshot, workload)
         rows = [] if workload.kind == "CronJob" else self._active(workload)
         is_new = known is not None and not has_same_template(known, manifest)
-        if is_new and workload.kind == "Job":
-            hint = f"--delete job/{workload.name} first, and apply it then"
-            raise InputError(f"the template of {workload.title} cannot be changed", hint=hint)
         manifest = _completed(manifest, known, len(rows))
         wanted = workloads.wanted_replicas(manifest)
         if known is None and not rows and not self._lets_in(workload, manifest, wanted):

@@ -181,7 +181,19 @@ def _has_unbound_claims(cycle: Cycle) -> bool:
 
 
 def _has_counted_volumes(cycle: Cycle) -> bool:
-    return any(map(is_counted, cycle.pod.spec.volumes))
+    """Volumes that a driver may attach; those on a disk of the node are not attached."""
+    pod, storage = cycle.pod, cycle.snapshot.storage
+    for volume in filter(is_counted, pod.spec.volumes):
+        claim = storage.claim(pod.metadata.namespace, claim_name(pod.metadata.name, volume) or "")
+        if claim is None:
+            return True
+        bound = storage.volumes.get(claim.spec.volume_name)
+        candidates = (bound,) if bound is not None else tuple(storage.volumes_of(claim.storage_class))
+        storage_class = storage.classes.get(claim.storage_class)
+        is_provisioned = bound is None and (storage_class is None or storage_class.can_provision)
+        if is_provisioned or not candidates or not all(one.spec.is_on_node for one in candidates):
+            return True
+    return False
 
 
 def _selects_namespaces(cycle: Cycle) -> bool:

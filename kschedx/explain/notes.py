@@ -613,6 +613,20 @@ class AppliedTogether(NoteFacts, frozen=True, kw_only=True):
         return {"objects": list(self.objects)}
 
 
+class DeadlineExceeded(NoteFacts, frozen=True, kw_only=True):
+    """The rollout of the Deployment that is asked about makes no progress."""
+
+    id: ClassVar[str] = "progress-deadline-exceeded"
+    workload: str
+    """`Deployment web`."""
+    message: str
+    """Of its condition Progressing."""
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"workload": self.workload, "message": self.message}
+
+
 class NotApplied(NoteFacts, frozen=True, kw_only=True):
     """An object of the files that the API server refuses."""
 
@@ -712,6 +726,7 @@ QuestionNote: TypeAlias = (
     | ManifestLeftOut
     | OldVersion
     | AppliedTogether
+    | DeadlineExceeded
     | NotApplied
     | UnlikelyAmount
     | DryRun

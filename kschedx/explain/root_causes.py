@@ -8,15 +8,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, TypeAlias
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
+from kschedx.apiserver.pod_classes import PREEMPT_NEVER
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.findings import (
     Finding,
+    GangTooSmall,
     InsufficientDevices,
     InsufficientResource,
+    PodAffinityUnsatisfied,
     PodAntiAffinityConflict,
+    PodGroupIncomplete,
     TooManyPods,
     TopologySpreadSkew,
 )
@@ -26,8 +31,9 @@ from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import claim_name
+from kschedx.kube.storage import OfStatefulSet, claim_name
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Pod, PodAffinity
+from kschedx.kube.workloads import REVISION_HASH
 from kschedx.snapshot.columns import ClusterRow
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -81,6 +87,18 @@ class PartitionedResource(RootCause, frozen=True, kw_only=True):
     """Resource, how much of it all nodes have, on how many nodes."""
 
 
+class UnhealthyDevices(RootCause, frozen=True, kw_only=True):
+    """The node's capacity has more of an extended resource than its allocatable: a device plugin reports so."""
+
+    id: ClassVar[str] = "unhealthy-devices"
+    resource: str
+    node: str
+    capacity: int
+    allocatable: int
+    others: int = 0
+    """Further nodes of which that is true."""
+
+
 class SelectorMissesPod(RootCause, frozen=True, kw_only=True):
     """The pod is not selected by its own rule, which selects others."""
 
@@ -101,6 +119,39 @@ class ProvisioningFailed(RootCause, frozen=True, kw_only=True):
     message: str
 
 
+class MembersNotCreated(RootCause, frozen=True, kw_only=True):
+    """Why the controller of a gang's pods creates no more of them."""
+
+    id: ClassVar[str] = "members-not-created"
+    owner: str
+    """`Job mpi`."""
+    message: str
+
+
+class OutdatedRevision(RootCause, frozen=True, kw_only=True):
+    """A StatefulSet has a newer template, and gives it to a pod in order only once that is ready."""
+
+    id: ClassVar[str] = "outdated-revision"
+    owner: str
+    """`StatefulSet web`."""
+
+
+class MatchingPodPending(RootCause, frozen=True, kw_only=True):
+    """The pod that a podAffinity term selects has no node itself."""
+
+    id: ClassVar[str] = "matching-pod-pending"
+    pod: str
+    term: int
+    others: int = 0
+
+
+class NeverPreempts(RootCause, frozen=True, kw_only=True):
+    id: ClassVar[str] = "never-preempts"
+    priority_class: str
+    lower: int
+    """Pods of a lower priority on the nodes that are full."""
+
+
 class Reported(RootCause, frozen=True, kw_only=True):
     """What an autoscaler wrote into the cluster about the pod."""
 
@@ -115,8 +166,13 @@ Cause: TypeAlias = (
     | DaemonSetsFillPodSlots
     | NoDevicesPublished
     | PartitionedResource
+    | UnhealthyDevices
     | SelectorMissesPod
     | ProvisioningFailed
+    | MembersNotCreated
+    | OutdatedRevision
+    | MatchingPodPending
+    | NeverPreempts
     | Reported
 )
 
@@ -126,8 +182,34 @@ def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     failed = tuple(_unprovisioned(diagnosis.cycle))
     if diagnosis.feasible:
         return failed
-    found = [cause for group in diagnosis.groups for one in group.exemplar.findings for cause in _of(diagnosis, one)]
-    return tuple(dict.fromkeys((*failed, *found, *_reported(diagnosis.cycle))))
+    findings = [one for stop in diagnosis.stops for one in stop.status.findings]
+    findings += [one for group in diagnosis.groups for one in group.exemplar.findings]
+    found = [cause for one in findings for cause in _of(diagnosis, one)]
+    return tuple(dict.fromkeys((*_outdated(diagnosis.cycle), *failed, *found, *_reported(diagnosis.cycle))))
+
+
+def newer_revision(snapshot: Snapshot, pod: Pod) -> str:
+    """`StatefulSet web`, where it has a newer revision than its pod, which it replaces in order only once the pod is
+    ready (pkg/controller/statefulset/stateful_set_control.go)."""
+    owner = pod.metadata.controller
+    if owner is None or owner.kind != "StatefulSet":
+        return ""
+    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
+    revision = pod.metadata.labels.get(REVISION_HASH)
+    if raw is None or not revision:
+        return ""
+    found = msgspec.json.decode(raw, type=OfStatefulSet)
+    ordinal = pod.metadata.name.rpartition("-")[2]
+    keeps_its_own = ordinal.isdecimal() and int(ordinal) < found.spec.update_strategy.rolling_update.partition
+    if found.spec.pod_management_policy == "Parallel" or keeps_its_own:
+        return ""
+    return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
+
+
+def _outdated(cycle: Cycle) -> Iterator[OutdatedRevision]:
+    is_stored = cycle.pod.key in cycle.snapshot.pods.rows
+    if is_stored and (owner := newer_revision(cycle.snapshot, cycle.pod)):
+        yield OutdatedRevision(owner=owner)
 
 
 def _unprovisioned(cycle: Cycle) -> Iterator[ProvisioningFailed]:
@@ -158,19 +240,53 @@ def _of(diagnosis: Diagnosis, finding: Finding) -> Iterator[Cause]:
         case InsufficientResource():
             yield from _resizes(diagnosis, finding)
             yield from partitioned(cycle.snapshot, finding)
+            yield from _unhealthy(cycle.snapshot, finding.resource)
+            yield from _never_preempts(diagnosis)
         case TooManyPods():
             yield from _daemon_pods(diagnosis)
         case InsufficientDevices(shortages=shortages):
             for one in shortages:
                 if one.stage == "none":
                     yield from unpublished(cycle.snapshot, one.device_class)
+        case GangTooSmall() | PodGroupIncomplete():
+            owner = cycle.pod.metadata.controller
+            made = owner and (owner.kind, cycle.pod.metadata.namespace, owner.name)
+            event = cycle.snapshot.failed_creates.get(made) if made else None
+            if owner is not None and event is not None and event.uid in ("", owner.uid):
+                yield MembersNotCreated(owner=f"{owner.kind} {owner.name}", message=event.message)
         case TopologySpreadSkew(itself=0, constraint=constraint, topology_key=key):
             yield SelectorMissesPod(index=constraint, anti=False, topology_key=key)
+        case PodAffinityUnsatisfied(matches_itself=False):
+            yield from _pending_matches(cycle, finding)
         case PodAntiAffinityConflict(term=term) if misses_pod(cycle.pod, term):
             key, selector = finding.topology_key, finding.selector
             yield SelectorMissesPod(index=term, anti=True, topology_key=key, selector=selector)
         case _:
             return
+
+
+def _never_preempts(diagnosis: Diagnosis) -> Iterator[NeverPreempts]:
+    pod, pods = diagnosis.cycle.pod, diagnosis.cycle.snapshot.pods
+    if pod.spec.preemption_policy != PREEMPT_NEVER:
+        return
+    rows = [one for node in _rejected(diagnosis, InsufficientResource) for one in pods.on_node(node).tolist()]
+    if lower := sum(int(pods.priorities[row]) < pod.priority for row in rows):
+        yield NeverPreempts(priority_class=pod.spec.priority_class_name or "", lower=lower)
+
+
+def _pending_matches(cycle: Cycle, finding: PodAffinityUnsatisfied) -> Iterator[MatchingPodPending]:
+    """None where a pod that has a node matches too: then that one is out of the nodes' reach."""
+    affinity = cycle.pod.spec.affinity or Affinity()
+    terms = (affinity.pod_affinity or PodAffinity()).required_during_scheduling_ignored_during_execution
+    if finding.term >= len(terms):
+        return
+    pods, selector = cycle.snapshot.pods, compile_selector(terms[finding.term].label_selector)
+    inside = pods.labels.where(selector.matches)
+    if not finding.every_namespace:
+        inside &= pods.namespaces.where(lambda name: name in finding.namespaces)
+    rows = [row for row in np.flatnonzero(inside).tolist() if pods.key(row) != cycle.pod.key]
+    if rows and not any(pods.node_names[row] for row in rows):
+        yield MatchingPodPending(pod=pods.key(rows[0]), term=finding.term, others=len(rows) - 1)
 
 
 def misses_pod(pod: Pod, term: int) -> bool:
@@ -274,6 +390,26 @@ def unpublished(snapshot: Snapshot, device_class: str) -> Iterator[NoDevicesPubl
     if driver in drivers or (drivers and not driver):
         return
     yield NoDevicesPublished(device_class=device_class, driver=driver, drivers=drivers)
+
+
+def unhealthy_devices(snapshot: Snapshot, resource: str) -> dict[str, tuple[int, int]]:
+    """Nodes to what their capacity and their allocatable have of an extended resource, where the first is more."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in snapshot.cluster.nodes if "/" in resource else ():
+        capacity = node.status.capacity.get(resource)
+        if capacity is not None and capacity != (left := node.status.allocatable.get(resource)):
+            amounts = _amount(resource, capacity), _amount(resource, left)
+            if amounts[0] > amounts[1]:
+                found[node.name] = amounts
+    return found
+
+
+def _unhealthy(snapshot: Snapshot, resource: str) -> Iterator[UnhealthyDevices]:
+    found = unhealthy_devices(snapshot, resource)
+    for node, (capacity, allocatable) in [*found.items()][:1]:
+        yield UnhealthyDevices(
+            resource=resource, node=node, capacity=capacity, allocatable=allocatable, others=len(found) - 1
+        )
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:

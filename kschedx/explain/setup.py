@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, Place
 from kschedx.explain.notes import Note, ReleaseEmulated, Teller
@@ -154,6 +155,11 @@ class Setup(Struct, frozen=True, kw_only=True):
             admission_plugins=tuple(admission_plugins),
             notes=() if found is None else (found,),
         )
+
+    def configured(self, config: Mapping[str, object], snapshot: Snapshot) -> Setup:
+        """The same with another configuration, without its unknown plugins. Raises `ConfigError`."""
+        scheduler = scheduler_of(config, self.release, snapshot).without_unknown_plugins()
+        return replace(self, scheduler=scheduler, snapshot=snapshot)
 
     def scheduler_on(self, snapshot: Snapshot) -> Scheduler:
         """The scheduler on a cluster as it was loaded, or as it is after that."""

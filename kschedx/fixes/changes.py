@@ -30,6 +30,8 @@ class Change(Struct, frozen=True, kw_only=True):
     target: Target
     patch: tuple[Json, ...] = ()
     delete: bool = False
+    orphan: bool = False
+    """The deletion leaves the pods of a workload as they are."""
     create: Json | None = None
     subresource: str = ""
     """`resize`: what a running pod's requests are changed by."""
@@ -43,6 +45,7 @@ class Change(Struct, frozen=True, kw_only=True):
         told: Json = {"target": target}
         if self.delete:
             told["delete"] = True
+            told |= {"orphan": True} if self.orphan else {}
         elif self.create is not None:
             told["create"] = self.create
         else:

@@ -13,6 +13,7 @@ from kschedx.findings import (
     ClaimNotOwned,
     DeviceClaimNotCreated,
     Finding,
+    GangTooSmall,
     PodGroupIncomplete,
 )
 from kschedx.fixes.node_requirements import contradiction
@@ -155,6 +156,8 @@ def find_dead_end(situation: Situation) -> DeadEnd:
                 return OfController(claim=finding.pod_claim)
             case PodGroupIncomplete():
                 return GroupIncomplete(group=finding.group, missing=max(finding.min_count - finding.pods, 0))
+            case GangTooSmall(gated=0):
+                return GroupIncomplete(group=finding.group, missing=max(finding.min_member - finding.pods, 0))
             case ClaimInUse():
                 return HeldByOther(claim=finding.claim, holder=finding.holder)
             case _:

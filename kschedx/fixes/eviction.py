@@ -17,6 +17,7 @@ from kschedx.fixes.trial import Candidate, Situation
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.moving import Run
 from kschedx.kube.types import Node, OwnerReference, Pod, PriorityClass
+from kschedx.kube.workloads import pinned_to
 from kschedx.simulate.moves import SYSTEM_CRITICAL, MoveSearch, Place, lacks_only_room
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -84,7 +85,13 @@ def awaiting(rows: Sequence[int], snapshot: Snapshot, *, node: str = "") -> s.Aw
     pods, cluster = snapshot.pods, snapshot.cluster
     lost = {name for row in rows if _is_lost(cluster.nodes[cluster.index[name := pods.node_names[row]]])}
     lost_node = lost.pop() if len(lost) == 1 else ""
-    return s.AwaitTermination(victims=victims_of(rows, snapshot), node=node, lost_node=lost_node)
+    held = (one for row in rows for one in pods.finalizers.get(pods.key(row), ()) if one not in _OF_KUBERNETES)
+    finalizers = tuple(dict.fromkeys(held))
+    return s.AwaitTermination(victims=victims_of(rows, snapshot), node=node, lost_node=lost_node, finalizers=finalizers)
+
+
+_OF_KUBERNETES = frozenset({"batch.kubernetes.io/job-tracking", "foregroundDeletion", "orphan"})
+"""Finalizers that kube-controller-manager removes once a pod has terminated."""
 
 
 def _is_lost(node: Node) -> bool:
@@ -242,9 +249,15 @@ def preemption_of_daemon_pod(cycle: Cycle, start: Situation) -> Iterator[Proposa
         if then.outcome is not Outcome.UNSCHEDULABLE:
             return
         found = tuple(preemption(then, replace(start, proposal=raised)))
+        if any(_is_sibling(row, start.pod, start.snapshot) for one in found for row in _victims(one, start.snapshot)):
+            return  # its rollout replaces that pod
         if found:
             yield from found
             return
+
+
+def _victims(proposal: Proposal, snapshot: Snapshot) -> Iterator[int]:
+    return (snapshot.pods.rows[key] for key in proposal.deleted)
 
 
 def is_of_a_daemon_set(pod: Pod) -> bool:
@@ -275,7 +288,11 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
     there are some, no other goes, so that their nodes have to be repaired as well."""
     snapshot, pod = situation.snapshot, situation.pod
     owner = template_owner(snapshot, pod)
-    if owner is None or owner.kind != "Deployment" or not _surges(owner):
+    if owner is not None and owner.kind == "DaemonSet" and _surges(owner, "updateStrategy", default="0"):
+        at = snapshot.cluster.index.get(pinned_to(pod.spec))
+        rows = () if at is None else snapshot.pods.on_node(at).tolist()
+        yield from ((_taking((row,), owner, snapshot),) for row in rows if _is_sibling(row, pod, snapshot))
+    if owner is None or owner.kind != "Deployment" or not _surges(owner, "strategy"):
         return
     own = pod.metadata.controller
     old = list(_old_pods(snapshot, owner, pod.metadata.namespace, own.name if own else ""))
@@ -291,7 +308,16 @@ def taking_old_first(situation: Situation) -> Iterator[tuple[s.Step, ...]]:
 
 def _taking(rows: tuple[int, ...], owner: Owner, snapshot: Snapshot) -> s.TakeOldFirst:
     victims = victims_of(rows, snapshot)
-    return s.TakeOldFirst(deployment=owner.name, victims=victims, is_single=_is_single(owner))
+    is_single = owner.kind == "Deployment" and _is_single(owner)
+    return s.TakeOldFirst(owner=owner.name, kind=owner.kind, victims=victims, is_single=is_single)
+
+
+def _is_sibling(row: int, pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether the pod has the same controller."""
+    owner = pod.metadata.controller
+    return owner is not None and any(
+        (one.controller, one.kind, one.name) == (True, owner.kind, owner.name) for one in snapshot.pods.owners[row]
+    )
 
 
 def _is_available(row: int, snapshot: Snapshot) -> bool:
@@ -311,15 +337,16 @@ def _node_of(row: int, snapshot: Snapshot) -> Node:
     return snapshot.cluster.nodes[snapshot.cluster.index[snapshot.pods.node_names[row]]]
 
 
-def _surges(owner: Owner) -> bool:
-    """The Deployment is in the snapshot and says nothing of an old pod that goes first."""
+def _surges(owner: Owner, field: str, *, default: str = "25%") -> bool:
+    """The workload is in the snapshot and says nothing of an old pod that goes first."""
     spec = owner.manifest.get("spec")
-    strategy = spec.get("strategy") if isinstance(spec, dict) else None
-    if not isinstance(strategy, dict):
-        return isinstance(spec, dict)
-    rolling = strategy.get("rollingUpdate")
-    surge = rolling.get("maxSurge") if isinstance(rolling, dict) else None
-    return strategy.get("type") != "Recreate" and str(surge) not in ("0", "0%")
+    if not isinstance(spec, dict):
+        return False
+    strategy = spec.get(field)
+    rolling = strategy.get("rollingUpdate") if isinstance(strategy, dict) else None
+    surge = rolling.get("maxSurge", default) if isinstance(rolling, dict) else default
+    is_rolling = not isinstance(strategy, dict) or strategy.get("type", "RollingUpdate") == "RollingUpdate"
+    return is_rolling and str(surge) not in ("0", "0%")
 
 
 def _is_single(owner: Owner) -> bool:

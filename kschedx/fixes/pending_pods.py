@@ -139,7 +139,9 @@ class SharedFixes:
         return len({kind_of(table, table.rows[key]) for key in pods})
 
     def _tried(self, explanation: Explanation, fix: Fix, pods: Sequence[str]) -> SharedFix:
-        if fix.certainty is not FixCertainty.VERIFIED or len(pods) == 1:
+        asks_others = explanation.scheduler.config.extenders
+        if fix.certainty is not FixCertainty.VERIFIED or len(pods) == 1 or asks_others:
+            # extenders are asked about pods as they are, never about what is only tried
             return SharedFix(fix=fix, pods=int(fix.certainty is FixCertainty.VERIFIED), of=len(pods))
         ground = Ground(self._then, explanation.scheduler.nodes.options)
         first = apply_steps(fix.steps, Proposal(pod=explanation.cycle.pod), ground)

@@ -369,6 +369,11 @@ def _changes(before: ClusterObject | None, after: ClusterObject, *, is_prebound:
         yield Change(target=target, patch=({"op": "remove", "path": "/spec/claimRef"},))
         yield Change(target=target, patch=(add_operation("/status/phase", after.status.phase),), by=CONTROLLER_MANAGER)
         return
+    if isinstance(before, PersistentVolumeClaim) and isinstance(after, PersistentVolumeClaim):
+        named = after.spec.storage_class_name
+        if before.spec.storage_class_name is None and replace(before.spec, storage_class_name=named) == after.spec:
+            yield Change(target=target, patch=(add_operation("/spec/storageClassName", named),))
+            return
     if isinstance(before, DeviceClass) and isinstance(after, DeviceClass):
         yield Change(target=target, patch=(_as_list("/spec/selectors", after.spec.selectors),))
         return

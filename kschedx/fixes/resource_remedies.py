@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kschedx.explain.diagnosis import hardware_hint
-from kschedx.explain.root_causes import allocated_amount, partitioned, pending_resizes
+from kschedx.explain.root_causes import allocated_amount, partitioned, pending_resizes, unhealthy_devices
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
@@ -32,6 +32,9 @@ def rows_of_interest(situation: Situation) -> Iterator[ClusterRow]:
     hints = [hint for one in findings if (hint := hardware_hint(one, cluster)) is not None]
     names = dict.fromkeys(name for hint in hints for name, _ in hint.nodes)
     yield from [cluster.index[name] for name in names][:MOST_NODES]
+    lacking = dict.fromkeys(one.resource for one in findings if isinstance(one, InsufficientResource))
+    ill = dict.fromkeys(name for one in lacking for name in unhealthy_devices(situation.snapshot, one))
+    yield from [cluster.index[name] for name in ill][:MOST_NODES]
     short = {one.resource for one in findings if isinstance(one, InsufficientResource)}
     resized = {one.pod for resource in sorted(short) for one in pending_resizes(situation.snapshot, resource)}
     rows = {int(pods.node[pods.rows[key]]) for key in resized}
@@ -46,6 +49,11 @@ def offering(short: Sequence[InsufficientResource], place: Candidate) -> Iterato
     more = s.NodeAmount(resource=one.resource, before=one.allocatable, after=one.allocatable + one.short_by)
     if one.resource.startswith(HUGE_PAGES):
         yield from _set_aside(more, place)
+        return
+    whole, _ = unhealthy_devices(place.snapshot, one.resource).get(place.node.name, (0, 0))
+    if whole >= more.after:
+        row, node = place.node_row, place.node.name
+        yield s.OfferResource(row=row, node=node, resource=one.resource, amounts=(more,), is_unhealthy=True)
         return
     hint = hardware_hint(one, place.nodes.cluster)
     label = "" if hint is None else dict(hint.nodes).get(place.node.name, "")

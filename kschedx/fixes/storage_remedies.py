@@ -202,7 +202,7 @@ def claim_remedies(finding: ClaimProblem, place: Candidate) -> Iterator[s.Step]:
         return
     match finding:
         case ClaimUnbound():
-            yield from _bind(finding, claim, snapshot)
+            yield from _bind(finding, claim, place)
         case VolumeNotFound():
             storage_class = snapshot.storage.classes.get(claim.storage_class)
             volume = volume_for(claim, claim.spec.volume_name, storage_class, bound=True)
@@ -327,8 +327,9 @@ def _templates(stateful_set: bytes) -> tuple[PersistentVolumeClaim, ...]:
 # --- a claim that has to be bound first
 
 
-def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapshot) -> Iterator[s.Step]:
+def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate) -> Iterator[s.Step]:
     """To a volume that exists; to the class that was meant; to a volume to be created."""
+    snapshot = place.snapshot
     storage = snapshot.storage
     named = storage.volumes.get(claim.spec.volume_name)
     usable = named is not None and (named.spec.claim_ref is None or is_bound_to(named, claim))
@@ -336,9 +337,12 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
     if found is not None:
         yield s.BindClaim(claim=bound_claim(claim, found.name), volume=found.name)
     if finding.cause in ("class-missing", "no-class") and claim.spec.storage_class_name != "":
-        yield from _with_classes(claim, storage, is_bindable=found is not None)
+        may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
+        for step in _with_classes(claim, storage, is_bindable=found is not None):
+            yield _set_at_once(claim, step) if may_set else step
     if not claim.spec.volume_name and found is None:
-        yield from released_volumes(claim, snapshot)
+        for one in released_volumes(claim, snapshot):
+            yield replace(one, claim=bound_claim(claim, one.volume.name))
     if found is None:
         name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
         storage_class = storage.classes.get(claim.storage_class)
@@ -347,7 +351,15 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, snapshot: Snapsho
             claim_key=claim.key,
             claim=bound_claim(claim, name),
             provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
+            is_awaited=any(claim == one for one in place.situation.proposal.objects),
         )
+
+
+def _set_at_once(claim: PersistentVolumeClaim, step: s.Step) -> s.Step:
+    """Without deleting the claim, where it names no class yet and its volume comes with the pod."""
+    if claim.spec.storage_class_name is not None or not isinstance(step, s.RecreateClaim) or step.volume is not None:
+        return step
+    return s.SetClass(claim=replace(claim, spec=replace(claim.spec, storage_class_name=step.storage_class)))
 
 
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:

@@ -328,6 +328,8 @@ class PreScorePlugin(Plugin):
 class ScorePlugin(Plugin):
     normalizes_by_extremes: ClassVar[bool] = False
     """`normalize_score` makes each score from itself, the lowest and the highest one, and reads nothing else."""
+    scores_preferences: ClassVar[bool] = False
+    """It scores what pods prefer, and not what the cluster's owner does."""
 
     @abstractmethod
     def score(self, state: CycleState, pod: Pod, nodes: NodeTable) -> IntArray:

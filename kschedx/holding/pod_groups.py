@@ -96,7 +96,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
         waiting=members,
         more=len(rows) - len(members),
     )
-    if not is_heeded or found.more or scheduler.config.extenders or cycle.profile.unknown:
+    if not is_heeded or found.more:
         return found
     if found.pods < found.min_count and gang.group is not None and gang.group.spec.scheduling_constraints is not None:
         return found
@@ -109,7 +109,7 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
 def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStatus, rows: list[int]) -> GangStatus:
     """What kube-scheduler decides about the group. Raises `UndecidableError`."""
     from kschedx.framework.moving import Run  # few pods are members of a gang
-    from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, choose_placement, preempt_for_group
+    from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, choose_placement, preempt_for_group, shortfall
 
     def begin() -> Run:
         return Run(scheduler, cycle.profile)
@@ -147,7 +147,13 @@ def _decided(scheduler: Scheduler, cycle: Cycle, gang: _GangKey, found: GangStat
             message = GROUP_UNSCHEDULABLE if mine_placed else ""
             return replace(_together(found, run, rows, nodes, draw=0), preempted=told, message=message)
         first = replace(first, preemption=preempted.reason)
-    text = SENT_AWAY if gang.group is None else scheduler.release.messages.gang_lacks_members
+    text = SENT_AWAY
+    if gang.group is not None:
+        fits = (bool(one.node) for one in first.waiting if not one.gates)
+        scheduled, remaining = shortfall(fits, first.min_count, first.placed)
+        text = scheduler.release.messages.gang_lacks_members.format(
+            minimum=first.min_count, scheduled=scheduled, remaining=remaining
+        )
     return replace(first, message=text if mine_placed else "")
 
 
@@ -208,12 +214,13 @@ def _together(group: GangStatus, run: Run, rows: list[int], nodes: ClusterRows |
             continue
         decision = run.decide(row, nodes)
         if decision.outcome is Outcome.UNDECIDED:
-            raise UndecidableError(f"whether pod {member.pod} fits is undecided")
+            raise UndecidableError(f"whether {member.pod} fits is undecided, and so is its group")
         choice = tuple(decision.choice)
         evicted: Mapping[int, tuple[int, ...]] = {}
-        if not choice and decision.post_filter is not None and decision.post_filter.status.is_success:
-            evicted = {one.node: one.victims for one in decision.post_filter.candidates}
-            choice = decision.post_filter.best
+        found = decision.post_filter if run.scheduler.release.behaviour.group_members_preempt else None
+        if not choice and found is not None and found.status.is_success:
+            evicted = {one.node: one.victims for one in found.candidates}
+            choice = found.best
         if not choice:
             cycle = run.cycle(row)
             lacks = {} if cycle.filter is None else cycle.filter.count_reasons(_among(cycle, nodes))

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from kschedx.errors import KschedxError, NotAdmittedError
 from kschedx.explain.admission import without_pods
+from kschedx.explain.notes import DeadlineExceeded
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import refused, waiting_member, workload_lifecycle
-from kschedx.inquiry.manifests import Written, written_from
+from kschedx.inquiry.lifecycle import deadline_exceeded, refused, waiting_member, workload_lifecycle
+from kschedx.inquiry.manifests import Written, title, written_from
 from kschedx.inquiry.pod import Admit, WithoutDecision, explain
 from kschedx.kube.decoding import decode
 from kschedx.kube.types import ObjectMeta, Pod
@@ -168,6 +169,14 @@ def waiting_member_of(found: Found, snapshot: Snapshot) -> Pod | None:
     if workload_lifecycle(snapshot, found.workload) is not None:
         return None
     return waiting_member(snapshot, found.workload)
+
+
+def notes_about(found: Found) -> tuple[DeadlineExceeded, ...]:
+    """What a workload of the cluster says of its rollout."""
+    if isinstance(found, Pod) or found.document is not None or found.workload is None:
+        return ()
+    message = deadline_exceeded(found.workload)
+    return (DeadlineExceeded(workload=title(found.workload), message=message),) if message else ()
 
 
 # What is asked about, and what is beside it in the files, in one queue.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
     from kschedx.karpenter.remedies import KarpenterRemedy as PoolRemedy
+    from kschedx.kube.types import Pod
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -280,13 +281,71 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         pod = self.cycle.pod
         owner = template_owner(self.cycle.snapshot, pod)
         is_stored = pod.key in self.cycle.snapshot.pods.rows
+        if is_stored and (recreated := self._newer_revision(pod)) is not None:
+            return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
         found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
         by_hand = all(one.adds_node for one in found)
         room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
-        return (*room, *found)
+        return (*self._pods_before(), *room, *found)
+
+    def _newer_revision(self, pod: Pod) -> Fix | None:
+        """To delete a pod whose StatefulSet has another template by now; None where that does not help."""
+        from kschedx.controllers.workloads import Workload, manifest_of, ordinal_of, pods_of_ordinals
+        from kschedx.errors import InputError, UndecidableError
+        from kschedx.explain.root_causes import newer_revision
+        from kschedx.fixes import FixCertainty
+        from kschedx.fixes.changes import Change, Target
+        from kschedx.inquiry.fix import Fix
+        from kschedx.kube.escaping import shell_command
+
+        snapshot, metadata = self.cycle.snapshot, pod.metadata
+        owner = newer_revision(snapshot, pod)
+        name = "" if metadata.controller is None else metadata.controller.name
+        manifest = manifest_of(snapshot, Workload("StatefulSet", metadata.namespace, name)) if owner else None
+        if manifest is None or self.setup is None:
+            return None
+        without = snapshot.without_pods([snapshot.pods.rows[pod.key]])
+        try:
+            without, [again] = pods_of_ordinals(without, self.setup, manifest, [ordinal_of(metadata.name)])
+            then = self.scheduler.on(without).schedule(again, self.cycle.profile)
+        except (InputError, UndecidableError):
+            return None
+        if then.outcome is not Outcome.SCHEDULED:
+            return None
+        target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
+        change = Change(target=target, delete=True)
+        return Fix(
+            title=f"delete {pod.key}, which {owner} creates with its newer revision",
+            certainty=FixCertainty.VERIFIED,
+            changes=(change,),
+            feasible_nodes=tuple(then.all_nodes.cluster.names[row] for row in then.choice),
+            steps=(),
+            commands=(shell_command("kubectl delete pod {} -n {}", metadata.name, metadata.namespace),),
+            apply=(change,),
+        )
+
+    def _pods_before(self) -> Iterator[Fix]:
+        """The question about a pod that has to have a node first."""
+        from kschedx.explain.diagnosis import Diagnosis
+        from kschedx.explain.root_causes import MatchingPodPending, root_causes
+        from kschedx.fixes import FixCertainty
+        from kschedx.inquiry.fix import Fix
+        from kschedx.kube.escaping import shell_command
+
+        for cause in root_causes(Diagnosis(self.cycle)):
+            if isinstance(cause, MatchingPodPending):
+                namespace, _, name = cause.pod.partition("/")
+                yield Fix(
+                    title=f"make room for {cause.pod} first, which this pod follows",
+                    certainty=FixCertainty.UNTRIED,
+                    changes=(),
+                    feasible_nodes=(),
+                    steps=(),
+                    commands=(shell_command("kschedx why pod/{} -n {}", name, namespace),),
+                )
 
     def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""
@@ -299,8 +358,10 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
             return () if event is None else tuple(reported_fixes(event))
         of_groups = [one for one in self.scaling_remedies if with_changes_of_pod or makes_room(one)]
         of_pools = [one for one in self.provisioning_remedies if with_changes_of_pod or makes_room(one)]
-        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups)
-        by_karpenter = () if self.provisioning is None else karpenter_fixes(self.provisioning, of_pools)
+        by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups, event)
+        by_karpenter: Iterable[Fix] = ()
+        if self.karpenter is not None and self.provisioning is not None:
+            by_karpenter = karpenter_fixes(self.karpenter, self.provisioning, of_pools)
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
@@ -375,14 +436,14 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
 
     @cached_property
     def no_fix(self) -> str:
-        """Why no fix is verified; empty where one is, or where there is nothing to fix."""
+        """Why there is no fix; empty where there is one that is whole, or nothing to fix."""
         if self.becomes is Outcome.SCHEDULED or self.lifecycle is not None:
             return ""
         from kschedx.fixes import FixCertainty, why_no_fix
         from kschedx.fixes.dead_end import Untold
         from kschedx.render.words.fixes import no_fix_text
 
-        if any(fix.certainty is FixCertainty.VERIFIED or fix.of_group is not None for fix in self.fixes):
+        if any(fix.certainty is not FixCertainty.PARTIAL or fix.of_group is not None for fix in self.fixes):
             return ""
         if self.holding.kueue is not None and self.holding.kueue.verdict and self.holding.kueue.verdict.remedies:
             return ""

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import DEFAULT_SCHEDULER
-from kschedx.controllers.manager import REVISION_HASH
 from kschedx.controllers.workloads import (
     SCALED,
     Owners,
@@ -25,10 +25,13 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import nearest
 from kschedx.explain.events import parse, recorded
 from kschedx.explain.notes import AfterChanges, Tried
+from kschedx.explain.root_causes import newer_revision
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Cycle
 from kschedx.kube import kueue
+from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
+from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.storage import OfStatefulSet, own_claims
 from kschedx.kube.types import (
     ContainerStatus,
@@ -40,7 +43,7 @@ from kschedx.kube.types import (
     Pod,
     ReplicasController,
 )
-from kschedx.kube.workloads import current_replica_set
+from kschedx.kube.workloads import current_replica_set, foreign_pods, kind_and_group, pinned_to
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
@@ -53,9 +56,11 @@ from kschedx.render.states import (
     NotBound,
     Paused,
     Refused,
+    RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
+    UnknownPods,
     WaitingForKubelet,
     WaitingForOrdinal,
     Waits,
@@ -63,6 +68,7 @@ from kschedx.render.states import (
     kueue_wait,
 )
 from kschedx.snapshot.events import OF_SANDBOX, OF_VOLUMES
+from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest = Mapping[str, object]
@@ -194,24 +200,8 @@ def _by_kubelet(snapshot: Snapshot, pod: Pod) -> WaitingForKubelet | None:
         last=_last_end(pod, container),
         is_node_lost=is_lost,
         is_node_gone=node not in snapshot.cluster.index and not snapshot.source.may_lack("Node"),
-        outdated=_newer_revision(snapshot, pod),
+        outdated=newer_revision(snapshot, pod),
     )
-
-
-def _newer_revision(snapshot: Snapshot, pod: Pod) -> str:
-    """The pod's StatefulSet, where it has a newer revision, which it gives to a pod in order only once that is ready
-    (pkg/controller/statefulset/stateful_set_control.go)."""
-    owner = pod.metadata.controller
-    if owner is None or owner.kind != "StatefulSet":
-        return ""
-    raw = snapshot.workloads.get((owner.kind, pod.metadata.namespace, owner.name))
-    found = None if raw is None else msgspec.json.decode(raw, type=OfStatefulSet)
-    revision = pod.metadata.labels.get(REVISION_HASH)
-    if found is None or found.spec.pod_management_policy == "Parallel" or not revision:
-        return ""
-    if ordinal_of(pod.metadata.name) < found.spec.update_strategy.rolling_update.partition:
-        return ""
-    return f"StatefulSet {owner.name}" if found.status.update_revision not in ("", revision) else ""
 
 
 def _last_end(pod: Pod, container: str) -> str:
@@ -425,7 +415,7 @@ def creates_no_pods(snapshot: Snapshot, manifest: Manifest) -> bool:
 def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> Lifecycle | None:
     controller, subject = _converted(manifest, ReplicasController), workload.reference
     if controller.spec.replicas == 0:
-        return ScaledToZero(subject=subject, field="spec.replicas")
+        return _scaled_to_zero(snapshot, workload)
     if controller.spec.paused and workload.kind == "Deployment":
         owned = [
             msgspec.json.decode(raw, type=dict[str, object])
@@ -436,6 +426,63 @@ def _of_replicas(snapshot: Snapshot, workload: Workload, manifest: Manifest) -> 
             has_pods = bool(Owners(snapshot).members(snapshot.pods, workload))
             return Paused(subject=subject, kind=workload.kind, has_pods=has_pods)
     return _replica_failure(snapshot, workload, controller)
+
+
+def _scaled_to_zero(snapshot: Snapshot, workload: Workload) -> ScaledToZero:
+    """With the autoscaler that keeps it there. A HorizontalPodAutoscaler with minReplicas from 1 on does nothing about
+    a workload at zero (pkg/controller/podautoscaler/horizontal.go)."""
+    found = ScaledToZero(subject=workload.reference, field="spec.replicas")
+
+    def scales(target: ScaleTarget, namespace: str) -> bool:
+        return (target.kind or "Deployment", target.name, namespace) == (
+            workload.kind,
+            workload.name,
+            workload.namespace,
+        )
+
+    for keda in snapshot.of(ScaledObject):
+        if scales(keda.spec.scale_target_ref, keda.metadata.namespace):
+            why = "no trigger is active, and minReplicaCount is 0"
+            if keda.metadata.annotations.get(PAUSED_REPLICAS) == "0":
+                why = f"annotation {PAUSED_REPLICAS} is 0"
+            elif keda.spec.idle_replica_count == 0:
+                why = "no trigger is active, and idleReplicaCount is 0"
+            elif keda.spec.min_replica_count:
+                continue
+            return replace(found, autoscaler=f"ScaledObject {keda.metadata.name}", why=why)
+    for hpa in snapshot.of(HorizontalPodAutoscaler):
+        if scales(hpa.spec.scale_target_ref, hpa.metadata.namespace) and hpa.spec.min_replicas == 0:
+            named = f"HorizontalPodAutoscaler {hpa.metadata.name}"
+            return replace(found, autoscaler=named, why="its metrics call for no pods, and minReplicas is 0")
+    return found
+
+
+def deadline_exceeded(manifest: Manifest) -> str:
+    """The message of a Deployment's condition that its rollout makes no progress; empty where it has none."""
+    if manifest.get("kind") != "Deployment":
+        return ""
+    conditions = _converted(manifest, ReplicasController).status.conditions
+    found = (one for one in conditions if (one.type, one.reason) == ("Progressing", "ProgressDeadlineExceeded"))
+    return next((one.message or one.reason for one in found), "")
+
+
+def stalled_rollout(snapshot: Snapshot, manifest: Manifest) -> RolloutStalled | None:
+    """Of a Deployment whose pods all have nodes, and whose rollout exceeded its progress deadline."""
+    message, workload = deadline_exceeded(manifest), workload_of(manifest)
+    rows, pods = _rows(snapshot, workload), snapshot.pods
+    if not message or len(rows) < wanted_replicas(manifest) or any(not pods.node_names[row] for row in rows):
+        return None
+    unready = [pods[row] for row in rows if not is_ready(pods[row])]
+    return RolloutStalled(
+        subject=workload.reference, message=message, pods=tuple(_unready_text(snapshot, pod) for pod in unready)
+    )
+
+
+def _unready_text(snapshot: Snapshot, pod: Pod) -> str:
+    conditions = (one for one in pod.status.conditions if one.type == "Ready" and one.status != "True")
+    told = _warning(snapshot, pod) or next((one.message or one.reason for one in conditions), "")
+    where = f"{pod.metadata.name} on {pod.spec.node_name}"
+    return f"{where}: {told}" if told else f"{where} is not ready"
 
 
 def _replica_failure(snapshot: Snapshot, workload: Workload, controller: ReplicasController) -> Lifecycle | None:
@@ -477,7 +524,13 @@ def _failure(conditions: Sequence[ControllerCondition]) -> ControllerCondition |
 
 
 def refused(
-    subject: str, message: str, *, source: str = "", hint: str = "", is_workload: bool, has_pods: bool = False
+    subject: str,
+    message: str,
+    *,
+    source: str = "",
+    hint: str = "",
+    is_workload: bool,
+    has_pods: bool = False,
 ) -> Refused | NamespaceTerminating:
     if (terminating := _IN_TERMINATING.search(message)) is not None:
         return NamespaceTerminating(subject=subject, namespace=terminating[1], is_pod=False)
@@ -518,7 +571,7 @@ def _of_stateful_set(snapshot: Snapshot, workload: Workload, manifest: Manifest)
     pkg/controller/statefulset/stateful_set_control.go)."""
     spec, subject = _converted(manifest, OfStatefulSet).spec, workload.reference
     if spec.replicas == 0:
-        return ScaledToZero(subject=subject, field="spec.replicas")
+        return _scaled_to_zero(snapshot, workload)
     if spec.pod_management_policy == "Parallel":
         return None
     pods, start = snapshot.pods, first_ordinal(manifest)
@@ -567,6 +620,8 @@ def _of_custom_resource(snapshot: Snapshot, workload: Workload, manifest: Manife
             if queue:
                 return _held_by_kueue(snapshot, workload.reference, workload, queue)
             return Suspended(subject=workload.reference, kind=workload.kind, field=".".join(path))
+    if custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest):
+        return UnknownPods(subject=workload.reference, kind=workload.kind)
     return None
 
 
@@ -632,8 +687,8 @@ def _held_by_kueue(snapshot: Snapshot, subject: str, workload: Workload, queue: 
 
 
 def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
-    """The pod of a workload that has all its pods scheduled, of which one cannot start or cannot go; None where pods
-    are missing or unscheduled, or all of them run."""
+    """The pod of a workload that has all its pods scheduled, of which one cannot start or cannot go, and a pod of a
+    DaemonSet that waits beside its predecessor; None where pods are missing or unscheduled, or all of them run."""
     workload = workload_of(manifest)
     if workload.kind in ("CronJob", "Job"):
         wanted = 1
@@ -642,11 +697,19 @@ def waiting_member(snapshot: Snapshot, manifest: Manifest) -> Pod | None:
     else:
         wanted = wanted_replicas(manifest)
     rows, pods = _rows(snapshot, workload), snapshot.pods
+    if workload.kind == "DaemonSet" and (row := _beside_its_predecessor(pods, rows)) is not None:
+        return pods[row]
     if len(rows) < wanted or any(not pods.node_names[row] for row in rows):
         return None
     found = [(pod, state) for row in rows if (state := pod_lifecycle(snapshot, pod := pods[row])) is not None]
     stuck = [pod for pod, state in found if not isinstance(state, BeingDeleted) or state.is_node_lost]
     return stuck[0] if stuck else None
+
+
+def _beside_its_predecessor(pods: PodTable, rows: Sequence[int]) -> int | None:
+    """A pending pod of a DaemonSet's rollout with maxSurge, on whose node the old pod runs."""
+    taken = {pods.node_names[row] for row in rows}
+    return next((row for row in rows if not pods.node_names[row] and pinned_to(pods.specs[row]) in taken), None)
 
 
 def _converted(manifest: Manifest, record: type[R]) -> R:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.pod_security import PREFIX
 from kschedx.controllers.daemon_set import agents_down
-from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
+from kschedx.controllers.workloads import Owners, fields_at, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
@@ -27,11 +27,13 @@ from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.lifecycle import is_node_lost
+from kschedx.inquiry.lifecycle import is_node_lost, replica_sets_of
+from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims
 from kschedx.kube.types import LimitRange, Pod
+from kschedx.kube.workloads import MAKING_PODS, says
 from kschedx.render.states import (
     BeingDeleted,
     ComponentDown,
@@ -39,8 +41,10 @@ from kschedx.render.states import (
     Lifecycle,
     NoScheduler,
     NotBound,
+    NotChanged,
     Paused,
     Refused,
+    RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
@@ -48,6 +52,7 @@ from kschedx.render.states import (
     WaitingForOrdinal,
     Waits,
 )
+from kschedx.render.wording import count
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -132,6 +137,8 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
     made: Sequence[Manifest] = ()
     count: int = 1
     """How many pods are missing."""
+    file: str = ""
+    """Where the manifest is from."""
 
     def fixes(self, lifecycle: Lifecycle) -> tuple[Fix, ...]:
         found = (one for one in self._each(lifecycle) if one is not None)
@@ -139,8 +146,12 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
 
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
+            case ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
+                yield self._scaled_by(autoscaler, why)
             case ScaledToZero(field=field):
                 yield self._scaled(field)
+            case RolloutStalled():
+                yield from self._rolled_back()
             case Suspended(kind=kind, queue=queue, field=field) if not queue:
                 spec: Mapping[str, object] = {"suspend": False}
                 if "runPolicy" in field:
@@ -162,6 +173,8 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             case NoScheduler(profiles=profiles, hint=hint, others=others) if hint or not others:
                 known = hint or ("default-scheduler" if "default-scheduler" in profiles else min(profiles, default=""))
                 yield self._patched(f"set schedulerName to {known}", [_set("/spec/schedulerName", known)])
+            case NotChanged():
+                yield self._recreated()
             case Refused(message=message):
                 yield from self._refused(message)
             case NotBound(claim=claim, provisioner=provisioner) if claim:
@@ -219,6 +232,35 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             return self._of_maker("set parallelism to 1", patch, {"parallelism": 1})
         command = f"kubectl scale {reference} {self._in_namespace} --replicas=1"
         return self._tried("scale to 1 replica", (self._maker_change(patch),), commands=(command,))
+
+    def _scaled_by(self, autoscaler: str, why: str) -> Fix | None:
+        """An autoscaler undoes what `kubectl scale` does."""
+        kind, _, name = autoscaler.partition(" ")
+        if PAUSED_REPLICAS in why:
+            patch: Patch = [{"op": "remove", "path": f"/metadata/annotations/{pointer(PAUSED_REPLICAS)}"}]
+            title, command = f"resume {autoscaler}", f"annotate {kind.lower()} {quote(name)} {PAUSED_REPLICAS}-"
+        else:
+            fields: tuple[str, ...] = ("minReplicas",)
+            if kind == "ScaledObject":
+                fields = ("idleReplicaCount", "minReplicaCount") if "idle" in why else ("minReplicaCount",)
+            values = {field: None if field.startswith("idle") else 1 for field in fields}
+            patch = [
+                {"op": "remove", "path": f"/spec/{field}"} if value is None else _set(f"/spec/{field}", value)
+                for field, value in values.items()
+            ]
+            merge = json.dumps({"spec": values}, separators=(",", ":"))
+            title = f"set {fields[-1]} of {autoscaler} to 1"
+            command = f"patch {kind.lower()} {quote(name)} --type merge -p {quote(merge)}"
+        version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
+        target = Target(api_version=version, kind=kind, namespace=self.pod.metadata.namespace, name=name)
+        changes = (Change(target=target, patch=tuple(patch)),)
+        return self._tried(title, changes, commands=(f"kubectl {command} {self._in_namespace}",))
+
+    def _rolled_back(self) -> Iterator[Fix | None]:
+        """To the template before, if a ReplicaSet still has it."""
+        if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
+            command = f"kubectl rollout undo deployment/{quote(self._maker_name)} {self._in_namespace}"
+            yield _advice("go back to the former pod template, if the new one is at fault", commands=(command,))
 
     def _of_maker(self, title: str, patch: Patch, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
@@ -333,6 +375,31 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         return _fix(title, (change,), found, commands=(command,))
 
     # --- refusals
+
+    def _recreated(self) -> Fix | None:
+        """A workload of which an immutable field is changed. A StatefulSet with the same selector adopts its pods."""
+        if self.maker is None or self.maker.get("kind") not in MAKING_PODS:
+            return None
+        workload = workload_of(self.maker)
+        key = workload.kind, workload.namespace, workload.name
+        stored = manifest_of(self.snapshot, workload) or {}
+        rows = Owners(self.snapshot).members(self.snapshot.pods, workload)
+        selectors = [fields_at(one, "spec").get("selector") for one in (stored, self.maker)]
+        is_adopted = workload.kind == "StatefulSet" and says(*selectors)
+        others = {one: raw for one, raw in self.snapshot.workloads.items() if one != key}
+        named = f"{workload.kind.lower()}/{quote(workload.name)} {self._in_namespace}"
+        commands = [f"kubectl delete {named}{' --cascade=orphan' if is_adopted else ''}"]
+        if self.file not in ("", "-"):
+            commands.append(f"kubectl apply -f {quote(self.file)}{f' {self._in_namespace}'}")
+        pods = count(len(rows), "pod")
+        cost = "" if not rows else f"; it keeps its {pods}" if is_adopted else f"; this deletes its {pods}"
+        target = self._maker_change([]).target
+        return self._tried(
+            f"delete {workload.kind} {workload.name} and create it again{cost}",
+            (Change(target=target, delete=True, orphan=is_adopted), Change(target=target, create=dict(self.maker))),
+            snapshot=replace(self.snapshot.without_pods(rows), workloads=others),
+            commands=tuple(commands),
+        )
 
     def _refused(self, message: str) -> Iterator[Fix | None]:
         if found := _UNSPECIFIED.search(message):

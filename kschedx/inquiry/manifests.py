@@ -12,8 +12,9 @@ from msgspec import Struct
 
 from kschedx.apiserver.resource_quota import ChargedObject, New
 from kschedx.apiserver.unknown_fields import unknown_fields
+from kschedx.apiserver.updates import fixed_kind, require_same_workload
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
-from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, UndecidableError
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse
 from kschedx.explain.notes import AppliedTogether, ForeignWorkload, ManifestLeftOut, NotApplied, Note, OldVersion
@@ -32,7 +33,7 @@ from kschedx.kube.workloads import (
     made_of,
 )
 from kschedx.releases.release import Release
-from kschedx.snapshot.edits import with_applied
+from kschedx.snapshot.edits import with_applied, with_object
 from kschedx.snapshot.snapshot import Missing, Snapshot
 from kschedx.sources.dumps import LeftOut
 from kschedx.sources.line_numbers import ManifestDocument, read_manifest_documents
@@ -200,7 +201,7 @@ class Manifests:
         _refuse_faults(documents)
         _give_names(documents)
         found = cls(_once(documents), paths, left_out)
-        if not any(_makes_pods(document.value) for document in found._documents):
+        if not any(_makes_pods(one.value) or has_unknown_pods(one.value) for one in found._documents):
             raise found._nothing()
         return found
 
@@ -235,7 +236,8 @@ class Manifests:
         return with_applied(snapshot, objects) if objects else snapshot
 
     def allowed(self, cluster: Snapshot, applied: Snapshot, release: Release) -> Snapshot:
-        """The cluster after everything is applied that ResourceQuotas and LimitRanges allow."""
+        """The cluster after everything is applied that the API server takes."""
+        applied = self._without_refused_updates(cluster, applied)
         new: list[tuple[ManifestDocument, New]] = []
         for document in self._documents:
             kind, namespace, name = key = key_of(document.value)
@@ -252,15 +254,40 @@ class Manifests:
                 self._refused[key_of(document.value)] = document.fault(error)
         return allowed
 
+    def _without_refused_updates(self, cluster: Snapshot, applied: Snapshot) -> Snapshot:
+        """With the objects of the cluster of which the files change an immutable field."""
+        for document in self._documents:
+            key, kept = key_of(document.value), applied
+            try:
+                if (stored := cluster.workloads.get(key)) is not None:
+                    kept = msgspec.structs.replace(applied, workloads={**applied.workloads, key: stored})
+                    require_same_workload(msgspec.json.decode(stored), document.value)
+                elif fixed_kind(document.value) is not None:
+                    from kschedx.simulate.object_changes import require_updatable, stored_object  # few files have one
+
+                    known = stored_object(cluster, document.value)
+                    kept = applied if known is None else with_object(applied, known)
+                    require_updatable(cluster, document.value)
+            except NotChangedError as error:
+                self._refused[key] = document.fault(error.at(Place(object=title(document.value))))
+                applied = kept
+        return applied
+
     def pods(self, cluster: Snapshot, applied: Snapshot) -> list[Written]:
         """The pod of each manifest, workload or template; `cluster` is as it is before anything is applied."""
         notes = tuple(self._together())
+        groups = {kind_and_group(one.value)[1] for one in self._documents if _makes_pods(one.value)}
+        found = [one for document in self._documents for one in _written(document, cluster, applied)]
+        found += [
+            unknown_pods(one.value, one)
+            for one in self._documents
+            if has_unknown_pods(one.value) and kind_and_group(one.value)[1] not in groups  # whose pods are its own too
+        ]
         return [
             msgspec.structs.replace(
                 one, notes=(*one.notes, *notes), refused=self._refusal(one), beside=tuple(self._documents)
             )
-            for document in self._documents
-            for one in _written(document, cluster, applied)
+            for one in found
         ]
 
     def _refusal(self, one: Written) -> InputError | None:
@@ -269,7 +296,7 @@ class Manifests:
             return refused
         namespace = key_of(one.manifest)[1]
         claims = (self._refused.get(("PersistentVolumeClaim", namespace, name)) for name in _claim_names(one.manifest))
-        return next((refused for refused in claims if refused is not None), None)
+        return next((one for one in claims if one is not None and not isinstance(one, NotChangedError)), None)
 
     def _together(self) -> Iterator[Note]:
         """What counts beside the workloads, and what does not."""
@@ -280,12 +307,13 @@ class Manifests:
             for document in self._documents
             if kind_of(*read_as(document.value)) is not None
             and not _makes_pods(document.value)
+            and not has_unknown_pods(document.value)
             and key_of(document.value) not in self._refused
         ]
         if names:
             yield AppliedTogether(objects=tuple(names))
         for error in self._refused.values():
-            if error.place.object.startswith("PersistentVolumeClaim"):
+            if error.place.object.partition(" ")[0] not in MAKING_PODS:
                 yield NotApplied(what=error.place.object, refusal=error.message)
 
     def _nothing(self) -> KschedxError:
@@ -299,9 +327,6 @@ class Manifests:
         elif foreign is not None:
             controller = f"only the controller of {foreign.get('kind')} knows its pods"
             hint = _RENDERED.get(kind_and_group(foreign), f"{controller}; ask about the pods that it created")
-            if custom_kind(*kind_and_group(foreign)) is not None:
-                told = f"{title(foreign)}: its manifest does not say which pods it creates"
-                return UndecidableError(f"{told} (ask about the pods that its controller created)")
         place = Place(source=", ".join(self._paths))
         if not counts:
             return InputError("holds no objects", place=place)
@@ -404,9 +429,23 @@ def _refuse_faults(documents: Sequence[ManifestDocument]) -> None:
 
 def written_from(snapshot: Snapshot, workload: Manifest) -> Written:
     """The pod of a workload of the cluster. Raises `InputError` where it has no template."""
+    if is_foreign(workload):
+        return unknown_pods(workload)
     made = workload_as_applied(snapshot, workload)
     is_known = workload.get("kind") != "StatefulSet" or knows_claims(snapshot)
     return Written(manifest=made.pod, workload=workload, made=made.others if is_known else ())
+
+
+def unknown_pods(workload: Manifest, document: ManifestDocument | None = None) -> Written:
+    """A custom resource whose controller alone knows its pods."""
+    _, namespace, name = key_of(workload)
+    pod: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace}}
+    return Written(manifest=pod, title=title(workload), workload=workload, document=document)
+
+
+def has_unknown_pods(manifest: Mapping[str, object]) -> bool:
+    """Of a known custom resource that creates pods its manifest does not describe."""
+    return custom_kind(*kind_and_group(manifest)) is not None and not foreign_pods(manifest)
 
 
 def _faults(document: ManifestDocument) -> Iterator[InputError]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
-from kschedx.errors import InputError, NotAdmittedError, UndecidableError
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError
 from kschedx.explain.admission import has_siblings
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
@@ -22,13 +23,20 @@ from kschedx.framework.cycle import Cycle, Outcome, Stake, Unevaluated, Unevalua
 from kschedx.framework.scheduler import Scheduler
 from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
-from kschedx.inquiry.lifecycle import contradiction, no_scheduler, pod_lifecycle, refused, workload_lifecycle
+from kschedx.inquiry.lifecycle import (
+    contradiction,
+    no_scheduler,
+    pod_lifecycle,
+    refused,
+    stalled_rollout,
+    workload_lifecycle,
+)
 from kschedx.inquiry.manifests import Written
 from kschedx.inquiry.target import new_pod
 from kschedx.kube.autoscalers import NodePool
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.types import AUTOSCALER_STATUS, Pod
-from kschedx.render.states import ExitCode, Lifecycle, row_of
+from kschedx.render.states import ExitCode, Lifecycle, NotChanged, Refused, row_of
 from kschedx.render.words.pod import could_reject
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -157,6 +165,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         """The answer about a workload that creates no pods; None where it does."""
         workload = self.found.workload
         lifecycle = None if workload is None else workload_lifecycle(self.before, workload)
+        if workload is not None and lifecycle is None and self.found.document is None:
+            lifecycle = stalled_rollout(self.before, workload)
         if lifecycle is None:
             return None
         fixes = self.fixes(lifecycle)
@@ -180,6 +190,8 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             is_workload=workload is not None,
             has_pods=has_siblings(self.snapshot, subject.pod.metadata),
         )
+        if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
+            lifecycle = NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
         return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle))
 
     @property
@@ -203,6 +215,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
                 maker=self.found.workload,
                 made=self.found.made,
                 count=self._missing if count is None else count,
+                file="" if self.found.document is None else self.found.document.place.source,
             )
             return stopped.fixes(lifecycle)
 

@@ -14,14 +14,19 @@ from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
+from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
+from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
 from kschedx.snapshot.events import ScaleUpEvent
 
 if TYPE_CHECKING:
     from kschedx.autoscaler.cluster import PodScaling
-    from kschedx.karpenter.cluster import PodProvisioning
+    from kschedx.karpenter.cluster import Karpenter, PodProvisioning
 
 _UPCOMING = re.compile(r"template-node-for-(?P<group>.+)-upcoming-\d+")
+
+
+_NO_CAPACITY = re.compile(r"insufficient ?capacity|UnfulfillableCapacity|ZonalAllocationFailed|stockout", re.IGNORECASE)
 
 
 def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
@@ -29,7 +34,10 @@ def makes_room(remedy: AutoscalerRemedy | KarpenterRemedy) -> bool:
     return isinstance(remedy.step, RaiseMaximum | RaiseLimits | AllowValues | LabelPool)
 
 
-def autoscaler_fixes(scaling: PodScaling, remedies: Iterable[AutoscalerRemedy]) -> Iterator[Fix]:
+def autoscaler_fixes(
+    scaling: PodScaling, remedies: Iterable[AutoscalerRemedy], event: ScaleUpEvent | None = None
+) -> Iterator[Fix]:
+    """`event` is what the cluster's autoscaler itself reports about the pod."""
     from kschedx.render.words.autoscaler import group_remedy_title
 
     if scaling.choice is not None and not scaling.choice.error:
@@ -43,8 +51,10 @@ def autoscaler_fixes(scaling: PodScaling, remedies: Iterable[AutoscalerRemedy]) 
         of_pod = isinstance(remedy.step, TolerateTaints | RequestAtMost)
         then = f", then cluster-autoscaler adds a node to {remedy.group}" if of_pod else ""
         yield _fix(f"{group_remedy_title(remedy.step)}{then}")
+    is_reported = event is not None and BACKED_OFF in event.message
     for group in scaling.groups:
-        if group.fits and group.skipped == (BACKED_OFF,):
+        is_unknown = group.template is None and is_reported and group.detail
+        if (group.fits and group.skipped == (BACKED_OFF,)) or is_unknown:
             reason = group.detail.partition(":")[0]
             why = f": {reason}" if reason else ""
             title = f"let node group {group.name} use other instance types or zones, or add another{why}"
@@ -57,8 +67,17 @@ def upcoming_group(scaling: PodScaling) -> str:
     return "" if found is None else found["group"]
 
 
-def karpenter_fixes(found: PodProvisioning, remedies: Iterable[KarpenterRemedy]) -> Iterator[Fix]:
+def karpenter_fixes(karpenter: Karpenter, found: PodProvisioning, remedies: Iterable[KarpenterRemedy]) -> Iterator[Fix]:
     from kschedx.render.words.karpenter import pool_remedy_title
+
+    for claim in karpenter.snapshot.of(NodeClaim) if found.looked.outcome is PodEligibility.WAITING else ():
+        said = " ".join(f"{one.reason} {one.message}" for one in claim.status.conditions if one.status != "True")
+        if claim.name in karpenter.cluster.not_launched and _NO_CAPACITY.search(said):
+            pool = claim.metadata.labels.get(NODE_POOL, "")
+            ways = "other instance types, zones, or capacity types"
+            yield _fix(
+                f"let NodePool {pool} use {ways}: the cloud has no capacity for NodeClaim {claim.name}", group=None
+            )
 
     if found.pool:
         yield _fix(f"wait for Karpenter: it adds a node to NodePool {found.pool}, if the cloud has capacity")

@@ -11,8 +11,15 @@
       - {zone: eu-west-1a, capacityType: on-demand, price: 0.107}
       - {zone: eu-west-1a, capacityType: spot, available: false}
 
+    - name: p4d.24xlarge
+      capacity: {cpu: "96", memory: 1152Gi, pods: "250"}
+      resourceSlices:
+      - {driver: gpu.nvidia.com, pool: {name: gpus}, devices: [{name: gpu-0, attributes: {model: {string: A100}}}]}
+
 A type without offerings is taken to be offered wherever its pool's node class has subnets. A label may have several
-values. `kschedx instance-types` makes such a file of what the clouds publish.
+values. `resourceSlices` are the devices that a DRA driver publishes on a node of the type, which Karpenter allocates
+with --ignore-dra-requests=false: once one type has some, those without have none. `kschedx instance-types` makes such a
+file of what the clouds publish.
 """
 
 from __future__ import annotations
@@ -26,9 +33,11 @@ from msgspec import Struct
 
 from kschedx.errors import InputError, Place, join_fields, nearest
 from kschedx.karpenter.amounts import Amount, amounts_of
+from kschedx.karpenter.devices import template_slices
 from kschedx.karpenter.instance_types import InstanceType, Offering
 from kschedx.karpenter.requirements import ARCH, FLEX, INSTANCE_TYPE, OS, ZONE, LabelRequirement, Requirements
 from kschedx.kube.autoscalers import AWS, CAPACITY_TYPE
+from kschedx.kube.devices import ResourceSliceSpec
 from kschedx.kube.quantity import ResourceList
 
 API_VERSION = "kschedx/v1"
@@ -58,6 +67,8 @@ class WrittenType(_Written, frozen=True, kw_only=True):
     offerings: tuple[WrittenOffering, ...] = ()
     node_pools: tuple[str, ...] = ()
     """The only pools that can use it; none for all."""
+    resource_slices: tuple[ResourceSliceSpec, ...] = ()
+    """The devices that a DRA driver publishes on its nodes, as `spec` of ResourceSlices."""
 
 
 class InstanceTypes(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -138,11 +149,14 @@ def read_instance_types(
     """Those that a pool can use. A label of the cloud that a type does not have, its nodes will not have. `reserved`:
     type to where it is kept for the pool."""
     places = tuple(zones)
+    knows_devices = any(one.resource_slices for one in catalogue.instance_types)
     made: list[InstanceType] = []
     for one in catalogue.instance_types:
         if not one.node_pools or pool in one.node_pools:
             bought = _offerings(one, places)
-            made.append(instance_type(one, (*bought, *_kept(reserved.get(one.name, ()), bought)), known_labels))
+            found = instance_type(one, (*bought, *_kept(reserved.get(one.name, ()), bought)), known_labels)
+            slices = template_slices(one.resource_slices) if knows_devices else None
+            made.append(msgspec.structs.replace(found, resource_slices=slices))
     return tuple(made)
 
 

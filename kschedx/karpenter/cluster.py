@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
-from kschedx.karpenter.installation import karpenter_version
+from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType, in_force
 from kschedx.karpenter.known_types import KnownTypes, known_types
 from kschedx.karpenter.node_claims import PoolTemplate
@@ -29,7 +29,7 @@ from kschedx.karpenter.pods import (
 from kschedx.karpenter.provisioning import Provisioner, SkippedPool
 from kschedx.karpenter.rejections import REASONS, CheapestAreTooFew, LimitReached, Rejection
 from kschedx.karpenter.requirements import CAPACITY_TYPES, RESERVED, ZONE, Requirements
-from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings
+from kschedx.karpenter.scheduler import RoundResult, SchedulingFailure, Settings, karpenter_version
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
     CapacityBuffer,
@@ -41,7 +41,7 @@ from kschedx.kube.autoscalers import (
 from kschedx.kube.decoding import decode
 from kschedx.kube.quantity import ResourceList
 from kschedx.kube.scalars import parse_int64
-from kschedx.kube.types import ObjectMeta, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
+from kschedx.kube.types import ObjectMeta, Pod, PodCondition, PodSpec, PodStatus, PodTemplate, PodTemplateSpec
 from kschedx.snapshot.snapshot import Snapshot
 
 # What an API server would not have let pass in Karpenter's objects, and a file may still hold.
@@ -150,6 +150,8 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
     @property
     def text_is_known(self) -> bool:
         """What an instance type would need depends on all of them."""
+        if isinstance(self.rejection, NoDevices):
+            return self.rejection.is_known
         return self.types_are_known or not isinstance(self.rejection, NoInstanceType | CheapestAreTooFew)
 
     @property
@@ -157,6 +159,7 @@ class PoolVerdict(Struct, frozen=True, kw_only=True):
         """How far it is from taking the pod: the earlier Karpenter gives up, the less is known to be right."""
         return {
             "limit-reached": 0, "node-limit-reached": 0, "no-instance-type": 1, "cheapest-are-too-few": 1,
+            "no-devices": 1,
             "unsatisfiable-topology": 2, "host-port-taken": 2, "incompatible-requirements": 3, "untolerated-taint": 3,
         }.get(self.reason, 4)  # fmt: skip
 
@@ -370,6 +373,8 @@ class Karpenter:
             or (isinstance(rejection, LimitReached) and not rejection.is_exhausted)
         ) and not known.types.are_all:
             certainty = LaunchCertainty.UNKNOWN
+        if isinstance(rejection, NoDevices) and not rejection.is_known:
+            certainty = LaunchCertainty.UNKNOWN
         return PoolVerdict(
             pool=self._pool(name),
             certainty=certainty,
@@ -420,7 +425,7 @@ def _given_up(pod: Pod) -> Pod:
 
 # The virtual pods of CapacityBuffers: capacity that Karpenter keeps free, behind its feature gate CapacityBuffer.
 #
-# Upstream: controllers/provisioning/buffers.go of Karpenter 1.14.
+# Upstream: pkg/state/virtualpods, pkg/utils/apps/resolve.go of Karpenter 1.14.
 
 
 SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
@@ -436,30 +441,36 @@ class _Workload(Struct, frozen=True, kw_only=True):
 
 
 def virtual_pods(snapshot: Snapshot) -> Iterator[Pod]:
-    """Of buffers that are ready and name a workload; those that name a PodTemplate, which is not read, have none."""
+    """Of buffers that are ready."""
+    pod_templates = {(one.metadata.namespace, one.metadata.name): one.template for one in snapshot.of(PodTemplate)}
     for buffer in snapshot.of(CapacityBuffer):
+        namespace = buffer.metadata.namespace
         ready = condition(buffer.status.conditions, "ReadyForProvisioning")
-        named = buffer.spec.scalable_ref
-        if ready is None or ready.status != "True" or named is None or buffer.spec.pod_template_ref is not None:
+        if ready is None or ready.status != "True":
             continue
-        if named.kind not in SCALABLE or named.api_group not in ("", "apps"):
+        named = buffer.spec.pod_template_ref
+        template = pod_templates.get((namespace, named.name)) if named is not None else _scaled(snapshot, buffer)
+        if template is None:
             continue
-        raw = snapshot.workloads.get((named.kind, buffer.metadata.namespace, named.name))
-        if raw is None:
-            continue
-        spec = _placeable(decode(raw, _Workload).spec.template.spec)
+        spec = _placeable(template.spec)
         for number in range(1, (buffer.status.replicas or 0) + 1):
             metadata = ObjectMeta(
                 name=f"capacity-buffer-{buffer.metadata.name}-{number}",
-                namespace=buffer.metadata.namespace,
+                namespace=namespace,
                 uid=f"{buffer.metadata.uid}-{number}",
-                labels={
-                    "karpenter.sh/capacity-buffer-name": buffer.metadata.name,
-                    "karpenter.sh/capacity-buffer-namespace": buffer.metadata.namespace,
-                },
+                labels=template.metadata.labels,
                 creation_timestamp="~",
             )
             yield Pod(metadata=metadata, spec=spec)
+
+
+def _scaled(snapshot: Snapshot, buffer: CapacityBuffer) -> PodTemplateSpec | None:
+    """The template of the workload that a buffer names."""
+    named = buffer.spec.scalable_ref
+    if named is None or named.kind not in SCALABLE or named.api_group not in ("", "apps"):
+        return None
+    raw = snapshot.workloads.get((named.kind, buffer.metadata.namespace, named.name))
+    return None if raw is None else decode(raw, _Workload).spec.template
 
 
 def _placeable(spec: PodSpec) -> PodSpec:

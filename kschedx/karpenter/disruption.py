@@ -13,9 +13,9 @@ from datetime import UTC, datetime, time, timedelta
 from msgspec import Struct
 
 from kschedx.errors import InputError
-from kschedx.karpenter.installation import karpenter_version
 from kschedx.karpenter.nodes import ClusterState, StateNode, is_of_daemon_set, is_static, tolerates_all
 from kschedx.karpenter.requirements import INSTANCE_TYPE, ZONE
+from kschedx.karpenter.scheduler import karpenter_version
 from kschedx.kube.autoscalers import (
     CAPACITY_TYPE,
     DELETION_COST,

@@ -11,9 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from kschedx.karpenter.amounts import PODS, Amount, Amounts, pod_requests
+from kschedx.karpenter.devices import NoDevices
+from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.nodes import OPTIONS, PortUsage, StateNode, is_of_daemon_set, ports_of, tolerates_all
 from kschedx.karpenter.pods import DaemonSets, PodData, mounted
-from kschedx.karpenter.requirements import HOSTNAME, LabelRequirement, Requirements
+from kschedx.karpenter.requirements import HOSTNAME, INSTANCE_TYPE, LabelRequirement, Requirements
 from kschedx.karpenter.topology import Topologies, Unsatisfiable
 from kschedx.kube.quantity import ResourceList, milli_value
 from kschedx.kube.quantity import value as whole_value
@@ -25,8 +27,9 @@ from kschedx.snapshot.snapshot import Snapshot
 class ExistingNode:
     """A node, and the pods that a round puts on it."""
 
-    def __init__(self, state: StateNode, snapshot: Snapshot) -> None:
+    def __init__(self, state: StateNode, snapshot: Snapshot, instance_type: InstanceType | None = None) -> None:
         self.state = state
+        self.instance_type = instance_type
         self.taints = state.taints
         self.labels = {**state.labels, HOSTNAME: state.host_name}
         self.pods: list[str] = []
@@ -83,8 +86,13 @@ class ExistingNode:
                     continue
                 own = base.together(volume.values())
             narrowed = topologies.narrowed(pod, data.key, self.taints, data.strict, own)
-            if not isinstance(narrowed, Unsatisfiable) and own.is_compatible(narrowed):
-                return own.together(narrowed.values())
+            if isinstance(narrowed, Unsatisfiable) or not own.is_compatible(narrowed):
+                continue
+            if data.devices is not None:
+                devices = data.devices.on_node(self.state, self.requirements, self.instance_type)
+                if isinstance(devices, NoDevices):
+                    continue
+            return own.together(narrowed.values())
         return None
 
     def add(self, data: PodData, requirements: Requirements, topologies: Topologies) -> None:
@@ -93,14 +101,25 @@ class ExistingNode:
         self._narrowed = requirements
         topologies.record(data.pod, data.key, self.taints, requirements)
         self._ports.add(data.pod)
+        if data.devices is not None:
+            data.devices.commit((self.instance_type,) if self.instance_type is not None else ())
 
 
 class ExistingNodes:
     """In the order in which they are tried: those that are initialized first, then by name."""
 
-    def __init__(self, states: Sequence[StateNode], snapshot: Snapshot, daemons: DaemonSets) -> None:
+    def __init__(
+        self,
+        states: Sequence[StateNode],
+        snapshot: Snapshot,
+        daemons: DaemonSets,
+        types: Mapping[tuple[str, str], InstanceType] = {},
+    ) -> None:
+        """`types`: by pool and name, where the devices of nodes that are not initialized matter."""
         ordered = sorted(states, key=lambda one: (not one.is_initialized, one.name))
-        self.nodes = [ExistingNode(one, snapshot) for one in ordered]
+        self.nodes = [
+            ExistingNode(one, snapshot, types.get((one.pool, one.labels.get(INSTANCE_TYPE, "")))) for one in ordered
+        ]
         table = snapshot.nodes(OPTIONS)
         names = {*table.resources.names, *(name for one in ordered for name in one.allocatable), PODS}
         self._columns = {name: column for column, name in enumerate(sorted(names))}

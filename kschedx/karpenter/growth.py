@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.autoscaler.growth import with_new_nodes
 from kschedx.karpenter.amounts import Amounts
 from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
+from kschedx.karpenter.devices import published_by
 from kschedx.karpenter.instance_types import InstanceType
 from kschedx.karpenter.node_claims import NewNodeClaim
 from kschedx.karpenter.pods import PodEligibility
@@ -62,10 +64,16 @@ def grow_by_karpenter(karpenter: Karpenter) -> KarpenterGrowth:
     rows = karpenter.snapshot.pods.rows  # virtual pods are not among them
     grown = Counter((new.template.name, one.name) for new, one, _ in nodes)
     choices = {(new.template.name, one.name): len(new.types) for new, one, _ in reversed(nodes)}
+    grown_snapshot = with_new_nodes(
+        karpenter.snapshot, [(node, new.template.overhead(one.name).pods) for new, one, node in nodes]
+    )
+    slices = [each for _, one, node in nodes for each in published_by(node.name, one.resource_slices or ())]
+    if slices:
+        devices = grown_snapshot.devices
+        devices = replace(devices, slices=(*devices.slices, *slices), derived_from_slices={})
+        grown_snapshot = replace(grown_snapshot, devices=devices)
     return KarpenterGrowth(
-        snapshot=with_new_nodes(
-            karpenter.snapshot, [(node, new.template.overhead(one.name).pods) for new, one, node in nodes]
-        ),
+        snapshot=grown_snapshot,
         grown=tuple(
             KarpenterGrowthStep(pool=pool, instance_type=name, nodes=number, choices=choices[pool, name])
             for (pool, name), number in grown.items()

@@ -34,6 +34,7 @@ from kschedx.karpenter.requirements import (
     Requirements,
 )
 from kschedx.kube.autoscalers import CAPACITY_TYPE, NODE_POOL, NodeOverlay, NodePool
+from kschedx.kube.devices import ResourceSlice
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.types import Labels
 
@@ -68,6 +69,8 @@ class InstanceType(Struct, frozen=True, kw_only=True, dict=True):
     offerings: tuple[Offering, ...] = ()
     seen_on: str = ""
     """`node/NAME` or `nodeclaim/NAME` that showed what it is; empty for one of a catalogue."""
+    resource_slices: tuple[ResourceSlice, ...] | None = None
+    """The devices of its nodes; None where nothing says which."""
 
     @cached_property
     def allocatable(self) -> Amounts:

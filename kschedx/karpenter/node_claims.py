@@ -11,10 +11,13 @@ from itertools import count
 from msgspec import Struct
 
 from kschedx.karpenter.amounts import Amount, amounts_of, merge_amounts
+from kschedx.karpenter.devices import ClaimAllocation, NoDevices
 from kschedx.karpenter.instance_types import InstanceType, cheapest, filter_types
 from kschedx.karpenter.nodes import PortUsage, ports_of, untolerated_taints
 from kschedx.karpenter.pods import DaemonOverhead, PodData
 from kschedx.karpenter.rejections import (
+    NO_TYPE_WITH_DEVICES,
+    OF_DEVICES,
     Incompatible,
     NotTolerated,
     PortTaken,
@@ -174,6 +177,15 @@ class NewNodeClaim:
             if conflicts:
                 return volume_conflict(conflicts)
             own = base.together(volume.values())
+        devices: ClaimAllocation | NoDevices | None = None
+        if data.devices is not None:
+            devices = data.devices.on_types(self._host_name, self.requirements, self.types)
+            if isinstance(devices, NoDevices):
+                return devices
+            conflicts = own.conflicts(devices.requirements, allowed)
+            if conflicts:
+                return Incompatible(conflicts=conflicts, prefix=OF_DEVICES)
+            own = own.together(devices.requirements.values())
         narrowed = topologies.narrowed(data.pod, data.key, self.template.taints, data.strict, own)
         if isinstance(narrowed, Unsatisfiable):
             return narrowed
@@ -192,6 +204,11 @@ class NewNodeClaim:
         )
         if left.failure is not None:
             return left.failure
+        if isinstance(devices, ClaimAllocation):
+            types = tuple(one for one in left.types if one.name in devices.claims_by_type)
+            if not types:
+                return NoDevices(text=NO_TYPE_WITH_DEVICES)
+            return Accepted(requirements=own.with_min_values(left.relaxed), types=types)
         return Accepted(requirements=own.with_min_values(left.relaxed), types=left.types)
 
     def _overheads_without_conflict(self, pod: Pod) -> tuple[DaemonOverhead, ...]:
@@ -210,6 +227,8 @@ class NewNodeClaim:
         topologies.record(data.pod, data.key, self.template.taints, accepted.requirements)
         for usage in self._ports:
             usage.add(data.pod)
+        if data.devices is not None:
+            data.devices.commit(accepted.types)
 
     def use_reservations(self) -> None:
         """A node that may use reserved capacity uses nothing else (FinalizeScheduling)."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.karpenter.amounts import Amounts, pod_requests
+from kschedx.karpenter.devices import PodDevices
 from kschedx.karpenter.nodes import is_of_daemon_set, is_static, tolerates_all
 from kschedx.karpenter.requirements import (
     CAPACITY_TYPES,
@@ -322,6 +323,8 @@ class PodData(Struct, frozen=True, kw_only=True):
     volumes: tuple[Requirements | None, ...]
     """One of them has to hold."""
     asks_for_devices: bool
+    devices: PodDevices | None = None
+    """Where Karpenter allocates them."""
 
     @classmethod
     def of(

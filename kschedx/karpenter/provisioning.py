@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from kschedx.karpenter.amounts import Amounts, amounts_of, subtracted
+from kschedx.karpenter.devices import RoundDevices
 from kschedx.karpenter.existing_nodes import ExistingNodes
 from kschedx.karpenter.instance_types import InstanceType, filter_types
 from kschedx.karpenter.node_claims import PoolTemplate, allowed_labels, pool_requirements, written_requirements
@@ -87,7 +88,13 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             topologies.update(pod, pod.key)
         daemons = self.daemons(snapshot)
         templates = self.templates(daemons)
-        existing = ExistingNodes(cluster.staying, snapshot, daemons)
+        devices = None
+        types: dict[tuple[str, str], InstanceType] = {}
+        if self.settings.behaviour.allocates_devices and not self.settings.ignores_devices:
+            leaving_uids = {snapshot.pods[row].metadata.uid for row in moving}
+            devices = RoundDevices(snapshot, cluster.staying, leaving_uids)
+            types = {(pool, one.name): one for pool, known in self.types.items() for one in known.types}
+        existing = ExistingNodes(cluster.staying, snapshot, daemons, types)
         for node in existing.nodes:
             topologies.register(HOSTNAME, node.state.host_name)
         return Round(
@@ -97,6 +104,7 @@ class Provisioner(Struct, frozen=True, kw_only=True):
             self.left(cluster),
             volumes,
             self.settings,
+            devices=devices,
             tolerates_preferred_taints=any(map(_has_preferred_taint, self.pools)),
         ).run(waiting)
 

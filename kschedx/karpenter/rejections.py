@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kschedx.karpenter.amounts import PODS, Amount
+from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.instance_types import NoInstanceType, too_few_text
 from kschedx.karpenter.nodes import UsedPort
 from kschedx.karpenter.requirements import RequirementConflict
@@ -57,6 +58,8 @@ ON_EVERY_NODE = ("cpu", "memory", PODS)
 """Resources of which every node has some."""
 
 OF_VOLUMES = "incompatible volume requirements, "
+OF_DEVICES = "incompatible dynamic resource requirements, "
+NO_TYPE_WITH_DEVICES = "no instance type satisfies both scheduling and dynamic resource requirements"
 
 
 class LimitReached(Struct, frozen=True, kw_only=True):
@@ -111,6 +114,7 @@ REASONS: Mapping[type[Struct], str] = {
     LimitReached: "limit-reached",
     NodeLimitReached: "node-limit-reached",
     CheapestAreTooFew: "cheapest-are-too-few",
+    NoDevices: "no-devices",
 }
 """Ids for documents."""
 
@@ -123,6 +127,7 @@ Rejection = (
     | LimitReached
     | NodeLimitReached
     | CheapestAreTooFew
+    | NoDevices
 )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kschedx.errors import ConfigError, InputError, nearest
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, subtracted
+from kschedx.karpenter.devices import NoDevices, PodDevices, RoundDevices
 from kschedx.karpenter.existing_nodes import ExistingNodes
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.node_claims import Accepted, HostNames, NewNodeClaim, PoolTemplate
@@ -18,7 +21,9 @@ from kschedx.karpenter.requirements import Requirements
 from kschedx.karpenter.topology import Topologies
 from kschedx.kube.go_sort import sort_slice
 from kschedx.kube.types import Pod
+from kschedx.releases.dates import minor
 from kschedx.releases.karpenter import MEASURED, VERSIONS, KarpenterBehaviour, karpenter_behaviour
+from kschedx.snapshot.snapshot import Snapshot
 
 # How Karpenter runs, as far as its answers depend on it. Upstream: pkg/operator/options.
 
@@ -78,6 +83,20 @@ class Settings(Struct, frozen=True, kw_only=True):
         return cls(version=version, **read)
 
 
+_IMAGE = re.compile(rb'karpenter/controller:v?(\d{1,3}\.\d{1,3})[."@-]')
+
+
+def karpenter_version(snapshot: Snapshot) -> str:
+    """The version that the image of the cluster's Deployment names, or the one of `VERSIONS` nearest to it; where none
+    is known, the measured one."""
+    for (kind, _, _), raw in snapshot.workloads.items():
+        found = _IMAGE.search(raw) if kind == "Deployment" and b"karpenter/controller:" in raw else None
+        if found is not None:
+            told = minor(found[1].decode())
+            return next((one for one in reversed(VERSIONS) if minor(one) <= told), VERSIONS[0])
+    return MEASURED[-1]
+
+
 _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
     "preference-policy": ("prefers", {"Respect": True, "Ignore": False}),
     "min-values-policy": ("relaxes_min_values", {"Strict": False, "BestEffort": True}),
@@ -88,14 +107,9 @@ _FLAGS: Mapping[str, tuple[str, Mapping[str, bool]]] = {
 
 # A round: the pods that wait, one after the other, on the nodes that there are, those of the round, and new ones.
 #
-# Upstream: scheduling/scheduler.go, queue.go. Devices are not counted here, nor how much of a reservation is free.
+# Upstream: scheduling/scheduler.go, queue.go. How much of a reservation is free is not counted.
 
 ONLY_DEVICES = "pod has Dynamic Resource Allocation requirements that are not yet supported by Karpenter"
-DEVICES_UNKNOWN = (
-    "Karpenter allocates devices for this pod, which is not evaluated: no cluster says which devices an instance type "
-    "has"
-)
-"""In place of Karpenter's text, with --ignore-dra-requests=false from 1.14 on."""
 NO_TYPES = "nodepool requirements filtered out all available instance types"
 
 MOST_TYPES = 600
@@ -151,6 +165,7 @@ class Round:
         volumes: Mapping[str, tuple[Requirements | None, ...]],
         settings: Settings,
         *,
+        devices: RoundDevices | None,
         tolerates_preferred_taints: bool,
     ) -> None:
         self._templates = templates
@@ -159,7 +174,9 @@ class Round:
         self._left = dict(left)
         self._volumes = volumes
         self._settings = settings
+        self._devices = devices
         self._tolerates = tolerates_preferred_taints
+        self._allowed = templates[0].allowed if templates else frozenset()
         self._new: list[NewNodeClaim] = []
         self._host_names = HostNames()
 
@@ -212,7 +229,7 @@ class Round:
         has_relaxed = False
         while True:
             failure = self._add(data)
-            if failure is None or failure.reason in (ONLY_DEVICES, DEVICES_UNKNOWN):
+            if failure is None or failure.reason == ONLY_DEVICES:
                 return failure, has_relaxed
             less = relaxed(data.pod, tolerates_preferred_taints=self._tolerates)
             if less is None:
@@ -224,8 +241,11 @@ class Round:
     def _add(self, data: PodData) -> SchedulingFailure | None:
         if data.asks_for_devices and self._settings.ignores_devices:
             return SchedulingFailure(reason=ONLY_DEVICES)
-        if data.asks_for_devices and self._settings.behaviour.claims_of_pods_count:
-            return SchedulingFailure(reason=DEVICES_UNKNOWN)
+        if data.asks_for_devices and self._devices is not None:
+            claims = self._devices.claims_of(data.pod)
+            if isinstance(claims, NoDevices):
+                return SchedulingFailure(reason=claims.text)
+            data = replace(data, devices=PodDevices(self._devices, claims, self._allowed))
         if self._existing.take(data, self._topologies) is not None:
             return None
         sort_slice(self._new, lambda one, other: len(one.pods) < len(other.pods))

@@ -470,3 +470,35 @@ class CapacityBuffer(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: CapacityBufferSpec = CapacityBufferSpec()
     status: CapacityBufferStatus = CapacityBufferStatus()
+
+
+# What scales workloads: the HorizontalPodAutoscaler, and KEDA's ScaledObject.
+
+KEDA_GROUP = "keda.sh"
+PAUSED_REPLICAS = "autoscaling.keda.sh/paused-replicas"
+
+
+class ScaleTarget(Struct, frozen=True, kw_only=True):
+    kind: str = "Deployment"
+    name: str = ""
+
+
+class PodAutoscalerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    scale_target_ref: ScaleTarget = ScaleTarget()
+    min_replicas: Int32 | None = None
+
+
+class HorizontalPodAutoscaler(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodAutoscalerSpec = PodAutoscalerSpec()
+
+
+class ScaledObjectSpec(Struct, frozen=True, kw_only=True, rename="camel"):
+    scale_target_ref: ScaleTarget = ScaleTarget()
+    min_replica_count: Int32 | None = None
+    idle_replica_count: Int32 | None = None
+
+
+class ScaledObject(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScaledObjectSpec = ScaledObjectSpec()

@@ -14,6 +14,7 @@ from msgspec import Struct
 from kschedx.errors import InputError, Place, nearest
 from kschedx.kube import autoscalers as cluster_api
 from kschedx.kube import autoscalers as karpenter
+from kschedx.kube import autoscalers as scaling
 from kschedx.kube import descheduling, devices, kueue, other_schedulers, resources, storage, types
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube import types as controllers
@@ -188,6 +189,14 @@ _ROWS = (
         leaves="which volumes are attached",
     ),
     ResourceKind(
+        name="HorizontalPodAutoscaler", plural="horizontalpodautoscalers", short_names=("hpa",), group="autoscaling",
+        versions=("v2", "v1"), record=scaling.HorizontalPodAutoscaler,
+    ),
+    ResourceKind(
+        name="ScaledObject", plural="scaledobjects", short_names=("so",), group=scaling.KEDA_GROUP,
+        versions=("v1alpha1",), is_optional=True, record=scaling.ScaledObject, addon="KEDA",
+    ),
+    ResourceKind(
         name="PodDisruptionBudget", plural="poddisruptionbudgets", short_names=("pdb",), group="policy",
         versions=_SINCE_BETA, record=policy.PodDisruptionBudget, read_by=("DefaultPreemption",),
         leaves="which pods PodDisruptionBudgets protect",
@@ -359,6 +368,9 @@ _ROWS = (
         leaves="which capacity Karpenter keeps free",
     ),
     ResourceKind(
+        name="PodTemplate", plural="podtemplates", is_optional=True, record=types.PodTemplate, addon="Karpenter",
+    ),
+    ResourceKind(
         name="EC2NodeClass", plural="ec2nodeclasses", group=karpenter.AWS, versions=_SINCE_BETA, is_namespaced=False,
         is_optional=True, record=karpenter.EC2NodeClass, addon="Karpenter", leaves="which zones its subnets are in",
     ),
@@ -384,10 +396,11 @@ _ROWS = (
 
 _OTHERS: Mapping[str, frozenset[str]] = {
     "": frozenset({
-        "Binding", "ComponentStatus", "Endpoints", "Event", "PodTemplate", "ResourceQuota", "Secret",
+        "Binding", "ComponentStatus", "Endpoints", "Event", "ResourceQuota", "Secret",
         "ServiceAccount",
     }),
     "apps": frozenset({"ControllerRevision"}),
+    "autoscaling": frozenset({"Scale"}),
     "batch": frozenset(),
     "policy": frozenset({"Eviction", "PodSecurityPolicy"}),
 }  # fmt: skip

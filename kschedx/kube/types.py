@@ -529,6 +529,11 @@ class PodTemplateSpec(Struct, frozen=True, kw_only=True):
     spec: PodSpec = PodSpec()
 
 
+class PodTemplate(Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta = ObjectMeta()
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
 class ReplicationControllerSpec(Struct, frozen=True, kw_only=True, rename="camel"):
     selector: Labels | None = None
 

@@ -29,6 +29,14 @@ MAKING_PODS = tuple(kind.key for kind in KINDS.values() if kind.template)
 
 TEMPLATE_HASH = "pod-template-hash"
 """The label that distinguishes the pods of one template of a Deployment from those of another."""
+LABELS_OF_JOB = (
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+)
+"""What the API server puts on the template of a Job."""
+GENERATED_LABELS = frozenset({TEMPLATE_HASH, *LABELS_OF_JOB})
 EXACT_MAPS = ("nodeSelector", "matchLabels", "limits", "requests")
 """Maps of a template in which a key that is no longer written was taken away."""
 NEVER_DEFAULTED = (
@@ -49,6 +57,8 @@ KEPT_WHOLE = ("affinity", "nodeSelector", "topologySpreadConstraints")
 ALWAYS_STORED = "dnsPolicy"
 """What an API server fills in: a template without it has been cut down to what scheduling reads."""
 
+REVISION_HASH = "controller-revision-hash"
+"""The label that distinguishes the pods of one template of a StatefulSet or DaemonSet from those of another."""
 REVISION = "deployment.kubernetes.io/revision"
 """A ReplicaSet's annotation: the number of its template among those that its Deployment had."""
 
@@ -203,14 +213,19 @@ def has_same_template(stored: Mapping[str, object], written: Mapping[str, object
 
 def has_template(stored: Mapping[str, object], template: Mapping[str, object]) -> bool:
     """Whether a stored pod template is what applying `template` leaves there."""
-    labels = {key: value for key, value in _map(stored, "metadata", "labels").items() if key != TEMPLATE_HASH}
     is_cut = ALWAYS_STORED not in _map(stored, "spec")
     before, after = _map(stored, "spec"), _map(template, "spec")
     return (
-        labels == dict(_map(template, "metadata", "labels"))
+        _own_labels(stored) == _own_labels(template)
         and _says(before, after, is_cut=is_cut)
         and _host_ports(before) <= _host_ports(after)
     )
+
+
+def _own_labels(template: Mapping[str, object]) -> dict[str, object]:
+    """Without what controllers and the API server add."""
+    labels = _map(template, "metadata", "labels")
+    return {key: value for key, value in labels.items() if key not in GENERATED_LABELS}
 
 
 def _host_ports(spec: Mapping[str, object]) -> set[object]:

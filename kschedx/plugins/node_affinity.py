@@ -76,6 +76,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         "node-affinity-mismatch": (REASON_POD, REASON_ENFORCED, REASON_CONFLICT),
     }
     normalizes_by_extremes = True
+    scores_preferences = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

@@ -31,6 +31,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         "untolerated-taint": in_every_release("untolerated_taint"),
     }
     normalizes_by_extremes = True
+    scores_preferences = True
 
     def touches(self, pod: Pod) -> Touch:
         return Touch.NOTHING

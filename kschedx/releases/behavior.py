@@ -54,6 +54,10 @@ class Behaviour(DatedFacts):
     """A disruption budget with `selector: {}` counts; before, preemption ignores it."""
     groups_are_queued: bool = since("1.37")
     """A pod group is in the queue as one, by its own priority; before, its first pod brings the others along."""
+    group_members_preempt: bool = up_to("1.36")
+    """In a group's cycle each member preempts pods for itself; later only the group as a whole does."""
+    groups_preempt_for_every_member: bool = since("1.37")
+    """A pod is not spared where fewer members of the group that preempts it would find a node."""
     group_members_are_preempted_together: bool = since("1.37")
     """A victim's PodGroup decides whether preemption for a single pod takes all pods of the group."""
     victims_are_ordered_by_importance: bool = since("1.32")
@@ -88,10 +92,22 @@ class Behaviour(DatedFacts):
     balance_is_compared_with_before: bool = since("1.36")
     """NodeResourcesBalancedAllocation scores what the pod changes; before, how balanced the node is with it."""
 
-    # --- other plugins
+    # --- devices (dynamicresources, dynamic-resource-allocation/structured)
 
     devices_are_allocated_from_slices: bool = since("1.34")
     """DynamicResources as resource.k8s.io/v1 has it; before, behind its gate, it was another in each release."""
+    missing_attributes_have_a_hint: bool = since("1.37")
+    """The error of a device selector that reads an attribute which the device lacks says how to avoid it."""
+    rule_without_selector_taints_every_device: bool = up_to("1.37")
+    """A DeviceTaintRule without `deviceSelector`; later it taints none."""
+    broken_pools_fail_requests_for_all: bool = up_to("1.37")
+    """An incomplete or invalid pool is an error for requests for all devices; later only its node is rejected."""
+    shared_devices_can_become_exclusive: bool = up_to("1.37")
+    """A device of which claims have shares, after its slice forbids that, can be allocated as a whole."""
+    capacities_are_named_as_published: bool = up_to("1.37")
+    """A request names a capacity with the driver's domain, or without, as the slice does; later either is right."""
+
+    # --- other plugins
 
     init_images_are_scored: bool = since("1.30")
     """ImageLocality counts the images of init containers, and a larger sum for them is needed."""

@@ -20,6 +20,8 @@ class KarpenterBehaviour(DatedFacts):
 
     claims_of_pods_count: bool = since("1.14")
     """A pod that names a ResourceClaim requests devices, even if none of its containers does."""
+    allocates_devices: bool = since("1.14")
+    """With --ignore-dra-requests=false; before, the claims of such pods are passed over."""
     daemons_depend_on_type: bool = since("1.14")
     """Which DaemonSets run on a new node depends on its instance type. A host port that one of them takes excludes the
     types on which it runs; before, it excludes the pool."""

@@ -56,6 +56,8 @@ class Messages(DatedFacts):
             "1.26": "0/1 nodes are available: 1 rejected due to timeout after waiting 5m0s at plugin GangScheduling.",
             "1.36": "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more "
             "plugins asked to wait and no plugin rejected pod",
+            "1.37": "pod group is unschedulable, pod group is unschedulable, minCount ({minimum}) cannot be satisfied: "
+            "{scheduled} scheduled, {remaining} remaining",
         }
     )
     """The message of a gang's member that found a node, while too few others did."""

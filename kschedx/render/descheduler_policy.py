@@ -40,7 +40,7 @@ def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]
         lines.append(line((f"  {count(idle, 'other')} evict no pod" if rows else "  none evicts a pod", DIM)))
     tried = sorted(found.tried, key=lambda one: (one is not found.chosen, not one.evictions, one.measure))
     shown = tried if wide else tried[:MOST_TRIED]
-    lines += [BLANK, line(f"tried for {found.goal}")]
+    lines += [BLANK, line(f"policies tried for {found.goal}")]
     rows = [(_title(one), _limit(one), *_tried(one)) for one in shown]
     lines += _table(("policy", "limit", *_TRIED_HEADS, _measure_name(found.goal)), rows, width)
     if len(tried) > len(shown):
@@ -109,13 +109,13 @@ def _headline(found: Advice) -> str:
 
 def _state(goal: Goal, measure: int) -> str:
     if goal is Goal.BALANCE:
-        return f"the fullest and the emptiest node are {count(measure, 'point')} apart"
+        return f"the fullest and the emptiest node differ by {count(measure, 'percentage point')}"
     return f"{count(measure, 'node')} {'runs' if measure == 1 else 'run'} nothing but DaemonSets"
 
 
 def _change(goal: Goal, before: int, after: int) -> str:
     if goal is Goal.BALANCE:
-        return f"the fullest and the emptiest node are {after} instead of {count(before, 'point')} apart"
+        return f"the fullest and the emptiest node differ by {after} instead of {count(before, 'percentage point')}"
     return f"{after} instead of {count(before, 'node')} run nothing but DaemonSets"
 
 

@@ -242,15 +242,16 @@ def _chance_notes(found: Descheduling) -> Iterator[str]:
     likelihood = found.likelihood
     if likelihood is None:
         return
-    random = "chance, since the descheduler lists nodes and pods in random order"
-    certain = len(likelihood.certain)
+    random = "the descheduler lists nodes and pods in random order, so it may evict"
+    certain, total = len(likelihood.certain), found.loop.total
+    sure = f"{certain:,} of {count(total, 'eviction')} {'is' if certain == 1 or total == 1 else 'are'} certain"
     match likelihood.chance:
         case Chance.NONE:
             return
         case Chance.WHICH:
-            yield f"which pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
+            yield f"{random} other pods; {sure}"
         case Chance.COUNT:
-            yield f"how many pods are evicted is {random}; {certain:,} of {found.loop.total:,} are certain"
+            yield f"{random} more or fewer pods; {sure}"
         case Chance.UNKNOWN:
             yield "nodes and pods are listed in random order; other orders were not tried in so large a cluster"
         case _:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.explain.notes import ROUTINE
+from kschedx.explain.notes import ROUTINE, DeadlineExceeded
 from kschedx.explain.ranking import ranking
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.fixes import fix_views
@@ -25,9 +25,11 @@ from kschedx.render.states import (
     NotBound,
     Paused,
     Refused,
+    RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
+    UnknownPods,
     WaitingForKubelet,
     WaitingForOrdinal,
     headline,
@@ -36,6 +38,8 @@ from kschedx.render.states import (
 from kschedx.render.view import Tone, View
 from kschedx.render.wording import count, listed
 
+_MOST_PODS = 3
+"""Of a rollout that stalls, with what each lacks."""
 DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
@@ -47,20 +51,22 @@ _TONES = {
 
 
 def state_tone(lifecycle: Lifecycle) -> Tone:
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero):
+    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero | RolloutStalled):
         return Tone.HELD
     return _TONES[row_of(lifecycle).exit_code]
 
 
 def lifecycle_view(explanation: Explanation, lifecycle: Lifecycle, *, with_fixes: bool = True) -> View:
     """The headline, its causes, the fixes, what the cluster reports, notes."""
-    lead = "; without that "
+    lead = "; otherwise "
     if isinstance(lifecycle, Contradicted | NotBound):
         lead = "; according to the dump "
     then = ""
     if lifecycle.is_open and explanation.is_run:
         then = f"{lead}{then_text(Diagnosis(explanation.cycle), ranking(explanation.cycle, 1))}"
     untold = UNTOLD | {"recorded-event"} if isinstance(lifecycle, NotBound) else UNTOLD
+    if isinstance(lifecycle, RolloutStalled):
+        untold |= {DeadlineExceeded.id}
     told = (note.text for note in explanation.notes if note.id not in untold)
     is_queued = isinstance(lifecycle, Suspended) and lifecycle.queue and explanation.is_run
     return View(
@@ -130,6 +136,10 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield from _start(lifecycle)
         case NoScheduler():
             yield from _unknown(lifecycle)
+        case RolloutStalled():
+            yield from _stall(lifecycle)
+        case UnknownPods(kind=kind):
+            yield f"only the controller of {kind} knows its pods; ask about the pods that it created"
         case NotBound(report=report, provisioner=provisioner):
             if report:
                 yield f"{provisioner or 'the storage driver'} reports: {report}"
@@ -143,6 +153,13 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
             yield "pods, nodes or other objects that decide are not in the dump"
         case _:
             assert_never(lifecycle)
+
+
+def _stall(rollout: RolloutStalled) -> Iterator[str]:
+    yield f"condition Progressing is False (ProgressDeadlineExceeded): {rollout.message}"
+    yield from rollout.pods[:_MOST_PODS]
+    if len(rollout.pods) > _MOST_PODS:
+        yield f"{len(rollout.pods) - _MOST_PODS:,} more"
 
 
 def _unknown(pod: NoScheduler) -> Iterator[str]:

@@ -224,7 +224,7 @@ def _command(change: Change) -> str:
     name = f"{{}}{'.{}' if slash else ''} {{}}{' -n {}' if target.namespace else ''}"
     data = (target.kind.lower(), *((group,) if slash else ()), target.name, *filter(None, (target.namespace,)))
     if change.delete:
-        return shell_command(f"kubectl delete {name}", *data)
+        return shell_command(f"kubectl delete {name}{' --cascade=orphan' if change.orphan else ''}", *data)
     if change.create is not None and (maker := _made_elsewhere(change.create)):
         is_node = change.target.kind == "Node"  # its resources are in its status, and a comment cannot be applied
         lines = to_yaml(change.create if is_node else sendable_manifest(change.create)).splitlines()

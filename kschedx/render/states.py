@@ -88,6 +88,14 @@ class ScaledToZero(Facts, frozen=True, kw_only=True):
 
     field: str
     """`spec.replicas` or `spec.parallelism`."""
+    autoscaler: str = ""
+    """`ScaledObject web`, which keeps it there."""
+    why: str = ""
+    """By which of the autoscaler's fields."""
+
+    @property
+    def told(self) -> str:
+        return f" by {self.autoscaler}: {self.why}" if self.autoscaler else f": {self.field} is 0"
 
 
 class Suspended(Facts, frozen=True, kw_only=True):
@@ -173,6 +181,14 @@ class Refused(Facts, frozen=True, kw_only=True):
         return f"gets no {'other ' if self.has_pods else ''}pods: {self.by} refuses them"
 
 
+class NotChanged(Refused, frozen=True, kw_only=True):
+    """An update of an immutable field: the object stays as it is."""
+
+    @property
+    def effect(self) -> str:
+        return f"is not changed: {self.by} refuses the update"
+
+
 class WaitingForOrdinal(Facts, frozen=True, kw_only=True):
     pod: str
     """The pod that is not created yet."""
@@ -244,6 +260,26 @@ class WaitingForKubelet(Facts, frozen=True, kw_only=True):
                 return f"waits for container {self.container}{reason}"
             case _:
                 assert_never(self.waits)
+
+
+class RolloutStalled(Facts, frozen=True, kw_only=True):
+    """All pods of a Deployment have nodes, and its new ones do not become ready in time."""
+
+    message: str
+    """Of the condition Progressing, whose reason is ProgressDeadlineExceeded."""
+    pods: tuple[str, ...] = ()
+    """Those that are not ready, each with what its kubelet reports: `web-1 on w0: Readiness probe failed`."""
+
+    @property
+    def told(self) -> str:
+        many = len(self.pods)
+        return f": {many} {'pod is' if many == 1 else 'pods are'} not ready" if many else ""
+
+
+class UnknownPods(Facts, frozen=True, kw_only=True):
+    """A custom resource whose controller alone knows its pods."""
+
+    kind: str
 
 
 class NoScheduler(Facts, frozen=True, kw_only=True):
@@ -337,8 +373,11 @@ Lifecycle: TypeAlias = (
     | Suspended
     | Paused
     | Refused
+    | NotChanged
     | WaitingForOrdinal
     | WaitingForKubelet
+    | RolloutStalled
+    | UnknownPods
     | NoScheduler
     | Contradicted
     | NotBound
@@ -398,7 +437,7 @@ STATES: tuple[StateRow, ...] = (
         WaitingForKubelet(subject=_POD, node="w0", waits=Waits.IMAGE, container="app", reason="ImagePullBackOff"),
     ),
     _row(
-        "ScaledToZero", _FITS, "scaled to zero", "{s.subject} is scaled to zero: {s.field} is 0",
+        "ScaledToZero", _FITS, "scaled to zero", "{s.subject} is scaled to zero{s.told}",
         ScaledToZero(subject=_DEPLOYMENT, field="spec.replicas"),
     ),
     _row(
@@ -414,6 +453,10 @@ STATES: tuple[StateRow, ...] = (
         Refused(subject=_DEPLOYMENT, message="", by="LimitRange", is_workload=True),
     ),
     _row(
+        "NotChanged", _NOT, "not changed", "{s.subject} {s.effect}",
+        NotChanged(subject=_DEPLOYMENT, message="", by="the API server", is_workload=True),
+    ),
+    _row(
         "StillActive", _NOT, "waiting for an earlier Job",
         "{s.subject} starts no Job: {s.job} is still active, and concurrencyPolicy is Forbid",
         StillActive(subject="shop/cj/backup", job="backup-29400"),
@@ -426,6 +469,15 @@ STATES: tuple[StateRow, ...] = (
         "WaitingForOrdinal", _NOT, "waiting for an earlier ordinal",
         "{s.subject}: {s.pod} is not created, because {s.predecessor} {s.because}",
         WaitingForOrdinal(subject="shop/sts/db", pod="db-2", predecessor="db-1", because="is not ready"),
+    ),
+    _row(
+        "RolloutStalled", _FITS, "stalled in a rollout", "{s.subject} exceeded its progress deadline{s.told}",
+        RolloutStalled(subject=_DEPLOYMENT, message="", pods=("web-1 on w0",)),
+    ),
+    _row(
+        "UnknownPods", _OPEN, "undecided",
+        "{s.subject} is undecided: its manifest does not say which pods it creates",
+        UnknownPods(subject="ml/trainjob/llm", kind="TrainJob"),
     ),
     _row(
         "NoScheduler", _OPEN, "undecided", "{s.subject}: {s.known}",

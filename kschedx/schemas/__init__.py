@@ -59,6 +59,7 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "ProfileDifference": ("kschedx diff-profiles -o json", _written("simulation.PROFILE_DIFFERENCE")),
     "Simulation": ("kschedx simulate -o json", _written("simulation.SIMULATION")),
     "Fit": ("kschedx fit TARGET -o json", _written("simulation.FIT")),
+    "FitList": ("kschedx fit FILE -o json, with several workloads", _written("simulation.FIT_LIST")),
     "Survival": ("kschedx survive -o json", _written("simulation.SURVIVAL")),
     "ScaleDown": ("kschedx scale-down -o json", _written("reports.SCALE_DOWN")),
     "Descheduling": (
@@ -77,6 +78,10 @@ _SCHEMAS: Mapping[str, tuple[str, Callable[[], Json]]] = {
     "FleetAnswer": ("kschedx fleet COMMAND -o json", _written("reports.FLEET_ANSWER")),
     "Profile": ("kschedx profiles show NAME -o json", _written("reports.PROFILE")),
     "ProfileCheck": ("kschedx profiles check FILE -o json", _written("reports.PROFILE_CHECK")),
+    "ProfileTuning": (
+        "kschedx profiles tune -o json",
+        _of_record("simulate.tuning", "TuningDocument", "ProfileTuning"),
+    ),
     "PluginList": ("kschedx plugins -o json", _written("reports.PLUGIN_LIST")),
     "Story": ("pytest --kschedx-update", _written("reports.STORY")),
     "KubeSchedulerConfiguration": ("kschedx why POD --config FILE", _written("configuration.configuration_schema")),

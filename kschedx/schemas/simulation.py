@@ -141,6 +141,15 @@ FIT: SimulationJson = document(
     optional={"refusal": _TEXT},
 )
 """Of `kschedx fit`."""
+FIT_LIST: SimulationJson = document(
+    "FitList",
+    {
+        "items": _list(
+            {"type": "object", "properties": {"kind": {"enum": ["Fit", "Explanation"]}}, "required": ["kind"]}
+        )
+    },
+)
+"""Of `kschedx fit` for a file with several workloads: a document for each."""
 
 _COUNT_OR_NULL: SimulationJson = {"type": ["integer", "null"], "minimum": 0}
 _LOST_POD = _object(

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.apiserver.updates import require_same_workload
 from kschedx.controllers import workloads
 from kschedx.controllers.daemon_set import compares_taints, daemons_on, react_to_nodes
 from kschedx.controllers.workloads import Workload, is_controlled, stays_with_node
-from kschedx.errors import InputError, NotAdmittedError, Place, nearest
+from kschedx.errors import InputError, NotAdmittedError, NotChangedError, Place, nearest
 from kschedx.explain.admission import Ledger, counted
 from kschedx.explain.subject import admitted
 from kschedx.inquiry.lifecycle import creates_no_pods, replica_sets_of
@@ -37,6 +38,7 @@ from kschedx.simulate.object_changes import (
     merge_objects,
     require_node,
     require_pod,
+    require_updatable,
     require_workload,
     scalar,
     with_field,
@@ -143,7 +145,7 @@ class ClusterChanges:
         self.workloads: dict[Workload, Manifest | None] = {}
         """What changes applied or scaled, to the manifest of a custom resource."""
         self.refused: list[tuple[Manifest, NotAdmittedError]] = []
-        """Pods that the API server does not take."""
+        """Pods and updates that the API server does not take."""
         self._count_what_is_there()
 
     @property
@@ -371,11 +373,18 @@ class ClusterChanges:
             self._discount(workload)
         self._simulator.put(replace(self.snapshot, workloads=left))
 
-    def _apply_maker(self, manifest: dict[str, object]) -> None:
+    def _apply_maker(self, manifest: dict[str, object], place: Place | None = None) -> None:
         if manifest.get("kind") == "Pod":
             self._apply_pod(manifest)
             return
         workload = workloads.workload_of(manifest)
+        known = workloads.stored_manifest(self.snapshot, workload)
+        try:
+            if known is not None:
+                require_same_workload(known, manifest)
+        except NotChangedError as error:
+            self.refused.append((manifest, error.at(place or Place())))
+            return
         self.workloads[workload] = None
         if creates_no_pods(self.snapshot, manifest):
             self._manager.keep_manifest(workload, manifest)
@@ -472,16 +481,23 @@ class ClusterChanges:
         placed = [(self._in_namespace(manifest), place) for manifest, place in objects]
         makers = [one for one in placed if is_foreign(one[0]) or workloads.makes_pods(str(one[0].get("kind")))]
         others = [one for one in placed if one not in makers]
-        if others:
-            self._merge([manifest for manifest, _ in others])
+        self._merge([manifest for manifest, place in others if self._is_updatable(manifest, place)])
         for manifest, place in makers:
             try:
                 if is_foreign(manifest):
                     self._apply_custom(manifest)
                 else:
-                    self._apply_maker(manifest)
+                    self._apply_maker(manifest, place)
             except InputError as error:
                 raise error.at(place) from None
+
+    def _is_updatable(self, manifest: Manifest, place: Place) -> bool:
+        try:
+            require_updatable(self.snapshot, manifest)
+        except NotChangedError as error:
+            self.refused.append((manifest, error.at(place)))
+            return False
+        return True
 
     def _apply_custom(self, manifest: Manifest) -> None:
         """A custom resource: as many pods of each of its templates as are known."""
@@ -500,6 +516,8 @@ class ClusterChanges:
                 self._manager.open_counts[workload] = one.count.undecided
 
     def _merge(self, others: Sequence[Manifest]) -> None:
+        if not others:
+            return
         before = self.snapshot.cluster
         self.snapshot = merge_objects(self.snapshot, others)
         self._count_what_is_there()

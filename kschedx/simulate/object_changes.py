@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.placement_validation import validate_labels
 from kschedx.apiserver.unknown_fields import unknown_fields
+from kschedx.apiserver.updates import field_at, fixed_fields, fixed_kind, require_same_fields
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
 from kschedx.apiserver.workload_validation import validate_claims, validate_workload
-from kschedx.errors import InputError, NotAdmittedError, nearest
+from kschedx.errors import InputError, nearest
 from kschedx.fixes.changes import manifest
 from kschedx.kube.decoding import as_new, decode
 from kschedx.kube.devices import ResourceClaim
@@ -182,12 +183,9 @@ AppliedManifest = Mapping[str, object]
 
 
 def merge_objects(snapshot: Snapshot, manifests: Sequence[AppliedManifest]) -> Snapshot:
-    """Of one name the manifest counts, but what claims and volumes are bound to stays. Raises `InputError`, and
-    `NotAdmittedError` for a change of an immutable field."""
+    """Of one name the manifest counts, but what claims and volumes are bound to stays. Raises `InputError`."""
     nodes = [manifest for manifest in manifests if manifest.get("kind") == "Node"]
     others = [manifest for manifest in manifests if manifest.get("kind") != "Node"]
-    for one in others:
-        _require_immutable(snapshot, one)
     if others:
         snapshot = with_applied(snapshot, others)
     if nodes:
@@ -207,59 +205,21 @@ def _with_status_of(known: Node | None, written: Node) -> Node:
 
 # Changes of single objects that are neither pods nor nodes nor make pods: claims, classes, budgets, quotas.
 
-_FIXED: Mapping[str, tuple[str, ...]] = {
-    "PersistentVolume": ("spec.csi", "spec.hostPath", "spec.local", "spec.volumeMode"),
-    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
-    "PriorityClass": ("value", "preemptionPolicy"),
-    "ResourceClaim": ("spec",),
-    "ResourceClaimTemplate": ("spec",),
-    "RuntimeClass": ("handler",),
-    "StorageClass": ("provisioner", "volumeBindingMode"),
-}
-"""Fields that the API server makes immutable."""
-_FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
-    "PersistentVolume": ("spec.nodeAffinity",),
-    "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
-}
-"""Fields that may be given a value, but no other one."""
+
+def require_updatable(snapshot: Snapshot, written: AppliedManifest) -> None:
+    """Raises `NotChangedError` where an object that exists is written with another value of an immutable field."""
+    kind, before = fixed_kind(written), stored_object(snapshot, written)
+    if kind is not None and before is not None:
+        require_same_fields(kind, before, written)
 
 
-_CLAIM = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
-_FORBIDDEN: Mapping[tuple[str, str], str] = {
-    **{
-        ("PersistentVolume", field): "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable "
-        "after creation"
-        for field in ("spec.csi", "spec.hostPath", "spec.local")
-    },
-    **{
-        ("PersistentVolumeClaim", f"spec.{field}"): f"spec: Forbidden: {_CLAIM}"
-        for field in ("accessModes", "resources", "selector", "storageClassName", "volumeMode", "volumeName")
-    },
-    ("PriorityClass", "value"): "value: Forbidden: may not be changed in an update.",
-    ("StorageClass", "provisioner"): "provisioner: Forbidden: updates to provisioner are forbidden.",
-}
-"""How the API server refuses a change; other fields have "field is immutable"."""
-
-
-def _require_immutable(snapshot: Snapshot, written: AppliedManifest) -> None:
-    """Raises `NotAdmittedError` where an object that exists is written with another value of an immutable field.
-
-    A whole spec, and a field that one of the two leaves to the API server's default, are not compared.
-    """
-    kind = next((one for one in KINDS.values() if one.name == written.get("kind") and one.key in _FIXED), None)
-    if kind is None or kind.record is None or written.get("apiVersion") != kind.api_version:
-        return
-    after = decode(msgspec.json.encode(written), kind.record)
-    before = next((one for one in _all(snapshot, kind) if name_of(one) == name_of(after)), None)
-    unset = kind.record()
-    for field in () if before is None else _fixed(before, kind):
-        stored, value = _at(before, field), _at(after, field)
-        if field == "spec" or stored == value or _at(unset, field) in (stored, value):
-            continue
-        shown = msgspec.json.encode(value).decode()
-        refusal = _FORBIDDEN.get((kind.key, field), f"{field}: Invalid value: {shown}: field is immutable")
-        hint = f"delete {kind.name} {name_of(after)[1]} first, and apply it then"
-        raise NotAdmittedError(f'The {kind.name} "{name_of(after)[1]}" is invalid: {refusal}', hint=hint)
+def stored_object(snapshot: Snapshot, written: AppliedManifest) -> Struct | None:
+    """What the cluster has under the name of a manifest, of a kind with immutable fields that creates no pods."""
+    kind = fixed_kind(written)
+    if kind is None or kind.record is None:
+        return None
+    name = name_of(decode(msgspec.json.encode(written), kind.record))
+    return next((one for one in _all(snapshot, kind) if name_of(one) == name), None)
 
 
 class ObjectReference(Struct, frozen=True, kw_only=True):
@@ -305,30 +265,13 @@ def set_object_field(snapshot: Snapshot, one: ObjectReference, path: str, value:
     after = with_field(before, path, value)
     if name_of(after) != name_of(before):
         raise InputError("metadata.name and metadata.namespace cannot be changed")
-    for field in _fixed(before, one.kind):
-        if _at(before, field) != _at(after, field):
+    for field in fixed_fields(before, one.kind):
+        if field_at(before, field) != field_at(after, field):
             hint = "delete it, and apply another one with -f"
             raise InputError(f"{field} of a {one.kind.name} cannot be changed", hint=hint)
     if isinstance(before, PodDisruptionBudget) and isinstance(after, PodDisruptionBudget) and after.spec != before.spec:
         after = replace(after, status=PodDisruptionBudgetStatus())  # its controller counts again
     return with_object(snapshot, after)
-
-
-def _fixed(before: object, kind: ResourceKind) -> Iterator[str]:
-    """Paths of the immutable fields, of the object as it is."""
-    yield from _FIXED.get(kind.key, ())
-    if isinstance(before, PersistentVolumeClaim) and before.status.phase != "Bound":
-        yield "spec.resources"  # only a volume that is there can grow
-    empty = kind.record() if kind.record is not None else None
-    yield from (field for field in _FIXED_ONCE_SET.get(kind.key, ()) if _at(before, field) != _at(empty, field))
-
-
-def _at(record: object, path: str) -> object:
-    """The field of a record."""
-    found = msgspec.to_builtins(record)
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
 
 
 def _kind(word: str) -> ResourceKind | None:

@@ -18,7 +18,13 @@ from kschedx.explain.missing_kinds import may_be_open
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
-from kschedx.framework.moving.pod_groups import GROUP_UNSCHEDULABLE, Trial, choose_placement, preempt_for_group
+from kschedx.framework.moving.pod_groups import (
+    GROUP_UNSCHEDULABLE,
+    Trial,
+    choose_placement,
+    preempt_for_group,
+    shortfall,
+)
 from kschedx.framework.scheduler import queue_order
 from kschedx.framework.status import Candidate
 from kschedx.inquiry.pod import decided
@@ -77,9 +83,14 @@ class QueuedGang(Struct, frozen=True):
         """None for one of Coscheduling."""
         return None if self.is_of_label else find_group(run.snapshot.pod_groups, self.namespace, self.name)
 
-    def message(self, run: Run) -> str:
-        """The message of a member that found a node, where too few others do."""
-        return SENT_AWAY if self.is_of_label else run.scheduler.release.messages.gang_lacks_members
+    def message(self, run: Run, fits: Iterable[bool]) -> str:
+        """The message of a member that found a node, where too few others do. `fits`: whether each finds one."""
+        if self.is_of_label:
+            return SENT_AWAY
+        running = self.min_count - self.missing(run)
+        scheduled, remaining = shortfall(fits, self.min_count, running)
+        text = run.scheduler.release.messages.gang_lacks_members
+        return text.format(minimum=self.min_count, scheduled=scheduled, remaining=remaining)
 
 
 def gang_of(run: Run, row: int) -> QueuedGang | None:
@@ -430,6 +441,7 @@ class Queue:
         members = [row for _, row in places]
         again: list[int] | None = None
         has_preempted = False
+        preempts = gang.is_of_label or self._run.scheduler.release.behaviour.group_members_preempt
         while True:
             mark, first = self._run.cluster.mark(), len(self.steps)
             try:
@@ -445,7 +457,7 @@ class Queue:
             self._trial = chosen
             left: list[QueuePlace] = []
             for place in places:
-                placed, back = self._decide(place[1])
+                placed, back = self._decide(place[1], preempts=preempts)
                 if back is not None:
                     again = [*(again or ()), *back]
                 if not placed:
@@ -464,8 +476,9 @@ class Queue:
             if preempted is None:
                 break
             has_preempted, again = True, [*(again or ()), *preempted]
+        message = gang.message(self._run, [step.node is not None for step in steps])
         for step in steps:
-            self._take_back(step, gang)
+            self._take_back(step, message)
         if again is not None:
             self._given_up.add(gang)
         return places, again
@@ -515,10 +528,10 @@ class Queue:
             run.cluster.nominate(step.pod, step.node)
         return again
 
-    def _take_back(self, step: QueueStep, gang: QueuedGang) -> None:
+    def _take_back(self, step: QueueStep, message: str) -> None:
         """Let a decision of a gang that is not placed stand as far as it does: its victims are gone, and no member has
         a node."""
-        waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=gang.message(self._run))
+        waits = Decision(outcome=Outcome.UNSCHEDULABLE, message=message)
         for victim in step.victims:
             evict(self._run, victim, waits=victim in self.recreated)
             (self.recreated if victim in self.recreated else self.evicted)[victim] = len(self.steps)
@@ -528,9 +541,9 @@ class Queue:
     def _undecided(self, row: int, why: str) -> QueueStep:
         return QueueStep(run=self._run, pod=row, key=self._key(row), decision=None, undecided=why)
 
-    def _decide(self, row: int, then: int | None = None) -> tuple[bool, list[int] | None]:
+    def _decide(self, row: int, then: int | None = None, *, preempts: bool = True) -> tuple[bool, list[int] | None]:
         """Whether the pod found its place, and the pods that come back after it made them go; None where it made none
-        go and gave no devices back. `then` is the pod that comes next."""
+        go and gave no devices back. `then` is the pod that comes next; `preempts`: it may preempt pods for itself."""
         again: list[int] | None = None
         while True:
             try:
@@ -546,7 +559,7 @@ class Queue:
                     QueueStep(run=self._run, pod=row, key=self._key(row), decision=self._short(decision), node=node)
                 )
                 return True, again
-            found = decision.post_filter
+            found = decision.post_filter if preempts else None
             released = found.released if found is not None else {}
             if self._run.release(released):
                 again = again or []

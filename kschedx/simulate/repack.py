@@ -22,10 +22,53 @@ from kschedx.snapshot.snapshot import Snapshot
 RESOURCES = ("cpu", "memory", PODS)
 
 
+MOST_KINDS = 200
+"""Kinds of pods that fragmentation is about, the most frequent first."""
+
+
 class Repacked(Struct, frozen=True, kw_only=True):
     filling: Filling
     nodes: tuple[str, ...]
     """Of each pod; empty where it found none."""
+    table: NodeTable
+
+    @classmethod
+    def of_now(cls, snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
+        """The nodes as they are, and those of the pods."""
+        table = setup.scheduler_on(snapshot).nodes
+        return cls(filling=filling(table), nodes=tuple(snapshot.pods.node_names[row] for row in rows), table=table)
+
+    def fragmentation(self, rows: Sequence[int]) -> float:
+        """Percent of the free capacity that stands on nodes on which a pod like one of these does not fit, of the
+        resources that it requests; constraints do not count."""
+        nodes = self.table
+        kinds, counts = np.unique(nodes.requests.matrix[np.array(rows, dtype=np.int64)], axis=0, return_counts=True)
+        free = np.maximum(nodes.allocatable - nodes.requested, 0)
+        total = np.maximum(free.sum(axis=0), 1)
+        has_slot = nodes.allowed_pods > nodes.pod_count
+        shares, weights = [0.0], [0]
+        for index in np.argsort(-counts, kind="stable")[:MOST_KINDS].tolist():
+            asked = kinds[index] > 0
+            if asked.any():
+                lacks = ~((free[:, asked] >= kinds[index][asked]).all(axis=1) & has_slot)
+                shares.append(float((free[lacks][:, asked].sum(axis=0) / total[asked]).mean()))
+                weights.append(int(counts[index]))
+        return 100 * float(np.average(shares, weights=weights)) if any(weights) else 0.0
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of what the nodes are requested, in percentage points, of cpu or memory."""
+        nodes = self.table
+        at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
+        percent = 100 * nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)
+        return float(percent.std(axis=0).max(initial=0.0)) if len(nodes) else 0.0
+
+
+def movable(snapshot: Snapshot) -> list[int]:
+    """Running pods that a controller could create anywhere, or a person: neither a DaemonSet's nor a kubelet's own."""
+    pods = snapshot.pods
+    stays = pods.owners.where(lambda owners: any(owner.kind in ("DaemonSet", "Node") for owner in owners))
+    return [row for row in np.flatnonzero((pods.node >= 0) & ~stays).tolist() if not pods.deletion_timestamps[row]]
 
 
 def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
@@ -43,6 +86,7 @@ def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
     return Repacked(
         filling=filling(simulator.run.scheduler.nodes, pending),
         nodes=tuple(names[row] if row >= 0 else "" for row in pods.node[rows].tolist()),
+        table=simulator.run.scheduler.nodes,
     )
 
 

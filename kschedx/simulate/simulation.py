@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kschedx.controllers.manager import Rollout, stateful_set_spec
 from kschedx.controllers.workloads import Manifest, Owners, Workload, evict, manifest_of, wanted_replicas
-from kschedx.errors import NotAdmittedError
+from kschedx.errors import NotAdmittedError, NotChangedError
 from kschedx.explain.subject import stored
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
@@ -20,9 +20,10 @@ from kschedx.framework.scheduler import Scheduler
 from kschedx.inquiry.document import source_document
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import workload_lifecycle
-from kschedx.inquiry.manifests import Written, written_from
+from kschedx.inquiry.manifests import Written, unknown_pods, written_from
 from kschedx.inquiry.pod import WithoutDecision, cycle_of, explain
 from kschedx.kube.types import Pod
+from kschedx.kube.workloads import MAKING_PODS
 from kschedx.results import Shown
 from kschedx.simulate.apply import ChangeEffect, Displaced
 from kschedx.simulate.changes import Change
@@ -252,6 +253,9 @@ class Simulation(Shown):
                 yield stopped
         for manifest, error in self._refused_pods:
             found = Written(manifest=dict(manifest))
+            if isinstance(error, NotChangedError):
+                is_maker = manifest.get("kind") in MAKING_PODS
+                found = written_from(after, dict(manifest)) if is_maker else unknown_pods(dict(manifest))
             yield WithoutDecision(found=found, before=after, snapshot=after, setup=self.setup).refused(error)
         unknown: dict[str, Pod] = {}
         for key in self.of_others:

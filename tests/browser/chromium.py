@@ -56,12 +56,15 @@ class Page:
             case "Page.loadEventFired":
                 self._loaded = True
 
-    def open(self, path: Path, *, scripts: bool = True) -> None:
+    def open(self, path: Path, *, scripts: bool = True, address: str = "") -> None:
+        """`address` is what follows the file's name."""
+        if address:  # a page that differs by its hash alone is not loaded again
+            self.send("Page.navigate", url="about:blank")
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(f"{domain}.enable")
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
         self._loaded = False
-        self.send("Page.navigate", url=path.as_uri())
+        self.send("Page.navigate", url=path.as_uri() + address)
         while not self._loaded:
             self._note(json.loads(self.socket.recv()))
         if scripts:  # the first frame after the load event has drawn everything

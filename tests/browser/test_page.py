@@ -178,10 +178,10 @@ def test_nodes_before_and_after_a_simulation(page: Page, tmp_path: Path) -> None
     path.write_text(html(simulation_page(simulation)), encoding="utf-8")
     page.open(path)
     assert page.complaints == []
-    (changed,) = page.text("[aria-label=nodes] .row.body")
+    (changed,) = page.text("[aria-label=usage] .row.body")
     assert "0% → 50%" in changed
-    page.run("document.querySelector('[aria-label=nodes]').parentElement.querySelector('button[aria-pressed]').click()")
-    assert len(page.text("[aria-label=nodes] .row.body")) == 3
+    page.run("document.querySelector('[aria-label=usage]').parentElement.querySelector('button[aria-pressed]').click()")
+    assert len(page.text("[aria-label=usage] .row.body")) == 3
     assert "default/web → n0, one of 3 tied nodes" in page.text("main")[-1]
 
 
@@ -294,3 +294,42 @@ def test_a_phone_shows_rows_as_cards(page: Page, tmp_path: Path) -> None:
     (first, second, *_) = page.text(".row.body")
     assert first.split("\n")[1:] != second.split("\n")[1:]
     assert page.run("document.querySelector('.row.body [data-label=why]').offsetHeight > 0")
+
+
+ROWS = "[...document.querySelectorAll('.grid')].map((one) => [Number(one.getAttribute('aria-rowcount')) - 1, "
+ROWS += "one.querySelectorAll('.row.body').length])"
+
+
+def test_print_has_every_row_with_its_story(page: Page, tmp_path: Path, cluster: Path) -> None:
+    page.resize(1040, 900)
+    page.open(answered(tmp_path, "nodes", "-s", str(cluster)))
+    page.send("Emulation.setEmulatedMedia", media="print")
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    counts = page.run(ROWS)
+    page.send("Emulation.setEmulatedMedia", media="")
+    assert isinstance(counts, list)
+    assert counts
+    assert all(there == shown > 0 for there, shown in counts)
+    assert page.run("document.documentElement.scrollWidth <= innerWidth")
+    page.send("Page.printToPDF", landscape=True)
+
+
+def test_the_address_opens_the_same_view_again(page: Page, tmp_path: Path) -> None:
+    page.resize(1400, 900)
+    path = written(tmp_path, story("tie"))
+    page.open(path)
+    state = (
+        "JSON.stringify([...document.querySelectorAll('[aria-pressed=true], [aria-sort=ascending], .count, .story h3')]"
+    )
+    state += ".map((one) => one.innerText))"
+    page.run("for (const one of document.querySelectorAll('.tools button')) "
+             "if (['raw', 'every node'].includes(one.innerText)) one.click()")  # fmt: skip
+    page.run("document.querySelectorAll('.row.head button')[0].click()")
+    page.run("document.querySelector('[aria-label=verdicts]').dispatchEvent("
+             "new KeyboardEvent('keydown', {key: 'j', bubbles: true}))")  # fmt: skip
+    before, address = page.run(state), str(page.run("location.hash"))
+    page.open(path, address=address)
+    assert page.run(state) == before
+    assert {"scores.unit", "verdicts.each", "verdicts.sort", "verdicts.open"} <= set(
+        re.findall(r"[a-z.]+(?==)", address)
+    )

@@ -40,6 +40,7 @@ LINES: tuple[tuple[str, ...], ...] = (
     ("scale-down", "-s", "GROWING"),
     ("deschedule", "--policy", "DESCHEDULER", "-s", "CLUSTER"),
     ("descheduler-policy", "advise", "-s", "CLUSTER"),
+    ("profiles", "tune", "--candidates", "4", "-s", "CLUSTER"),
     ("nodes", "-s", "CLUSTER"),
     ("kueue", "-s", "CLUSTER"),
     ("diff-profiles", "default", "CONFIG", "-s", "CLUSTER"),
@@ -237,8 +238,9 @@ def test_no_character_of_a_name_is_hidden_or_obeyed(line: tuple[str, ...], tmp_p
 
 # --- how much is answered about a large cluster
 
-SCREEN, PAGE, DOCUMENT = 4_000, 60_000, 1_000_000
-"""Bytes, of 500 nodes: docs/pages/concepts/performance.md has 10 MB for the documents about 5,000."""
+SCREEN, PAGE, COMMENT, DOCUMENT = 4_000, 60_000, 65_536, 1_000_000
+"""Bytes, of 500 nodes: docs/pages/concepts/performance.md has 10 MB for the documents about 5,000. A comment is one of
+GitHub's."""
 BOUNDED: tuple[tuple[tuple[str, ...], int], ...] = (
     (("why", "NEW", "-s", "LARGE"), SCREEN),
     (("why", "NEW", "-s", "LARGE", "-o", "json"), DOCUMENT),
@@ -255,6 +257,20 @@ BOUNDED: tuple[tuple[tuple[str, ...], int], ...] = (
     (("nodes", "-s", "LARGE"), SCREEN),
     (("doctor", "-s", "LARGE"), SCREEN),
     (("doctor", "-s", "LARGE", "-o", "html"), PAGE),
+    *(
+        ((*asked, "-s", "LARGE", "-o", "markdown"), COMMENT)
+        for asked in (
+            ("why", "--all-pending"),
+            ("fit", "NEW", "--replicas", "1000000"),
+            ("simulate",),
+            ("drain", "node-001", "node-002"),
+            ("survive", "node-001", "node-002"),
+            ("deschedule", "--policy", "DESCHEDULER"),
+            ("diff-profiles", "default", "binpack"),
+            ("nodes",),
+            ("doctor",),
+        )
+    ),
 )
 NODES = 500
 
@@ -279,6 +295,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {
         "LARGE": write(folder, {"apiVersion": "v1", "kind": "List", "items": [*nodes, *running, waits, web]}),
         "NEW": write(folder, small_pod("new", "99"), name="new.yaml"),
+        "DESCHEDULER": ROOT / "fixtures" / "descheduler-fight" / "policy.yaml",
     }
 
 

@@ -205,11 +205,6 @@ def test_each_template_of_a_foreign_workload_is_a_pod(tmp_path: Path) -> None:
     ("manifest", "code", "told"),
     [
         (
-            {"apiVersion": "kafka.strimzi.io/v1beta2", "kind": "Kafka", "metadata": {"name": "k"}, "spec": {}},
-            3,
-            "Kafka k: its manifest does not say which pods it creates (ask about the pods that its controller created)",
-        ),
-        (
             {"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "r"}},
             2,
             "(render its chart with its values first: helm template | kschedx why -)",
@@ -230,6 +225,101 @@ def test_what_makes_no_pod_is_named(manifest: Manifest, code: int, told: str, tm
     ran = asked(tmp_path, manifest)
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err
+
+
+TRAIN_JOB: Manifest = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "TrainJob",
+    "metadata": {"name": "t"},
+    "spec": {"runtimeRef": {"name": "torch"}},
+}
+
+
+@pytest.mark.parametrize("command", ["why", "fit"])
+def test_a_custom_resource_that_hides_its_pods_is_undecided(command: str, tmp_path: Path) -> None:
+    manifest = write(tmp_path, TRAIN_JOB, name="app.yaml")
+    cluster = write(tmp_path, NODE)
+    ran = kschedx(command, manifest, "-s", cluster)
+    headline = "? default/trainjob/t is undecided: its manifest does not say which pods it creates"
+    assert (ran.code, ran.out.splitlines()[0]) == (3, headline)
+    found = document(kschedx(command, manifest, "-s", cluster, "-o", "json"))
+    assert (found["state"]["name"], found["outcome"]) == ("UnknownPods", "Undecided")
+
+
+def test_it_is_undecided_beside_others_too(tmp_path: Path) -> None:
+    ran = asked(tmp_path, TRAIN_JOB, workload("Deployment"))
+    assert (ran.code, ran.out.splitlines()[0]) == (3, "? 2 pods: 1 can be scheduled, 1 undecided")
+
+
+def test_of_several_workloads_each_is_counted(tmp_path: Path) -> None:
+    big = workload("StatefulSet", "db")
+    big["spec"]["template"]["spec"] = BIG_POD["spec"]
+    manifests, cluster = write(tmp_path, workload("Deployment"), big, TRAIN_JOB, name="app.yaml"), write(tmp_path, NODE)
+    ran = kschedx("fit", manifests, "-s", cluster)
+    assert [line for line in ran.out.splitlines() if line[:1] in "✓✗?" and line] == [
+        "✓ default/deploy/web: 4 more fit",
+        "✗ default/sts/db: no more fit",
+        "? default/trainjob/t is undecided: its manifest does not say which pods it creates",
+    ]
+    assert ran.code == 3
+    found = document(kschedx("fit", manifests, "-s", cluster, "-o", "json"))
+    assert (found["kind"], [one.get("fits") for one in found["items"]]) == ("FitList", [4, 0, None])
+
+
+def _job(**fields: object) -> dict[str, Any]:
+    spec = {"restartPolicy": "Never", **at(POD, "spec"), **fields}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "web"}, "spec": {"template": {"spec": spec}}}
+
+
+SELECTING_TIER: dict[str, Any] = {"selector": {"matchLabels": {"app": "web", "tier": "a"}}}
+
+
+@pytest.mark.parametrize(
+    ("stored", "written", "told", "deletion"),
+    [
+        (
+            workload("Deployment"),
+            changed(workload("Deployment", **SELECTING_TIER), "spec.template.metadata.labels.tier", "a"),
+            'spec.selector: Invalid value: {"matchLabels":{"app":"web","tier":"a"}}: field is immutable',
+            "kubectl delete deployment/web -n default",
+        ),
+        (
+            workload("StatefulSet", serviceName="web"),
+            workload("StatefulSet", serviceName="other"),
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template'",
+            "kubectl delete statefulset/web -n default --cascade=orphan",
+        ),
+        (
+            _job(),
+            _job(nodeSelector={"disk": "ssd"}),
+            "spec.template: Invalid value: ",
+            "kubectl delete job/web -n default",
+        ),
+    ],
+)
+def test_a_refused_update_is_an_answer(
+    stored: Manifest, written: Manifest, told: str, deletion: str, tmp_path: Path
+) -> None:
+    path, cluster = write(tmp_path, written, name="app.yaml"), write(tmp_path, NODE, stored)
+    ran = kschedx("why", path, "-s", cluster)
+    named = {"Deployment": "deploy", "StatefulSet": "sts", "Job": "job"}[str(stored["kind"])]
+    headline = f"✗ default/{named}/web is not changed: the API server refuses the update"
+    assert (ran.code, ran.out.splitlines()[0]) == (1, headline)
+    assert deletion in ran.out
+    for command in (("why", path), ("why", f"{named}/web", "-f", path), ("fit", path)):
+        found = document(kschedx(*command, "-s", cluster, "-o", "json"))
+        assert found["state"]["name"] == "NotChanged"
+        assert told in found["state"]["message"]
+    simulated = kschedx("simulate", "--apply", path, "-s", cluster, "-o", "json")
+    assert (simulated.code, [one["name"] for one in document(simulated)["states"]]) == (1, ["NotChanged"])
+
+
+@pytest.mark.parametrize("manifest", [workload("Deployment"), workload("StatefulSet", serviceName="web"), _job()])
+def test_the_same_manifest_again_is_no_refused_update(manifest: Manifest, tmp_path: Path) -> None:
+    stored = changed(manifest, "spec.template.metadata.labels.job-name", "web")
+    path, cluster = write(tmp_path, manifest, name="app.yaml"), write(tmp_path, NODE, stored)
+    found = document(kschedx("why", path, "-s", cluster, "-o", "json"))
+    assert found["outcome"] == "Scheduled"
 
 
 def test_a_fault_is_told_with_its_own_line(tmp_path: Path) -> None:

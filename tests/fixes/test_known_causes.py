@@ -13,6 +13,7 @@ from tests.builders import Manifest, at, node, pod
 from tests.device_builders import DRIVER, claim, claiming, device_class, request
 
 GPU = "nvidia.com/gpu"
+UNHEALTHY = {"capacity": {GPU: "2"}, "allocatable": {GPU: "0", "pods": "9"}}
 HARDWARE = {"gpu.example.com/model": "a100"}
 
 
@@ -73,6 +74,27 @@ DELETED = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers
             "the nodes have 7 nvidia.com/mig-1g.10gb on 1 node instead of nvidia.com/gpu",
             "request nvidia.com/mig-1g.10gb instead of nvidia.com/gpu",
             id="partitions",
+        ),
+        pytest.param(
+            [
+                node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}),
+                asking("low", "a", cpu="3"),
+                pod(
+                    "me",
+                    priority=9,
+                    preemptionPolicy="Never",
+                    containers=at(asking("me", cpu="2"), "spec")["containers"],
+                ),
+            ],
+            "the pod has preemptionPolicy Never, so that no pod of a lower priority is evicted",
+            "add a node like a",
+            id="a pod that may not preempt",
+        ),
+        pytest.param(
+            [{**node("a"), "status": UNHEALTHY}, asking("me", **{GPU: "1"})],
+            "a: capacity 2 nvidia.com/gpu, allocatable 0; its device plugin reports unhealthy devices",
+            "repair the device plugin for nvidia.com/gpu on a",
+            id="unhealthy devices",
         ),
         pytest.param(
             [

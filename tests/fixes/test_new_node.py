@@ -83,7 +83,7 @@ def daemon(name: str, on: str = "", **spec: object) -> Manifest:
 def test_daemon_sets_run_on_a_new_node_too(on: str) -> None:
     here, elsewhere = daemon("agent", on), daemon("other", nodeSelector={"disk": "ssd"})
     me = pod("me", containers=asking(cpu="64"))
-    expected = "add a node with at least 64 CPU free after 1 DaemonSet takes 150m CPU and 200Mi memory"
+    expected = "add a node with at least 64 CPU free; 1 DaemonSet takes another 150m CPU and 200Mi memory"
     assert titles(node("a", allocatable=SMALL), here, elsewhere, me) == [expected]
 
 

@@ -1,4 +1,4 @@
-"""A new pod that waits for what the old pods of its Deployment hold."""
+"""A new pod that waits for what the old pods of its Deployment or DaemonSet hold."""
 
 from __future__ import annotations
 
@@ -79,3 +79,28 @@ def test_what_is_changed() -> None:
     assert (deployment.target.kind, deployment.patch[0]["path"]) == ("Deployment", "/spec/strategy")
     assert (old.target.name, old.delete, old.by) == ("old-a", True, "kube-controller-manager")
     assert first.feasible_nodes == ("a",)
+
+
+def daemon(name: str, on: str | None) -> Manifest:
+    """A pod of a DaemonSet, for node a."""
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    return pod(
+        name, on=on, metadata={"ownerReferences": owned("DaemonSet", "web")}, containers=PORTS, affinity=affinity
+    )
+
+
+@pytest.mark.parametrize(("surge", "is_first"), [(1, True), (0, False)])
+def test_a_daemon_set_replaces_the_pod_that_has_the_port(surge: int, is_first: bool) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 1 - surge}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": PORTS}}
+    daemon_set: Manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template, "updateStrategy": strategy},
+    }
+    snapshot = kschedx.Snapshot.from_objects([*NODES, daemon_set, daemon("old", "a"), daemon("me", None)])
+    titles = [fix.title for fix in kschedx.explain(snapshot, "default/me").fixes]
+    assert titles[0].startswith("set maxSurge: 0 on DaemonSet web") == is_first
+    assert not any("priorityClassName" in title for title in titles)

@@ -47,11 +47,19 @@ def titles(*objects: Manifest) -> list[str]:
         # no class is named: one that can make volumes
         (
             [claim("data", storage_class=None), storage_class(provisioner=DRIVER)],
-            ["delete and recreate claim default/data with class waits"],
+            ["set storageClassName waits on claim default/data"],
         ),
         # a volume that is kept for a claim that is gone, its own of before first
         (
             [claim("data"), storage_class(), volume("kept", holder="data", uid="before", phase="Released")],
+            ["release volume kept, whose claim default/data is deleted; its data stays"],
+        ),
+        (
+            [
+                claim("data", storage_class="now"),
+                storage_class("now", waits=False),
+                volume("kept", storage_class="now", holder="data", uid="before", phase="Released"),
+            ],
             ["release volume kept, whose claim default/data is deleted; its data stays"],
         ),
         (

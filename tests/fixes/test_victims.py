@@ -76,6 +76,14 @@ def test_a_pod_that_is_being_deleted_is_waited_for() -> None:
     assert not first.apply
 
 
+def test_a_pod_that_a_finalizer_holds_is_not_waited_for() -> None:
+    old = going(wanting("old", "2", on="n"))
+    for finalizer, first in (("example.com/x", "repair the controller of finalizer example.com/x, which holds"),
+                             ("batch.kubernetes.io/job-tracking", "wait until default/old")):  # fmt: skip
+        held = {**old, "metadata": {**at(old, "metadata"), "finalizers": [finalizer]}}
+        assert told(node("n", allocatable=SMALL), held, wanting("me", "2"))[0].startswith(first)
+
+
 def test_a_holder_that_is_being_deleted_is_waited_for() -> None:
     holder = going(pod("holder", on="n", volumes=DATA))
     assert told(*exclusive(), holder) == ["wait until default/holder has terminated"]

@@ -29,6 +29,7 @@ from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Context, Detail
 from kschedx.cli.mcp.tools import TOOLS
 from kschedx.cli.worker import Captured, captured
 from kschedx.kube.escaping import is_hidden
+from kschedx.progress import Step
 from tests.command import Ran
 from tests.command import kschedx as command
 from tests.fuzz import hostile
@@ -356,7 +357,7 @@ _LARGEST = BOUNDS[Detail.FULL]
 class _InThisProcess(Answers):
     """Answers without a process of its own."""
 
-    def _asked(self, command: list[str]) -> Captured:
+    def _asked(self, command: list[str], see: Callable[[Step], None]) -> Captured:
         with contextlib.chdir(self._folder.name):
             return captured(run, command)
 

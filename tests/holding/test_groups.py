@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import kschedx
 from tests.holding.objects import Json, node, pod, told
 
+CONFIGURATION = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 GANGS = {"GenericWorkload": True, "GangScheduling": True}
 
 
@@ -138,6 +140,44 @@ def test_a_group_that_is_not_known_as_a_whole() -> None:
     assert (group.is_heeded, group.together) == (False, None)
     assert found.overall == "Scheduled"
     assert [one.feasible for one in group.waiting] == [1, 1, 1]
+
+
+EXTENDER = {"urlPrefix": "http://gpu.example", "filterVerb": "filter", "nodeCacheCapable": True}
+
+
+def refuses_a(pod_name: str, *nodes: str) -> Json:
+    left = [name for name in nodes if name != "a"]
+    body = {"NodeNames": left, "FailedNodes": {"a": "reserved"}}
+    about = {"url": "http://gpu.example/filter", "verb": "filter", "pod": f"ml/{pod_name}", "about": list(nodes)}
+    return {**about, "status": 200, "body": json.dumps(body)}
+
+
+def test_an_extender_is_asked_about_each_member() -> None:
+    """It leaves b alone, which has room for two of three pods."""
+    about, *others = (member(f"m-{number}") for number in range(3))
+    answers = [refuses_a(f"m-{number}", *nodes) for number in range(3) for nodes in (("a", "b"), ("a",))]
+    recording = {"apiVersion": "kschedx/v1", "kind": "ExtenderAnswers", "answers": answers}
+    snapshot = kschedx.Snapshot.from_objects([node("a"), node("b"), *others, pod_group(3)])
+    config = {**CONFIGURATION, "extenders": [EXTENDER]}
+    found = kschedx.explain(snapshot, about, config=config, feature_gates=GANGS, extenders=recording)
+    group = found.holding.group
+    assert group is not None
+    assert (group.together, group.lacks_room, found.overall) == (2, True, "Unschedulable")
+
+
+@pytest.mark.parametrize(
+    ("point", "together", "undecided"),
+    [("score", 3, ""), ("filter", None, "whether ml/m-0 fits is undecided, and so is its group")],
+)
+def test_an_unknown_plugin(point: str, together: int | None, undecided: str) -> None:
+    """It leaves the group open only where it may reject a node."""
+    about, *others = (member(f"m-{number}") for number in range(3))
+    snapshot = kschedx.Snapshot.from_objects([node("a"), node("b"), *others, pod_group(3)])
+    profile = {"schedulerName": "default-scheduler", "plugins": {point: {"enabled": [{"name": "Foreign"}]}}}
+    config = {**CONFIGURATION, "profiles": [profile]}
+    group = kschedx.explain(snapshot, about, config=config, feature_gates=GANGS).holding.group
+    assert group is not None
+    assert (group.together, group.undecided) == (together, undecided)
 
 
 def workload(min_count: int) -> Json:

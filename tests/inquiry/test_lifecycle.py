@@ -414,6 +414,27 @@ def test_a_pod_of_an_older_revision_is_not_replaced_while_it_fails(tmp_path: Pat
     assert "newer revision" not in why(tmp_path, "sts/web", newer, stuck).out
 
 
+def test_a_pending_pod_of_an_older_revision_is_deleted(tmp_path: Path) -> None:
+    newer: Manifest = {**workload("StatefulSet", replicas=1), "status": {"updateRevision": "web-2"}}
+    metadata = {**owned("StatefulSet", "web"), "labels": {"controller-revision-hash": "web-1"}}
+    ran = why(tmp_path, "pod/web-0", newer, pod("web-0", metadata=metadata, nodeSelector={"a": "b"}))
+    assert "StatefulSet web has a newer revision" in ran.out.splitlines()[2]
+    assert "fix       delete default/web-0, which StatefulSet web creates with its newer revision" in ran.out
+
+
+def test_a_pod_that_follows_a_pending_one_names_it(tmp_path: Path) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    ahead = pod("db", metadata={"labels": {"app": "db"}}, nodeSelector={"a": "b"})
+    ran = why(tmp_path, "pod/x", ahead, pod("x", affinity=near))
+    assert "podAffinity term 1 selects default/db, which has no node itself" in ran.out
+    assert "fix 1     make room for default/db first" in ran.out
+    there = pod("db", on="n", metadata={"labels": {"app": "db"}})
+    assert (
+        "selects default/db" not in why(tmp_path, "pod/x", there, pod("x", affinity=near, nodeSelector={"a": "b"})).out
+    )
+
+
 def test_a_rollout_that_a_quota_stops_can_go_one_pod_down(tmp_path: Path) -> None:
     told = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
     full = {**SURGE, "status": {"conditions": [{**FAILURE, "message": told}]}}
@@ -516,6 +537,39 @@ def test_an_autoscaler_whose_groups_are_not_in_the_dump_is_quoted(tmp_path: Path
     assert "fix 1     wait for cluster-autoscaler" in ran.out
 
 
+def test_a_node_group_without_template_that_is_backed_off_is_named(tmp_path: Path) -> None:
+    status = """{autoscalerStatus: Running, nodeGroups: [{name: g, health: {status: Healthy, cloudProviderTarget: 0,
+        minSize: 0, maxSize: 3}, scaleUp: {status: Backoff, backoffInfo: {errorCode: OutOfResources}}}]}"""
+    metadata = {"name": "cluster-autoscaler-status", "namespace": "kube-system"}
+    written: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"status": status}}
+    said = "pod didn't trigger scale-up: 1 in backoff after failed scale-up"
+    marked = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    asking = pod("x", nodeSelector={"pool": "a"}, status=marked)
+    ran = why(tmp_path, "pod/x", asking, written, reports("Pod", "x", "NotTriggerScaleUp", said))
+    assert "let node group g use other instance types or zones, or add another: OutOfResources" in ran.out
+    assert "no fix" not in ran.out
+
+
+def test_a_gang_lacks_a_pod_that_is_refused(tmp_path: Path) -> None:
+    group: Manifest = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"minMember": 2},
+    }
+    member = pod("x", metadata={**owned("Job", "g"), "labels": {"scheduling.x-k8s.io/pod-group": "g"}})
+    enabled = "enabled: [{name: Coscheduling}]"
+    plugins = f"multiPoint: {{{enabled}}}, queueSort: {{{enabled}, disabled: [{{name: '*'}}]}}"
+    config = f"profiles: [{{plugins: {{{plugins}}}}}]\n"
+    (tmp_path / "config.yaml").write_text(
+        f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n{config}"
+    )
+    why(tmp_path, "pod/x", group, member, reports("Job", "g", "FailedCreate", "Error creating: exceeded quota"))
+    ran = kschedx("why", "pod/x", "-s", "cluster.json", "--config", "config.yaml", cwd=tmp_path, columns=400)
+    assert "Job g cannot create the others: exceeded quota" in ran.out
+    assert "no fix    pod group default/g needs 1 more pod" in ran.out
+
+
 def test_a_finalizer_is_named(tmp_path: Path) -> None:
     metadata = {"deletionTimestamp": SINCE, "finalizers": ["example.com/backup"]}
     ran = why(tmp_path, "pod/x", pod("x", on="n", metadata=metadata))
@@ -551,3 +605,80 @@ def test_a_predecessor_on_a_lost_node_has_both_ways_out(tmp_path: Path) -> None:
     assert ran.out.splitlines()[0].endswith("web-1 is not created, because web-0 is being deleted")
     assert "kubectl delete pod web-0 -n default --force --grace-period=0" in ran.out
     assert "node.kubernetes.io/out-of-service" in ran.out
+
+
+def scaler(kind: str, *, annotations: Manifest | None = None, **spec: object) -> Manifest:
+    version = "keda.sh/v1alpha1" if kind == "ScaledObject" else "autoscaling/v2"
+    metadata = {"name": "scaler", "namespace": "default", "annotations": annotations or {}}
+    target = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {**target, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("autoscaler", "reads", "fix"),
+    [
+        (
+            scaler("ScaledObject"),
+            "ScaledObject scaler: no trigger is active, and minReplicaCount is 0",
+            """kubectl patch scaledobject scaler --type merge -p '{"spec":{"minReplicaCount":1}}' -n default""",
+        ),
+        (
+            scaler("ScaledObject", idleReplicaCount=0, minReplicaCount=2),
+            "ScaledObject scaler: no trigger is active, and idleReplicaCount is 0",
+            '{"spec":{"idleReplicaCount":null,"minReplicaCount":1}}',
+        ),
+        (
+            scaler("ScaledObject", annotations={"autoscaling.keda.sh/paused-replicas": "0"}),
+            "ScaledObject scaler: annotation autoscaling.keda.sh/paused-replicas is 0",
+            "kubectl annotate scaledobject scaler autoscaling.keda.sh/paused-replicas- -n default",
+        ),
+        (
+            scaler("HorizontalPodAutoscaler", minReplicas=0),
+            "HorizontalPodAutoscaler scaler: its metrics call for no pods, and minReplicas is 0",
+            """kubectl patch horizontalpodautoscaler scaler --type merge -p '{"spec":{"minReplicas":1}}' -n default""",
+        ),
+        (scaler("HorizontalPodAutoscaler", minReplicas=1), "", "kubectl scale deployment/web -n default --replicas=1"),
+        (scaler("ScaledObject", minReplicaCount=1), "", "kubectl scale deployment/web -n default --replicas=1"),
+    ],
+)
+def test_the_autoscaler_that_keeps_a_workload_at_zero_is_named(
+    tmp_path: Path, autoscaler: Manifest, reads: str, fix: str
+) -> None:
+    ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler, output="json")
+    found = json.loads(ran.out)
+    by = f" by {reads}" if reads else ": spec.replicas is 0"
+    assert (ran.code, found["state"]["headline"]) == (0, f"default/deploy/web is scaled to zero{by}")
+    screen = why(tmp_path, "deploy/web", workload("Deployment", replicas=0), autoscaler).out
+    assert fix in " ".join(screen.replace("\\", "").split())
+
+
+LATE: Manifest = {
+    "type": "Progressing",
+    "status": "False",
+    "reason": "ProgressDeadlineExceeded",
+    "message": 'ReplicaSet "web-1" has timed out progressing.',
+}
+STALLED: Manifest = {**workload("Deployment", replicas=1), "status": {"conditions": [LATE]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "state", "code"),
+    [
+        ([replica("web-1-x", "ReplicaSet", "web-1", ready=False)], "RolloutStalled", 0),
+        (
+            [replica("web-1-x", "ReplicaSet", "web-1", containerStatuses=waiting("ImagePullBackOff"), phase="Pending")],
+            "WaitingForKubelet",
+            0,
+        ),
+        ([pod("web-1-x", metadata=owned("ReplicaSet", "web-1"), nodeSelector={"disk": "ssd"})], "Unschedulable", 1),
+    ],
+)
+def test_a_rollout_past_its_progress_deadline_is_named(
+    tmp_path: Path, pods: list[Manifest], state: str, code: int
+) -> None:
+    objects = [STALLED, ROLLED_OUT, *pods]
+    ran = why(tmp_path, "deploy/web", *objects, output="json")
+    assert (ran.code, json.loads(ran.out)["state"]["name"]) == (code, state)
+    assert 'ReplicaSet "web-1" has timed out progressing.' in " ".join(
+        why(tmp_path, "deploy/web", *objects).out.split()
+    )

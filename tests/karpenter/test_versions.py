@@ -9,11 +9,10 @@ import pytest
 
 from kschedx.errors import ConfigError
 from kschedx.karpenter.catalogue import InstanceTypes, WrittenOffering, WrittenType
-from kschedx.karpenter.cluster import Karpenter, KarpenterOptions
+from kschedx.karpenter.cluster import Karpenter, KarpenterOptions, virtual_pods
 from kschedx.karpenter.disruption import disruption, eviction_cost
 from kschedx.karpenter.growth import grow_by_karpenter
-from kschedx.karpenter.installation import karpenter_version
-from kschedx.karpenter.scheduler import DEVICES_UNKNOWN, ONLY_DEVICES, RoundResult, Settings
+from kschedx.karpenter.scheduler import ONLY_DEVICES, RoundResult, Settings, karpenter_version
 from kschedx.kube.types import ObjectMeta, Pod, PodSpec
 from kschedx.snapshot.snapshot import Snapshot
 from tests.karpenter.test_cluster import pod, pool
@@ -84,7 +83,12 @@ def test_a_version_can_be_named() -> None:
 
 @pytest.mark.parametrize(
     ("version", "ignores", "reason"),
-    [("1.13", True, ""), ("1.14", True, ONLY_DEVICES), ("1.14", False, DEVICES_UNKNOWN), ("1.13", False, "")],
+    [
+        ("1.13", True, ""),
+        ("1.14", True, ONLY_DEVICES),
+        ("1.14", False, 'resourceclaim "default/gpu" not found'),
+        ("1.13", False, ""),
+    ],
 )
 def test_a_claim_that_no_container_uses(version: str, ignores: bool, reason: str) -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
@@ -138,6 +142,25 @@ def buffer(replicas: int, status: str = "True") -> Json:
         "spec": {"scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"}},
         "status": {"replicas": replicas, "conditions": [{"type": "ReadyForProvisioning", "status": status}]},
     }
+
+
+def test_a_buffer_of_a_pod_template_keeps_capacity_free() -> None:
+    """One virtual pod of 3 cpu beside a pod of 3 cpu, on nodes of 4. It has the labels of its template."""
+    spare = buffer(1)
+    spare["spec"] = {"podTemplateRef": {"name": "chunk"}, "replicas": 1}
+    container = {"name": "main", "image": "web", "resources": {"requests": {"cpu": "3"}}}
+    chunk = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "chunk", "namespace": "shop"},
+        "template": {"metadata": {"labels": {"app": "chunk"}}, "spec": {"containers": [container]}},
+    }
+    snapshot = Snapshot.from_objects([pool(), pod("3"), chunk, spare])
+    assert [one.metadata.labels for one in virtual_pods(snapshot)] == [{"app": "chunk"}]
+    flags = ["version=1.14", "feature-gates=CapacityBuffer=true"]
+    made = Karpenter.of(snapshot, KarpenterOptions(catalogue=catalogue(small="4"), settings=Settings.read(flags)))
+    assert made is not None
+    assert len(made.own.new) == 2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from mcp.types import CallToolResult, TextContent
 from kschedx.cli.app import run
 from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, server
 from kschedx.cli.mcp.tools import TOOLS
+from kschedx.cli.worker import Worker
+from kschedx.progress import Phase, Step, say
 from tests.command import ROOT
 
 ZONE_FULL = str(ROOT / "fixtures" / "zone-full" / "cluster")
@@ -224,7 +226,24 @@ def test_progress_is_told() -> None:
         await client.call_tool("dump_check", {}, progress_callback=see)
 
     asked(talk)
-    assert seen == ["reading the cluster", "done"]
+    assert (seen[0], seen[-1]) == ("starting", "done")
+
+
+def slow(_: Sequence[str]) -> int:
+    for done in range(3):
+        say(Phase.DECIDING, done, 3, "pods")
+        time.sleep(1.1)
+    return 0
+
+
+def test_a_long_answer_says_how_far_it_is() -> None:
+    seen: list[Step] = []
+    worker = Worker(slow)
+    try:
+        assert worker.ask((), 60, seen.append).exit_code == 0
+    finally:
+        worker.end()
+    assert Step(Phase.DECIDING, 2, 3, "pods") in seen
 
 
 PROGRAM = "from kschedx.cli import main; raise SystemExit(main())"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import kschedx
 from kschedx.errors import InputError, UndecidableError
 from kschedx.findings import (
     DeviceClaimOutOfReach,
@@ -385,6 +386,48 @@ def test_shares_of_a_device(wanted: str | None, policy: Manifest | None, busy: s
     if busy:
         objects.append(allocated("busy", "a", "gpu-0", shareID="1", consumedCapacity={"memory": busy}))
     assert (on_one_node(objects) == "") == passes
+
+
+# --- what 1.38 does in another way, as published
+
+EVERY_DEVICE = request(allocationMode="All")
+HALF = resource_slice("a", device("gpu-0"), pool={"name": "a", "generation": 1, "resourceSliceCount": 2})
+RULE: Manifest = {
+    "apiVersion": "resource.k8s.io/v1alpha3",
+    "kind": "DeviceTaintRule",
+    "metadata": {"name": "broken"},
+    "spec": {"taint": {"key": "broken", "effect": "NoSchedule"}},
+}
+MEMORY: Manifest = {"memory": {"value": "10Gi"}}
+QUALIFIED = request(capacity={"requests": {f"{DRIVER}/memory": "1Gi"}})
+SHARE = allocated("busy", "a", "gpu-0", shareID="1", consumedCapacity={"memory": "1Gi"})
+
+
+@pytest.mark.parametrize(
+    ("objects", "before", "later"),
+    [
+        ([claim("gpu"), TWO, RULE], "Unschedulable", "Scheduled"),
+        ([claim("gpu", EVERY_DEVICE), HALF], "Error", "Unschedulable"),
+        (
+            [claim("gpu", QUALIFIED), resource_slice("a", device("gpu-0", Capacity=MEMORY))],
+            "Unschedulable",
+            "Scheduled",
+        ),
+        ([claim("gpu"), resource_slice("a", device("gpu-0")), SHARE], "Scheduled", "Unschedulable"),
+    ],
+    ids=["rule without a selector", "half a pool", "capacity by its full name", "shared before"],
+)
+def test_devices_of_1_38(objects: list[Manifest], before: str, later: str) -> None:
+    snapshot = Snapshot.from_objects([node("a"), claiming("gpu"), device_class(), *objects])
+    for version, outcome in (("1.37", before), ("1.38", later)):
+        assert kschedx.explain(snapshot, "default/me", kube_version=version).overall == outcome
+
+
+def test_an_attribute_that_a_device_lacks() -> None:
+    lacking = claim("gpu", request(select=[f"{ATTRIBUTES}.missing == 1"]))
+    snapshot = Snapshot.from_objects([node("a"), claiming("gpu"), device_class(), TWO, lacking])
+    texts = [kschedx.explain(snapshot, "default/me", kube_version=one).message for one in ("1.36", "1.37")]
+    assert ["consider using CEL optional chaining" in text for text in texts] == [False, True]
 
 
 # --- claims that are allocated

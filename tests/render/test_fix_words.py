@@ -93,7 +93,7 @@ def huge(before: int, after: int) -> s.NodeAmount:
         (repair("node.cloudprovider.kubernetes.io/uninitialized"), "repair x, so that it initializes n"),
         (repair("node.cilium.io/agent-not-ready"), "repair the agent of x on n, which then removes its taint"),
         (
-            s.TakeOldFirst(deployment="web", victims=victims("x/a"), is_single=True),
+            s.TakeOldFirst(owner="web", victims=victims("x/a"), is_single=True),
             "set strategy Recreate on Deployment web, so that x/a goes first",
         ),
         (

@@ -13,9 +13,11 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.render.page.explanation import explanation_page
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
-from kschedx.render.page.model import Scores, Verdicts
+from kschedx.render.page.model import Scores, Verdicts, page_of
 from kschedx.render.page.reports import simulation_page
 from kschedx.render.page.svg import svg
+from kschedx.render.view import Item, Tone, View
+from kschedx.render.wording import Fact
 from tests.command import ROOT
 from tests.golden.stories import STORIES, Story
 
@@ -112,6 +114,15 @@ def test_markdown_has_no_markup_from_the_cluster() -> None:
     assert not re.search(r"(?<!\\)<(?!br>)", outside)
     assert "@" not in outside
     assert r"\<img" in outside
+
+
+def test_markdown_is_cut_to_a_comment_with_a_count() -> None:
+    facts = (Fact(label="because", items=("x" * 9_000,)),)
+    items = tuple(Item(title=f"row {number}", facts=facts) for number in range(30))
+    view = View(command="kschedx why", headline="much", tone=Tone.BAD, items=items, list_title="Rows")
+    text = markdown(page_of(view, (), ()))
+    assert len(text) < 65_536
+    assert text.endswith("more lines left out.\n")
 
 
 @each_story

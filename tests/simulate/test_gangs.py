@@ -152,6 +152,24 @@ def test_from_1_37_on_a_single_pod_preempts_a_whole_group(version: str, gone: li
     assert sorted(found.evictions) == [f"default/{name}" for name in gone]
 
 
+@pytest.mark.parametrize(("version", "text"), [
+    ("1.36", "waiting for minCount pods from a gang to be scheduled, one or more plugins asked to wait"),
+    ("1.37", "pod group is unschedulable, minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"),
+])  # fmt: skip
+def test_what_a_member_says_whose_group_lacks_room(version: str, text: str) -> None:
+    gates = {"GenericWorkload": True} | ({"GangScheduling": True} if version == "1.36" else {})
+    found = simulated(group("gang", 3), *members("gang", 3), version=version, gates=gates, cpu="2")
+    assert found.messages["default/gang-0"].startswith(f"pod group is unschedulable, {text}")
+
+
+def test_from_1_37_on_a_group_preempts_for_all_its_members() -> None:
+    """Two members are enough, and the third one has room only where both pods of a lower priority go."""
+    low = [pod(f"low-{number}", on="a", priority=1, containers=[asking("1")]) for number in range(2)]
+    gang = [group("gang", 2, priority=9), *members("gang", 3, priority=9)]
+    found = simulated(*low, *gang, version="1.37", gates={"GenericWorkload": True}, cpu="3")
+    assert sorted(found.evictions) == ["default/low-0", "default/low-1"]
+
+
 def zoned(name: str, zone: str, cpu: str) -> Manifest:
     return node(name, allocatable={"cpu": cpu, "memory": "8Gi", "pods": "110"}, labels={"zone": zone})
 

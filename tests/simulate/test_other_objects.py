@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 import kschedx
-from kschedx.errors import InputError, NotAdmittedError
+from kschedx.errors import InputError
+from kschedx.framework.cycle import Outcome
+from kschedx.render.states import NotChanged
 from kschedx.simulate.drain import DrainOutcome
 from kschedx.simulate.simulation import Simulation
 from kschedx.snapshot.snapshot import Snapshot
@@ -59,8 +61,11 @@ def test_an_object_that_nobody_uses_goes(target: str) -> None:
 def test_applying_an_immutable_field_is_refused_as_the_api_server_does(tmp_path: Path) -> None:
     written = tmp_path / "claim.json"
     written.write_bytes(msgspec.json.encode(claim("data", storage_class="other")))
-    with pytest.raises(NotAdmittedError, match="spec is immutable after creation except"):
-        simulated({"apply": str(written)})
+    found = simulated({"apply": str(written)})
+    (state,) = (one.lifecycle for one in found.states)
+    assert isinstance(state, NotChanged)
+    assert "spec is immutable after creation except" in state.message
+    assert (found.overall, found.pending) == (Outcome.UNSCHEDULABLE, ("default/db",))
     written.write_bytes(msgspec.json.encode(claim("data", storage_class=None)))
     assert simulated({"apply": str(written)}).pending == ("default/db",)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from kschedx.errors import InputError
 from kschedx.explain.setup import Setup
 from kschedx.render.simulation import rollout_text
+from kschedx.render.states import NotChanged
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.what_if import simulate
@@ -205,11 +205,10 @@ def test_a_rollout_is_over_before_the_next_change() -> None:
 def test_the_template_of_a_job_cannot_be_changed() -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [asking("1")]}}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once", "namespace": "shop"}}
-    with pytest.raises(InputError) as raised:
-        simulated([*nodes(), {**job, "spec": {"template": template}}], {"set": f"job/once:{CPU}=2"})
-    assert "the template of Job shop/once cannot be changed (--delete job/once first, and apply it then)" in str(
-        raised.value
-    )
+    found = simulated([*nodes(), {**job, "spec": {"template": template}}], {"set": f"job/once:{CPU}=2"})
+    (state,) = (one.lifecycle for one in found.states)
+    assert isinstance(state, NotChanged)
+    assert (state.subject, "spec.template: Invalid value" in state.message) == ("shop/job/once", True)
 
 
 def test_the_screen_tells_the_bounds_and_where_it_stops() -> None:

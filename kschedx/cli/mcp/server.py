@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import mcp.types as types
 import msgspec
 from mcp.server import Server
@@ -25,6 +27,7 @@ from kschedx.cli.output import ExitCode
 from kschedx.cli.worker import Captured, Run, Worker
 from kschedx.errors import InputError, nearest
 from kschedx.kube.escaping import visible
+from kschedx.progress import Phase, Step
 
 
 class Clusters(Struct, frozen=True, kw_only=True):
@@ -178,19 +181,25 @@ class Answers:
                 command = wanted.command(arguments, Path(folder))
                 if wanted.reads_cluster:
                     command[1:1] = self._clusters.chosen(arguments)
-                await context.session.report_progress(0, 2, "reading the cluster")
+                told = itertools.count(1)  # a notification's number has to grow, and phases follow each other
+
+                def see(step: Step) -> None:
+                    message = visible(" ".join(filter(None, (step.phase, step.amount))))
+                    anyio.from_thread.run(context.session.report_progress, next(told), None, message)
+
+                await context.session.report_progress(0, None, Phase.STARTING)
                 try:
-                    answer = await anyio.to_thread.run_sync(partial(self._asked, command), abandon_on_cancel=True)
+                    answer = await anyio.to_thread.run_sync(partial(self._asked, command, see), abandon_on_cancel=True)
                 except anyio.get_cancelled_exc_class():
                     self._stop()
                     raise
-                await context.session.report_progress(2, 2, "done")
+                await context.session.report_progress(next(told), None, "done")
                 return answer
 
-    def _asked(self, command: list[str]) -> Captured:
+    def _asked(self, command: list[str], see: Callable[[Step], None]) -> Captured:
         if self._worker is None or not self._worker.is_alive:
             self._worker = Worker(self._run, self._folder.name)
-        return self._worker.ask(command, self._limit)
+        return self._worker.ask(command, self._limit, see)
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
         """Raises `InputError` for arguments that the tool does not take."""
@@ -253,9 +262,9 @@ def _output(wanted: Tool) -> dict[str, Any]:
 
 
 def _result(wanted: Tool, answer: Captured, detail: Detail) -> types.CallToolResult:
-    if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
-        return _failed(_cut(answer.errors or answer.screen, BOUNDS[Detail.NODES].text))
     bounds = BOUNDS[detail]
+    if answer.exit_code == ExitCode.USAGE or (wanted.document is not None and answer.document is None):
+        return _failed(_cut(answer.errors or answer.screen, bounds.text))
     screen = _cut(answer.screen, bounds.text)
     structured: dict[str, Any] = {"screen": screen, "exitCode": int(answer.exit_code)}
     if answer.errors:

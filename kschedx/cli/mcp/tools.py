@@ -155,7 +155,7 @@ _POD = {
         "maxLength": 1_000_000,
         "description": "YAML of a pod or workload, instead of target",
     },
-    "namespace": {**TEXT, "description": "of the target"},
+    "namespace": {**TEXT, "description": "the target's namespace"},
 }
 _SCHEDULER = {
     "profile": {
@@ -276,6 +276,8 @@ def _doctor(arguments: Arguments, folder: Path) -> list[str]:
     return ["doctor"]
 
 
+_REPLICAS = {"type": "integer", "minimum": 1, "maximum": 1_000_000, "description": "report whether this many more fit"}
+
 TOOLS: tuple[Tool, ...] = (
     Tool(
         name="clusters_list",
@@ -311,7 +313,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Why pods are pending",
         description="Use this to see why pods are Pending, grouped by cause, with a fix for each group. Changes "
         "nothing.",
-        properties={"namespace": {**TEXT, "description": "only pods of it"}, **_SCHEDULER},
+        properties={"namespace": {**TEXT, "description": "only pods of this namespace"}, **_SCHEDULER},
         document="ExplanationList",
         command=_why_pending,
     ),
@@ -321,8 +323,8 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this before you scale, drain, cordon, delete, or apply something, or to see what happens to"
         " the pending pods next. Changes nothing.",
         properties={
-            "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML as if applied"},
-            "namespace": {**TEXT, "description": "of what is named"},
+            "manifest": {"type": "string", "maxLength": 1_000_000, "description": "YAML that counts as applied"},
+            "namespace": {**TEXT, "description": "the namespace of the named objects"},
             **{key: {**NAMES, "description": change.told} for key, change in _CHANGES.items()},
             **_SCHEDULER,
         },
@@ -335,8 +337,8 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this before `kubectl drain`: which pods are evicted, which PodDisruptionBudget blocks, and "
         "where each pod is rescheduled. Changes nothing.",
         properties={
-            "nodes": {**NAMES, "description": "drained one after the other"},
-            "each": {"type": "boolean", "description": "drain every node alone: which can be drained today"},
+            "nodes": {**NAMES, "description": "the nodes, drained one after the other"},
+            "each": {"type": "boolean", "description": "drain every node by itself, to see which can be drained today"},
         },
         document="Simulation",
         command=_drain,
@@ -347,9 +349,16 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this to learn which workloads are down, short of replicas, or restarted when a zone, a node "
         "pool, or some nodes fail or are drained, and which nodes would have to be added. Changes nothing.",
         properties={
-            "each": {**TEXT, "description": "zone, nodepool, node, or a label: each by itself", "examples": ["zone"]},
-            "targets": {**NAMES, "description": "gone together: nodes, zone=NAME, nodepool=NAME, LABEL=VALUE"},
-            "busiest": {"type": "integer", "minimum": 1, "description": "the N fullest nodes are gone"},
+            "each": {
+                **TEXT,
+                "description": "zone, nodepool, node, or a label: each value by itself",
+                "examples": ["zone"],
+            },
+            "targets": {
+                **NAMES,
+                "description": "what is gone together: node names, zone=NAME, nodepool=NAME, LABEL=VALUE",
+            },
+            "busiest": {"type": "integer", "minimum": 1, "description": "how many of the fullest nodes are gone"},
             "drain": {"type": "boolean", "description": "evict pods within budgets instead of losing them at once"},
         },
         document="Survival",
@@ -360,7 +369,7 @@ TOOLS: tuple[Tool, ...] = (
         title="How many more fit",
         description="Use this to learn how many more replicas fit, where, and what stops the next one. Changes "
         "nothing.",
-        properties={**_POD, "replicas": {"type": "integer", "minimum": 1, "maximum": 1_000_000}, **_SCHEDULER},
+        properties={**_POD, "replicas": _REPLICAS, **_SCHEDULER},
         document="Fit",
         command=_fit,
     ),
@@ -370,7 +379,7 @@ TOOLS: tuple[Tool, ...] = (
         description="Use this before you change the scheduler profile or version: which pods are scheduled "
         "differently, and which plugin decides. Changes nothing.",
         properties={
-            "before": {**TEXT, "description": "a profile's name; default is the one of the Kubernetes version"},
+            "before": {**TEXT, "description": "a profile's name; default is that of the Kubernetes version"},
             "after": {**TEXT, "description": "a profile's name"},
             "pods": {**TEXT, "enum": ["running", "pending"], "description": "which pods to compare"},
             "kube_version": _SCHEDULER["kube_version"],
@@ -382,9 +391,9 @@ TOOLS: tuple[Tool, ...] = (
     Tool(
         name="event_decode",
         title="What a scheduling reason means",
-        description="Use this to understand a FailedScheduling event or a reason id. Reads no cluster. Changes "
+        description="Use this to understand a FailedScheduling event or a reason ID. Reads no cluster. Changes "
         "nothing.",
-        properties={"text": {**TEXT, "description": "an id such as insufficient-resource, or an event's text"}},
+        properties={"text": {**TEXT, "description": "an ID such as insufficient-resource, or an event's text"}},
         required=("text",),
         reads_cluster=False,
         command=_reason,

@@ -34,11 +34,13 @@ class VictimStep(Step, frozen=True, kw_only=True):
 
 
 class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
-    """A Deployment deletes an old pod before it creates a new one: `maxSurge: 0`, or `Recreate` for one replica."""
+    """A Deployment or DaemonSet deletes an old pod before it creates a new one: `maxSurge: 0`, or `Recreate` for a
+    Deployment's only replica."""
 
     _cost = Cost.ROLLOUT
     group = Group.WORKLOAD
-    deployment: str
+    owner: str
+    kind: str = "Deployment"
     is_single: bool = False
     """The Deployment has a single replica."""
 
@@ -46,8 +48,8 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     def title(self) -> str:
         old = " and ".join(one.pod for one in self.victims)
         if self.is_single:
-            return f"set strategy Recreate on Deployment {self.deployment}, so that {old} goes first"
-        return f"set maxSurge: 0 on Deployment {self.deployment}, so that an old pod such as {old} goes first"
+            return f"set strategy Recreate on {self.kind} {self.owner}, so that {old} goes first"
+        return f"set maxSurge: 0 on {self.kind} {self.owner}, so that an old pod such as {old} goes first"
 
     @property
     def costs(self) -> tuple[str, ...]:
@@ -56,8 +58,9 @@ class TakeOldFirst(VictimStep, frozen=True, kw_only=True):
     def changes(self, namespace: str) -> Iterator[Change]:
         rolling: Json = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
         strategy = {"type": "Recreate"} if self.is_single else rolling
-        target = Target(api_version="apps/v1", kind="Deployment", namespace=namespace, name=self.deployment)
-        yield Change(target=target, patch=(add_operation("/spec/strategy", strategy),))
+        target = Target(api_version="apps/v1", kind=self.kind, namespace=namespace, name=self.owner)
+        field = "updateStrategy" if self.kind == "DaemonSet" else "strategy"
+        yield Change(target=target, patch=(add_operation(f"/spec/{field}", strategy),))
 
     def deletions(self) -> Iterator[tuple[str, str]]:
         yield from ((one.pod, CONTROLLER_MANAGER) for one in self.victims)
@@ -184,6 +187,8 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
     """The node on which that makes room; empty where it does not matter where they run."""
     lost_node: str = ""
     """The node that is unreachable, whose kubelet cannot confirm that they are gone."""
+    finalizers: tuple[str, ...] = ()
+    """Whose controllers have to let them go."""
 
     @property
     def cost(self) -> Cost:
@@ -202,6 +207,9 @@ class AwaitTermination(VictimStep, frozen=True, kw_only=True):
                 "(or taint the node out-of-service once its machine is off)"
             )
         where = f" on {self.node}" if self.node else ""
+        if self.finalizers:
+            which = f"finalizer{'s' if len(self.finalizers) > 1 else ''} {joined(self.finalizers)}"
+            return f"repair the controller of {which}, which holds {pods}{where}, or remove the finalizer"
         return f"wait until {pods}{where} {'has' if len(self.victims) == 1 else 'have'} terminated"
 
     def commands(self) -> tuple[str, ...]:

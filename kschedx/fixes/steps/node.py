@@ -203,9 +203,15 @@ class OfferResource(NodeStep, frozen=True, kw_only=True):
     amounts: tuple[NodeAmount, ...]
     label: str = ""
     """`key=value`, which names the hardware; empty for huge pages."""
+    is_unhealthy: bool = False
+    """The node's capacity has them."""
 
     @property
     def title(self) -> str:
+        if self.is_unhealthy:
+            return (
+                f"repair the device plugin for {self.resource} on {self.node}, or the devices that it reports unhealthy"
+            )
         if self.label:
             return f"run the device plugin for {self.resource} on {self.node} ({self.label})"
         size = format_quantity(self.amounts[0].after, Unit.of(self.resource))
@@ -313,13 +319,13 @@ class AddNode(Step, frozen=True, kw_only=True):
             yield f"{count(number, 'device')} of {drivers}"
 
     def _daemons(self) -> str:
-        """`: 3 DaemonSets take 150m CPU of it and 3 of its pods`."""
+        """`; 3 DaemonSets take another 150m CPU and 200Mi memory`."""
         amounts = [str(one) for one in self.taken if one.resource != "pods"]
         number = next((one.amount for one in self.taken if one.resource == "pods"), 0)
         if self.more_pods_than and number:
             return f": {count(number, 'DaemonSet')} {'runs' if number == 1 else 'run'} a pod on each node"
         take = "takes" if number == 1 else "take"
-        return f" after {count(number, 'DaemonSet')} {take} {joined(amounts)}" if amounts else ""
+        return f"; {count(number, 'DaemonSet')} {take} another {joined(amounts)}" if amounts else ""
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
         after = proposal.having(*self.slices)

@@ -108,6 +108,16 @@ class RecreateClaim(ClaimStep, frozen=True, kw_only=True):
             yield self.claim, CONTROLLER_MANAGER
 
 
+class SetClass(ClaimStep, frozen=True, kw_only=True):
+    """A claim that names no class gets one, which the API server allows once."""
+
+    _cost = Cost.POD
+
+    @property
+    def title(self) -> str:
+        return f"set storageClassName {self.claim.storage_class} on claim {self.claim.key}"
+
+
 class GiveUpVolume(ClaimStep, frozen=True, kw_only=True):
     """A bound claim is deleted and recreated, bound to nothing."""
 
@@ -155,6 +165,8 @@ class ReleaseVolume(Step, frozen=True, kw_only=True):
     """The claim that it was bound to."""
     is_its_own: bool
     """It was bound to a claim of the same name: the claim was recreated."""
+    claim: PersistentVolumeClaim | None = None
+    """Bound to it, where the volume controller does that before the pod is scheduled."""
 
     @property
     def cost(self) -> Cost:
@@ -165,7 +177,7 @@ class ReleaseVolume(Step, frozen=True, kw_only=True):
         return f"release volume {self.volume.name}, whose claim {self.holder} is deleted; its data stays"
 
     def apply(self, proposal: Proposal, ground: Ground) -> Proposal:
-        return proposal.having(self.volume)
+        return proposal.having(self.volume) if self.claim is None else proposal.having(self.volume, self.claim)
 
     def commands(self) -> tuple[str, ...]:
         return (shell_command("kubectl patch pv {} -p {}", self.volume.name, {"spec": {"claimRef": None}}),)
@@ -180,6 +192,8 @@ class CreateVolume(Step, frozen=True, kw_only=True):
     claim: PersistentVolumeClaim | None
     provisioner: str = ""
     """The driver that should have made it."""
+    is_awaited: bool = False
+    """The claim is new, so that the driver has not failed."""
     is_restored: bool = False
     """The claim names it already."""
 
@@ -195,7 +209,8 @@ class CreateVolume(Step, frozen=True, kw_only=True):
         of_class = f" of class {spec.storage_class_name}" if spec.storage_class_name else ""
         what = f"{spec.capacity['storage']} {'+'.join(spec.access_modes)}{of_class}"
         if self.provisioner and self.claim is not None:
-            return f"repair {self.provisioner}, so that it provisions the volume for claim {self.claim_key}: {what}"
+            verb = "let {} provision" if self.is_awaited else "repair {}, so that it provisions"
+            return f"{verb.format(self.provisioner)} the volume for claim {self.claim_key}: {what}"
         by = f" (by {self.provisioner})" if self.provisioner else ""
         return f"create a volume of {what} for claim {self.claim_key}{by}"
 

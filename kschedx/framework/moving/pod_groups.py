@@ -127,7 +127,8 @@ def try_members(
                 continue
             decision = run.decide(row, placement.nodes)
             if decision.outcome is Outcome.UNDECIDED:
-                raise UndecidableError(f"whether pod {run.cluster.pods.key(row)} fits is undecided")
+                key = run.cluster.pods.key(row)
+                raise UndecidableError(f"whether {key} fits is undecided, and so is its group")
             if decision.outcome is Outcome.SCHEDULED:
                 nodes[row] = pick(decision.choice)
                 run.bind(row, nodes[row])
@@ -224,6 +225,21 @@ class GroupPreemption(Struct, frozen=True, kw_only=True):
 
 
 NOT_TRIED = GroupPreemption()
+
+
+def shortfall(fits: Iterable[bool], minimum: int, running: int) -> tuple[int, int]:
+    """Members that are scheduled, and those that remain, where too few are left for the minimum. `fits`: whether each
+    of those that wait finds a node, in their order; `running`: members that have one."""
+    outcomes = list(fits)
+    scheduled, remaining = running, len(outcomes)
+    for outcome in outcomes:
+        if scheduled + remaining < minimum:
+            break
+        remaining -= 1
+        scheduled += outcome
+    return scheduled, remaining
+
+
 CONSTRAINED = "workload aware preemption is not supported for pod groups with scheduling constraints"
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_VICTIMS = "No preemption victims found for incoming preemptor"
@@ -261,14 +277,20 @@ def preempt_for_group(
     try:
         for row in at:
             run.cluster.remove(row)
-        if not try_members(run, members, missing, EVERYWHERE, pick, is_brief=True).is_feasible:
+        counts_all = run.scheduler.release.behaviour.groups_preempt_for_every_member
+        trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
+        if not trial.is_feasible:
             return GroupPreemption(reason=GROUP_UNSCHEDULABLE)
+        most = len(trial.nodes)
         units.sort(key=_importance)
         gone: list[_Unit] = []
         for unit in _violating_first(units, run):
             for row in unit.pods:
                 run.cluster.place(row, at[row])
-            if not try_members(run, members, missing, EVERYWHERE, pick, is_brief=True).is_feasible:
+            trial = try_members(run, members, missing, EVERYWHERE, pick, is_brief=not counts_all)
+            is_spared = trial.is_feasible and (not counts_all or len(trial.nodes) >= most)
+            most = max(most, len(trial.nodes))
+            if not is_spared:
                 for row in unit.pods:
                     run.cluster.remove(row)
                 gone.append(unit)

@@ -28,14 +28,14 @@ from kschedx.kube.devices import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from kschedx.kube.resources import nano_units
 from kschedx.kube.types import Node
 from kschedx.plugins.dynamic_resources import pools as capacity
 from kschedx.plugins.dynamic_resources.pools import (
     AllocatedState,
+    Available,
+    CounterID,
     DeviceFeatures,
     DeviceID,
-    DevicePool,
     FailureError,
     NodeDevices,
     Pick,
@@ -46,55 +46,11 @@ from kschedx.plugins.dynamic_resources.pools import (
     allocated_state,
     check_node_selector,
     device_reaches,
+    drawn,
     slices,
 )
 from kschedx.snapshot.columns import Memo
 from kschedx.snapshot.devices import Devices
-
-# Counters that the devices of a pool share: partitions of one piece of hardware draw on what it has.
-#
-# Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured/internal/incubating.
-
-CounterID = tuple[str, str]
-"""Counter set and counter."""
-
-
-class Available:
-    """What allocated devices have left, for each pool.
-
-    Upstream keeps this by the pool's name alone, so that of two drivers with a pool of one name the counters of the one
-    that was asked for first count for both; so it is here.
-    """
-
-    def __init__(self, allocated: AllocatedState) -> None:
-        self._allocated = allocated
-        self._left: dict[str, tuple[int, dict[CounterID, int]]] = {}
-
-    def of(self, pool: DevicePool) -> dict[CounterID, int]:
-        """May be negative, where more is allocated than there is."""
-        moves = self._allocated.moves[pool.name]
-        known, left = self._left.get(pool.name, (-1, {}))
-        if known != moves:
-            left = {
-                (counters.name, name): nano_units(counter.value)
-                for counters in pool.counter_sets.values()
-                for name, counter in counters.counters.items()
-            }
-            for id_, device in pool.every_device():
-                if device.consumes_counters and self._allocated.has(id_):
-                    for counter, amount in drawn(device):
-                        if counter in left:
-                            left[counter] -= amount
-            self._left[pool.name] = moves, left
-        return left
-
-
-def drawn(device: Device) -> Iterator[tuple[CounterID, int]]:
-    """What a device takes of each counter."""
-    for consumed in device.consumes_counters:
-        for name, counter in consumed.counters.items():
-            yield (consumed.counter_set, name), nano_units(counter.value)
-
 
 # Constraints of a claim on all its devices together: an attribute that they share, or in which they differ.
 #
@@ -281,6 +237,12 @@ _MOST_STEPS = 50_000
 _MOST_STEPS_OF_CYCLE = 1_000_000
 """kube-scheduler gives up on a node after ten seconds; whether a longer search takes that long is unknown."""
 
+
+MISSING_ATTRIBUTE = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() for optional "
+    "fields"
+)
+"""After the error of a selector that reads an attribute which the device lacks."""
 
 Solution = tuple[tuple[tuple[str, int, bool, Mapping[str, int] | None], ...], ...]
 """Picks by claim, each a request, the device's position on the node, admin access, and a share."""
@@ -474,7 +436,7 @@ def _picks(here: NodeDevices, picks: Sequence[tuple[str, int, bool, Mapping[str,
 
 
 @unique
-class _Outcome(Enum):
+class SearchOutcome(Enum):
     DONE = "done"
     FAILED = "failed"
     TOO_MANY = "too many"
@@ -505,13 +467,17 @@ class AllocationSearch:
 
     def run(self) -> Result | None:
         self.check()
-        if self._next(0, 0) is not _Outcome.DONE:
+        if not self.finds_all():
             if any(pool.invalid for pool in self.pools):
                 raise UnavailableError("invalid resource pools were encountered")
             return None
         for index, picks in enumerate(self._picks):
             check_node_selector(self._claims[index], picks)
         return tuple(tuple(picks) for picks in self._picks)
+
+    def finds_all(self) -> bool:
+        """Whether there are devices for all claims; then they are picked."""
+        return self._next(0, 0) is SearchOutcome.DONE
 
     # --- what is asked for
 
@@ -542,10 +508,14 @@ class AllocationSearch:
                 checked.append(self._checked(claim, wanted, (index, position, alternative)))
             least += min((one.count for one in checked), default=0)
         if least > MAX_DEVICES_OF_CLAIM:
-            limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
-            raise FailureError(f"claim {claim.key}: number of requested devices {least} {limit}")
+            raise FailureError(self.too_many(claim, least))
         self._picks.append([])
         self._constraints.append([self._constraint(claim, at) for at in range(len(claim.spec.devices.constraints))])
+
+    def too_many(self, claim: ResourceClaim, devices: int) -> str:
+        """The text for a claim that requests more devices than a claim can have."""
+        limit = f"exceeds the claim limit of {MAX_DEVICES_OF_CLAIM}"
+        return f"claim {claim.key}: number of requested devices {devices} {limit}"
 
     def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
         named = f"claim {claim.key}, request {wanted.name}"
@@ -575,6 +545,8 @@ class AllocationSearch:
         position = 0
         for pool in self.pools:
             for reason, state in ((pool.is_incomplete, "being updated"), (pool.invalid, "invalid")):
+                if reason and self._features.broken_pools_reject_nodes:
+                    return checked
                 if reason:
                     told = f"asks for all devices, but resource pool {'/'.join(pool.id)} is currently {state}"
                     raise FailureError(f"{named}: {told}")
@@ -597,47 +569,47 @@ class AllocationSearch:
 
     # --- the search
 
-    def _next(self, claim: int, request: int) -> _Outcome:
+    def _next(self, claim: int, request: int) -> SearchOutcome:
         """Allocate from a request on."""
         self._count_step()
         if claim >= len(self._claims):
-            return _Outcome.DONE
+            return SearchOutcome.DONE
         requests = self.requests[claim]
         if request >= len(requests):
             outcome = self._next(claim + 1, 0)
             # another claim that cannot be content may be so under different circumstances
-            return _Outcome.FAILED if outcome is _Outcome.TOO_MANY else outcome
+            return SearchOutcome.FAILED if outcome is SearchOutcome.TOO_MANY else outcome
         options = requests[request]
         if not options[0].wanted.parent:
             return self._devices_of((claim, request, 0), 0, 0)
-        outcome = _Outcome.TOO_MANY
+        outcome = SearchOutcome.TOO_MANY
         for alternative in range(len(options)):
             tried = self._devices_of((claim, request, alternative), 0, 0)
-            if tried is _Outcome.DONE:
+            if tried is SearchOutcome.DONE:
                 return tried
-            if tried is _Outcome.FAILED:
+            if tried is SearchOutcome.FAILED:
                 outcome = tried
         return outcome
 
-    def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> _Outcome:
+    def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> SearchOutcome:
         """Allocate from a request's device `number` on, for which devices from position `start` on are tried."""
         self._count_step()
         claim, request, alternative = at
         checked = self.requests[claim][request][alternative]
         wants_all = checked.wanted.mode == AllocationMode.ALL
         if wants_all and not checked.everything:
-            return _Outcome.FAILED
+            return SearchOutcome.FAILED
         if number >= checked.count:
             return self._next(claim, request + 1)
         if len(self._picks[claim]) + checked.count - number > MAX_DEVICES_OF_CLAIM:
-            return _Outcome.TOO_MANY
+            return SearchOutcome.TOO_MANY
         if wants_all:
             # the order of all does not matter, so there is nothing else to try
             one = self.devices[checked.everything[number]]
             if not self._pick(at, checked, one, must=True):
-                return _Outcome.FAILED
+                return SearchOutcome.FAILED
             outcome = self._devices_of(at, number + 1, 0)
-            if outcome is not _Outcome.DONE:
+            if outcome is not SearchOutcome.DONE:
                 self._take_back(at, checked, one)
             return outcome
         for position in range(start, len(self.devices)):
@@ -649,12 +621,12 @@ class AllocationSearch:
             if not self._pick(at, checked, one, must=False):
                 continue
             outcome = self._devices_of(at, number + 1, position + 1)
-            if outcome is _Outcome.DONE:
+            if outcome is SearchOutcome.DONE:
                 return outcome
             self._take_back(at, checked, one)
-            if outcome is _Outcome.TOO_MANY:
+            if outcome is SearchOutcome.TOO_MANY:
                 return outcome
-        return _Outcome.FAILED
+        return SearchOutcome.FAILED
 
     def _count_step(self) -> None:
         self._steps += 1
@@ -669,7 +641,10 @@ class AllocationSearch:
     def _is_free(self, claim: int, wanted: DeviceWish, one: PooledDevice) -> bool:
         if wanted.admin_access:
             return claim not in self._in_use.get(one.id, ())
-        return one.id not in self._allocator.allocated.devices and not self._in_use.get(one.id)
+        allocated = self._allocator.allocated
+        if self._features.shared_devices_stay_shared and not self._is_shared(one.device) and allocated.has(one.id):
+            return False
+        return one.id not in allocated.devices and not self._in_use.get(one.id)
 
     def is_selectable(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> bool:
         if one.device.binding_conditions and not self._features.binding_conditions:
@@ -703,7 +678,9 @@ class AllocationSearch:
                 failed = DeviceSelectorFailed(
                     owner=whose, expression=expression, device="/".join(one.id), error=str(error)
                 )
-                raise FailureError(f"{whose}: selector #{position}: CEL {kind} error: {error}", failed) from None
+                is_missing = self._features.missing_attributes_have_a_hint and "no such key:" in str(error)
+                hint = MISSING_ATTRIBUTE if is_missing else ""
+                raise FailureError(f"{whose}: selector #{position}: CEL {kind} error: {error}{hint}", failed) from None
             except UndecidableError as error:
                 raise UndecidableError(f"{whose}: selector #{position}: {error}") from None
             if not matches:
@@ -714,7 +691,13 @@ class AllocationSearch:
         if not self._features.consumable_capacity:
             return True
         consumed = self._allocator.allocated.capacity.get(one.id, {})
-        return capacity.fits_capacity(one.device.capacity, wanted.capacity, consumed, self._shares.get(one.id, {}))
+        amounts = self._amounts(wanted, one)
+        return capacity.fits_capacity(one.device.capacity, amounts, consumed, self._shares.get(one.id, {}))
+
+    def _amounts(self, wanted: DeviceWish, one: PooledDevice) -> CapacityRequirements | None:
+        if self._features.capacities_have_two_names:
+            return capacity.named_as_published(one.device.capacity, wanted.capacity, one.id[0])
+        return wanted.capacity
 
     # --- picking a device, and taking it back
 
@@ -745,7 +728,7 @@ class AllocationSearch:
             self._in_use.setdefault(one.id, set()).add(claim)
         if not self.has_capacity(wanted, one):
             return False
-        share = capacity.consumption(device.capacity, wanted.capacity) if is_shared else None
+        share = capacity.consumption(device.capacity, self._amounts(wanted, one)) if is_shared else None
         if share is not None:
             shares = self._shares.setdefault(one.id, {})
             for name, amount in share.items():

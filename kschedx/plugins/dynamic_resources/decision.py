@@ -52,7 +52,7 @@ from kschedx.kube.selectors import (
 )
 from kschedx.kube.types import Node, NodeAllocatableResourceClaimStatus, Pod
 from kschedx.plugins.dynamic_resources import claims as extended_resources
-from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked, drawn
+from kschedx.plugins.dynamic_resources.allocator import AllocationSearch, Allocator, Checked
 from kschedx.plugins.dynamic_resources.claims import (
     REASON_ALL_CLAIMS,
     REASON_DEALLOCATED,
@@ -83,6 +83,7 @@ from kschedx.plugins.dynamic_resources.pools import (
     Result,
     UnavailableError,
     allocated_state,
+    drawn,
     published,
 )
 from kschedx.plugins.resource_allocation import amounts
@@ -725,13 +726,13 @@ class DeviceDecision:
                 found = next(picks, None)
                 if found is None:
                     continue  # of extended resources that the node offers itself
-                status = replace(status, allocation=_allocation(node, one, found))
+                status = replace(status, allocation=allocation_result(node, one, found))
             one = replace(one, status=replace(status, reserved_for=(*status.reserved_for, consumer)))
             changed[one.key] = one
         return changed
 
 
-def _allocation(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -> AllocationResult:
+def allocation_result(node: Node, claim: ResourceClaim, picks: Sequence[Pick]) -> AllocationResult:
     """Devices of the node's own slices are within its reach alone. A share's id is random where kube-scheduler writes
     it."""
     results = tuple(

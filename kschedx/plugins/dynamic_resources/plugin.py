@@ -70,6 +70,7 @@ class DynamicResources(
     """Allocates devices to pods that claim some, and has nothing to say about all others."""
 
     name = "DynamicResources"
+    scores_preferences = True
     texts: ClassVar[Texts] = {
         "": (
             NO_CLAIMS,

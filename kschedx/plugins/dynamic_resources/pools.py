@@ -314,6 +314,13 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
     binding_conditions: bool
     consumable_capacity: bool
     list_attributes: bool
+    rules_need_selectors: bool = False
+    broken_pools_reject_nodes: bool = False
+    """A request for all devices is no error where a pool is incomplete or invalid."""
+    shared_devices_stay_shared: bool = False
+    capacities_have_two_names: bool = False
+    """With the driver's domain, and without."""
+    missing_attributes_have_a_hint: bool = False
 
     @classmethod
     def of(cls, release: Release) -> DeviceFeatures:
@@ -329,6 +336,11 @@ class DeviceFeatures(Struct, frozen=True, kw_only=True):
             and release.enabled("DRAResourceClaimDeviceStatus"),
             consumable_capacity=release.enabled("DRAConsumableCapacity"),
             list_attributes=release.enabled("DRAListTypeAttributes"),
+            rules_need_selectors=not release.behaviour.rule_without_selector_taints_every_device,
+            broken_pools_reject_nodes=not release.behaviour.broken_pools_fail_requests_for_all,
+            shared_devices_stay_shared=not release.behaviour.shared_devices_can_become_exclusive,
+            capacities_have_two_names=not release.behaviour.capacities_are_named_as_published,
+            missing_attributes_have_a_hint=release.behaviour.missing_attributes_have_a_hint,
         )
 
     @property
@@ -348,7 +360,10 @@ SLICES = Memo[Slices]()
 def published(devices: Devices, features: DeviceFeatures) -> tuple[ResourceSlice, ...]:
     """The slices with the taints of DeviceTaintRules, where those count."""
     rules = devices.taint_rules if features.taint_rules else ()
-    return PUBLISHED.of(devices.derived_from_slices, lambda: tainted(devices.slices, rules), features.taint_rules)
+    if features.rules_need_selectors:
+        rules = [rule for rule in rules if rule.spec.device_selector is not None]
+    apart = features.taint_rules, features.rules_need_selectors
+    return PUBLISHED.of(devices.derived_from_slices, lambda: tainted(devices.slices, rules), *apart)
 
 
 def slices(devices: Devices, features: DeviceFeatures) -> Slices:
@@ -357,6 +372,7 @@ def slices(devices: Devices, features: DeviceFeatures) -> Slices:
         devices.derived_from_slices,
         lambda: Slices(published(devices, features), partitionable=features.partitionable),
         features.taint_rules,
+        features.rules_need_selectors,
         features.partitionable,
     )
 
@@ -427,6 +443,21 @@ def fits_capacity(
         if consumed.get(name, 0) + amount + picked.get(name, 0) > nano_units(one.value):
             return False
     return True
+
+
+def named_as_published(
+    capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None, driver: str
+) -> CapacityRequirements | None:
+    """The request with the names that the device has for its capacities: with the driver's domain, or without."""
+    if wanted is None:
+        return None
+
+    def name_of(name: str) -> str:
+        domain, slash, own = name.partition("/")
+        other = own if slash and domain == driver else f"{driver}/{name}"
+        return other if name not in capacity and other in capacity else name
+
+    return replace(wanted, requests={name_of(name): amount for name, amount in wanted.requests.items()})
 
 
 def consumption(capacity: Mapping[str, DeviceCapacity], wanted: CapacityRequirements | None) -> dict[str, int]:
@@ -563,3 +594,48 @@ def allocated_state(devices: Devices, *, shares: bool) -> AllocatedState:
 
     kept = devices.lasting if isinstance(devices, MovingDevices) else devices.derived
     return ALLOCATED.of(kept, counted, shares).follow(changes)
+
+
+# Counters that the devices of a pool share: partitions of one piece of hardware draw on what it has.
+#
+# Amounts are exact, in nano-units. Upstream: checkAvailableCounters in structured/internal/incubating.
+
+CounterID = tuple[str, str]
+"""Counter set and counter."""
+
+
+class Available:
+    """What allocated devices have left, for each pool.
+
+    Upstream keeps this by the pool's name alone, so that of two drivers with a pool of one name the counters of the one
+    that was asked for first count for both; so it is here.
+    """
+
+    def __init__(self, allocated: AllocatedState) -> None:
+        self._allocated = allocated
+        self._left: dict[str, tuple[int, dict[CounterID, int]]] = {}
+
+    def of(self, pool: DevicePool) -> dict[CounterID, int]:
+        """May be negative, where more is allocated than there is."""
+        moves = self._allocated.moves[pool.name]
+        known, left = self._left.get(pool.name, (-1, {}))
+        if known != moves:
+            left = {
+                (counters.name, name): nano_units(counter.value)
+                for counters in pool.counter_sets.values()
+                for name, counter in counters.counters.items()
+            }
+            for id_, device in pool.every_device():
+                if device.consumes_counters and self._allocated.has(id_):
+                    for counter, amount in drawn(device):
+                        if counter in left:
+                            left[counter] -= amount
+            self._left[pool.name] = moves, left
+        return left
+
+
+def drawn(device: Device) -> Iterator[tuple[CounterID, int]]:
+    """What a device takes of each counter."""
+    for consumed in device.consumes_counters:
+        for name, counter in consumed.counters.items():
+            yield (consumed.counter_set, name), nano_units(counter.value)

@@ -510,6 +510,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         "plugin-message": ("failed to parse pod: {error}",),
     }
     normalizes_by_extremes = True
+    scores_preferences = True
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)

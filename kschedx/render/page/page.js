@@ -4,7 +4,6 @@ const page = JSON.parse(document.getElementById("page").textContent);
 // On a phone a row is a card: one line for each column but those of single plugins.
 const PHONE = matchMedia("(max-width: 40rem)").matches;
 const AHEAD = 12;
-const PRINTED = 300;
 const STEP = 500;
 
 function make(tag, properties = {}, ...children) {
@@ -50,6 +49,16 @@ function chips(label, key, counts, choose) {
     ? make("div", {class: "chips", role: "group", "aria-label": label}, make("span", {class: "label"}, label), ...buttons) : "";
 }
 
+// A button that is pressed or not, and stays so in the address.
+function toggle(label, key, choose) {
+  const made = make("button", {type: "button", "aria-pressed": String(address.has(key)), onclick: () => {
+    remember(key, address.has(key) ? "" : "1");
+    made.setAttribute("aria-pressed", String(address.has(key)));
+    choose(address.has(key));
+  }}, label);
+  return made;
+}
+
 function tally(values) {
   const counts = new Map();
   for (const value of values) counts.set(value, (counts.get(value) || 0) + 1);
@@ -58,7 +67,9 @@ function tally(values) {
 
 // A sortable, filterable list of rows of which only those in sight are in the page.
 // columns: {label, turned, compare(a, b), cell(row) -> element}; text(row) is what the filter looks into, keep(row) the chips.
-function grid({label, template, columns, rows, text, pick, noun, keep = () => true}) {
+// name(row) is what the address keeps of the row that is open, pick(row) the elements of its story; print has all of them.
+function grid({label, template, columns, rows, text, pick, noun, name, keep = () => true}) {
+  const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${noun}.`);
   const lines = columns.filter((column) => !column.turned && !column.wide).length;
   const ROW = PHONE ? 23 * lines + 14 : 26;
   if (PHONE) template = "minmax(0, 1fr)";
@@ -104,9 +115,9 @@ function grid({label, template, columns, rows, text, pick, noun, keep = () => tr
     draw();
   }
   function draw() {
-    const top = Math.max(0, Math.floor(frame.scrollTop / ROW) - AHEAD);
+    const top = printing ? 0 : Math.max(0, Math.floor(frame.scrollTop / ROW) - AHEAD);
     const height = printing ? shown.length : Math.ceil((frame.clientHeight || 600) / ROW) + 2 * AHEAD;
-    const end = Math.min(shown.length, top + Math.min(height, printing ? PRINTED : height));
+    const end = Math.min(shown.length, top + height);
     const made = [];
     for (let at = top; at < end; at++) {
       const row = shown[at];
@@ -115,19 +126,18 @@ function grid({label, template, columns, rows, text, pick, noun, keep = () => tr
         style: {gridTemplateColumns: template, top: `${at * ROW}px`, height: `${ROW}px`}, onclick: () => select(row),
       }, ...columns.map((column, index) => {
         const made = column.cell(row);
-        if (PHONE) {
-          made.classList.toggle("extra", Boolean(column.turned || column.wide));
-          if (index) made.dataset.label = column.label;
-        }
+        if (PHONE) made.classList.toggle("extra", Boolean(column.turned || column.wide));
+        if (index && (PHONE || printing)) made.dataset.label = column.label;
         return made;
-      })));
+      }), ...(printing && pick ? [make("div", {class: "detail"}, ...pick(row))] : [])));
     }
     canvas.replaceChildren(...made);
   }
   function select(row) {
     selected = row;
+    if (name) remember(`${label}.open`, name(row));
     draw();
-    if (pick) pick(row);
+    if (pick) story.replaceChildren(...pick(row));
   }
   function key(event) {
     if (event.key === "Enter" && shown.length) { select(selected || shown[0]); return; }
@@ -135,22 +145,34 @@ function grid({label, template, columns, rows, text, pick, noun, keep = () => tr
     if (!step || !shown.length) return;
     event.preventDefault();
     const at = Math.min(shown.length - 1, Math.max(0, shown.indexOf(selected) + step));
-    if (at * ROW < frame.scrollTop || (at + 3) * ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = (at - 3) * ROW;
     select(shown[at]);
+    into_sight(shown[at]);
+  }
+  function into_sight(row) {
+    const at = shown.indexOf(row);
+    if (at * ROW < frame.scrollTop || (at + 3) * ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = (at - 3) * ROW;
   }
   addEventListener("resize", draw);
   redraws.push(draw);
   requestAnimationFrame(refresh);
   return {
-    frame, refresh, tools: make("div", {class: "tools"}, filter, count),
+    frame, story, refresh, tools: make("div", {class: "tools"}, filter, count),
     show(next) { rows = next; selected = null; refresh(); },
-    select,
+    // Opens the row of the address, else this one.
+    open(first) {
+      const wanted = address.get(`${label}.open`), found = rows.find((row) => name(row) === wanted) || first;
+      if (found !== undefined) requestAnimationFrame(() => { select(found); into_sight(found); });
+    },
   };
 }
 
 let printing = false;
 const redraws = [];
-addEventListener("beforeprint", () => { printing = true; redraws.forEach((draw) => draw()); });
+addEventListener("beforeprint", () => {
+  printing = true;
+  redraws.forEach((draw) => draw());
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+});
 addEventListener("afterprint", () => { printing = false; redraws.forEach((draw) => draw()); });
 
 const by = (value) => (a, b) => { const x = value(a), y = value(b); return x < y ? -1 : x > y ? 1 : 0; };
@@ -164,7 +186,6 @@ const look = (code) => LOOK[code] || ["c-error", "?"];
 
 const DRAW = {
   verdicts(data) {
-    const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, "Select a row to see its node.");
     const cells = (node) => data.patterns[data.pattern_of[node]];
     const passes = (node) => data.verdict_of[node] < 0;
     const rejections = (node) => cells(node).filter((code) => data.codes[code] !== "Success" && data.codes[code] !== "not evaluated").length;
@@ -199,27 +220,24 @@ const DRAW = {
       {label: "why", compare: by((row) => headline(row.node)), cell: (row) => cell(headline(row.node))},
     ];
     const table = grid({
-      label: "verdicts", noun: "row", columns, rows: groups, pick: tell, keep: chosen,
+      label: "verdicts", noun: "row", columns, rows: address.has("verdicts.each") ? nodes : groups, pick: tell, keep: chosen,
+      name: (row) => data.nodes[row.node],
       template: `17rem 4rem repeat(${data.plugins.length}, 24px) 34rem`,
       text: (row) => [row.members.map((node) => data.nodes[node]).join(" "), headline(row.node),
         ...data.stories[data.story_of[row.node]].map((line) => `${line[0]} ${line[2]}`)].join(" "),
     });
     function tell(row) {
       const lines = data.stories[data.story_of[row.node]];
-      story.replaceChildren(
+      return [
         make("h3", {}, data.nodes[row.node]),
         ...(row.members.length > 1 ? [make("p", {class: "label"}, `stands for ${plural(row.members.length, "node")}`)] : []),
         ...(passes(row.node) && !rejections(row.node) ? [make("p", {}, "fits: every plugin lets the pod pass")] : []),
         ...lines.flatMap(([plugin, code, told, facts]) => [
           ...(plugin ? [make("p", {class: "headline"}, `✗ ${plugin} · ${told}`), make("p", {class: "label"}, code)] : []),
           make("dl", {}, ...(facts || []).flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
-        ]));
+        ])];
     }
-    const each = make("button", {type: "button", "aria-pressed": "false", onclick: () => {
-      const on = each.getAttribute("aria-pressed") === "false";
-      each.setAttribute("aria-pressed", on);
-      table.show(on ? nodes : groups);
-    }}, "every node");
+    const each = toggle("every node", "verdicts.each", (on) => table.show(on ? nodes : groups));
     table.tools.prepend(each);
     const legend = make("div", {class: "legend"}, ...["Success", "Unschedulable", "UnschedulableAndUnresolvable", "Error"].map((code) =>
       make("span", {}, make("span", {class: `key cell ${look(code)[0]}`}, look(code)[1]), code)),
@@ -251,13 +269,12 @@ const DRAW = {
       }));
     }
     paint();
-    section("Nodes", ...facets, map, table.tools, legend, make("div", {class: "split"}, table.frame, story));
-    const first = groups.find((row) => !passes(row.node)) || groups[0];
-    if (first) requestAnimationFrame(() => table.select(first));
+    section("Nodes", ...facets, map, table.tools, legend, make("div", {class: "split"}, table.frame, table.story));
+    table.open(groups.find((row) => !passes(row.node)) || groups[0]);
   },
 
   scores(data) {
-    let unit = "weighted";
+    let unit = address.get("scores.unit") || "weighted";
     const value = (node, at) => unit === "raw" ? data.raw[node][at] : unit === "normalized" ? data.normalized[node][at] : data.normalized[node][at] * data.weights[at];
     const highest = Math.max(1, ...data.totals);
     const rows = data.nodes.map((_, node) => node);
@@ -287,6 +304,7 @@ const DRAW = {
       template: `18rem 5rem 16rem ${data.plugins.map((plugin) => `${Math.max(plugin.length + 6, 20)}ch`).join(" ")}`});
     const units = ["raw", "normalized", "weighted"].map((name) => make("button", {type: "button", "aria-pressed": name === unit, onclick: () => {
       unit = name;
+      remember("scores.unit", unit === "weighted" ? "" : unit);
       fulls = scale();
       units.forEach((button) => button.setAttribute("aria-pressed", button.textContent === name));
       table.show(rows);
@@ -308,7 +326,6 @@ const DRAW = {
 
   items(data) {
     const rows = data.rows.map((row, at) => ({row, detail: data.details[data.detail_of[at]]}));
-    const story = make("aside", {class: "story", "aria-live": "polite", tabindex: "0"}, `Choose a ${data.noun}.`);
     const marks = {good: ["✓", "c-pass"], bad: ["✗", "c-reject"], open: ["?", "c-none"], held: ["‖", "c-none"], plain: ["", ""]};
     const columns = [
       {label: data.noun, compare: by(({row}) => row[2]), cell: ({row}) => make("div", {role: "gridcell", title: row[2]},
@@ -320,23 +337,21 @@ const DRAW = {
     ];
     const key = `${data.title.toLowerCase()}.kind`;
     const table = grid({
-      label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell,
+      label: data.title.toLowerCase(), noun: data.noun, columns, rows, pick: tell, name: ({row}) => row[2],
       keep: ({row}) => !address.get(key) || address.get(key) === row[1],
       template: `minmax(18rem, 2fr) ${data.columns.map((column) => column.is_number ? "8rem" : "minmax(10rem, 1.5fr)").join(" ")}`,
       text: ({row, detail}) => [...row, ...detail.facts.flat(), ...detail.members, ...detail.fixes.map((fix) => fix.title)].join(" "),
     });
     function tell({row, detail}) {
-      remember(`${data.title.toLowerCase()}.open`, row[2]);
-      story.replaceChildren(make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
+      return [make("h3", {}, row[2]), ...fix_list(detail.fixes, detail.no_fix),
         make("dl", {}, ...detail.facts.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {class: "mono"}, text)])),
         ...(detail.event ? [make("p", {class: "label"}, "event"), make("p", {class: "mono"}, detail.event)] : []),
         ...(detail.members.length ? [make("p", {class: "label"}, plural(detail.members.length, "entry").replace("entrys", "entries")),
-          make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one)))] : []));
+          make("ul", {class: "mono"}, ...detail.members.slice(0, STEP).map((one) => make("li", {}, one)))] : [])];
     }
     const kinds = chips("", key, tally(data.rows.map((row) => row[1]).filter(Boolean)), () => table.refresh());
-    section(data.title, kinds, table.tools, make("div", {class: "split"}, table.frame, story));
-    const opened = rows.find(({row}) => row[2] === address.get(`${data.title.toLowerCase()}.open`)) || rows[0];
-    if (opened) requestAnimationFrame(() => table.select(opened));
+    section(data.title, kinds, table.tools, make("div", {class: "split"}, table.frame, table.story));
+    table.open(rows[0]);
   },
 
   timeline(data) {
@@ -452,13 +467,20 @@ const DRAW = {
   },
 
   table(data) {
-    let shown = data.rows, most = STEP, sorted = {column: -1, up: true};
-    const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${data.title}`, oninput: refresh});
+    const label = data.title.toLowerCase(), at_first = Number(address.get(`${label}.sort`) || 0);
+    let shown = data.rows, most = STEP, sorted = {column: Math.abs(at_first) - 1, up: at_first >= 0};
+    const filter = make("input", {type: "search", placeholder: "filter", "aria-label": `filter ${data.title}`,
+      oninput: () => { remember(`${label}.q`, filter.value); refresh(); }});
+    filter.value = address.get(`${label}.q`) || "";
     const count = make("span", {class: "count", role: "status"});
     const more = make("button", {type: "button", onclick: () => { most += STEP; draw(); }}, "show more");
     const body = make("tbody");
     const heads = data.columns.map((column, at) => make("th", {scope: "col", class: column.is_number ? "number" : ""},
-      make("button", {type: "button", onclick: () => { sorted = {column: at, up: sorted.column === at ? !sorted.up : true}; refresh(); }}, column.label || "name")));
+      make("button", {type: "button", onclick: () => {
+        sorted = {column: at, up: sorted.column === at ? !sorted.up : true};
+        remember(`${label}.sort`, (sorted.up ? 1 : -1) * (at + 1));
+        refresh();
+      }}, column.label || "name")));
     function refresh() {
       const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
       shown = data.rows.filter((row) => { const text = row.join(" ").toLowerCase(); return wanted.every((word) => text.includes(word)); });
@@ -473,12 +495,13 @@ const DRAW = {
     function draw() {
       count.textContent = shown.length === data.rows.length ? plural(data.rows.length, "row") : `${number(shown.length)} of ${plural(data.rows.length, "row")}`;
       more.hidden = shown.length <= most;
-      body.replaceChildren(...shown.slice(0, most).map((row) => make("tr", {}, ...row.map((value, at) =>
+      body.replaceChildren(...shown.slice(0, printing ? shown.length : most).map((row) => make("tr", {}, ...row.map((value, at) =>
         make("td", {class: data.columns[at].is_number ? "number" : ""}, typeof value === "number" ? number(value) : value)))));
     }
     const tools = data.rows.length > 8 ? [make("div", {class: "tools"}, filter, count)] : [];
     section(data.title, ...tools, make("div", {class: "wide"}, make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body)), more);
-    draw();
+    redraws.push(draw);
+    refresh();
   },
 
   usage(data) {
@@ -493,17 +516,14 @@ const DRAW = {
           make("span", {class: "now", style: {width: `${Math.min(now ?? 0, 100)}%`}})),
         make("span", {}, old === now ? percent(now) : `${percent(old)} → ${percent(now)}`));
     };
-    const table = grid({label: "nodes", noun: "node", rows: rows.filter(changed).length ? rows.filter(changed) : rows, text: (node) => data.nodes[node],
+    const some = rows.filter(changed).length ? rows.filter(changed) : rows;
+    const table = grid({label: "usage", noun: "node", rows: address.has("usage.each") ? rows : some, name: (node) => data.nodes[node], text: (node) => data.nodes[node],
       template: `18rem repeat(${data.resources.length}, 16rem)`,
       columns: [
         {label: "node", compare: by((node) => data.nodes[node]), cell: (node) => cell(data.nodes[node])},
         ...data.resources.map((resource, at) => ({label: resource, compare: by((node) => -(data.after[node][at] ?? -1)), cell: (node) => bar(node, at)})),
       ]});
-    const each = make("button", {type: "button", "aria-pressed": "false", onclick: () => {
-      const on = each.getAttribute("aria-pressed") === "false";
-      each.setAttribute("aria-pressed", on);
-      table.show(on ? rows : rows.filter(changed));
-    }}, "every node");
+    const each = toggle("every node", "usage.each", (on) => table.show(on ? rows : some));
     table.tools.prepend(each);
     const legend = make("div", {class: "legend"}, make("span", {}, make("span", {class: "key was"}), "before"), make("span", {}, make("span", {class: "key now"}), "after"));
     section("Nodes before and after", table.tools, legend, table.frame);

@@ -20,7 +20,7 @@ from kschedx.autoscaler.remedies import (
     TolerateTaints,
     UncordonNode,
 )
-from kschedx.autoscaler.sizes import Resize
+from kschedx.autoscaler.sizes import BACKED_OFF, Resize
 from kschedx.autoscaler.state import GroupChoice, LoopOutcome, LoopResult, PodResult
 from kschedx.autoscaler.templates import Template
 from kschedx.fixes.node_requirements import own_terms
@@ -75,6 +75,9 @@ def _considered(autoscaler: Autoscaler, scaling: PodScaling) -> str:
     if scaling.result is LoopOutcome.AT_MAX_NODES_TOTAL:
         return f"adds no node: the cluster is at --max-nodes-total={autoscaler.flags.max_nodes_total}"
     if scaling.result is LoopOutcome.ERROR:
+        unknown = [group.name for group in scaling.groups if group.template is None and group.target]
+        if unknown:
+            return f"is undecided: the nodes of node group {listed(unknown, MOST_NAMES)} are not known"
         return f"fails: {scaling.error}"
     fitting = [group.name for group in scaling.groups if group.fits and not group.skipped]
     if fitting and scaling.is_waiting:
@@ -116,6 +119,8 @@ def _clauses(group: GroupVerdict) -> Iterator[str]:
         yield f"✗ {', '.join(group.skipped)}{sizes}{detail}"
         if group.fits:
             yield "the pod would fit"
+    elif group.detail:
+        yield f"✗ {BACKED_OFF} ({group.detail})"
     if group.template is None:
         yield "no template for this node group (give it with --node-groups FILE)"
     for status in group.rejections:

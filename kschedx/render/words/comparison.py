@@ -98,13 +98,14 @@ def change_rows(changes: Iterable[Change], before: Setup, after: Setup) -> list[
     gates: list[str] = []
     has_many = max(len(setup.profiles) for setup in (before, after)) > 1
     for change in changes:
-        place = f"{change.profile} {change.place}" if has_many and change.profile else change.place
+        place = "version" if change.place == "release" else change.place
+        place = f"{change.profile} {place}" if has_many and change.profile else place
         if change.place == "gate":
             gates.append(f"{change.subject} {'on' if change.after == 'true' else 'off'}")
         else:
             rows.append((place, change.subject, _change(change)))
     if gates:
-        first = next((number for number, row in enumerate(rows) if row[0] not in ("release", "gate")), len(rows))
+        first = next((number for number, row in enumerate(rows) if row[0] not in ("version", "gate")), len(rows))
         rows.insert(first, ("gates", f"{len(gates)} differ", listed(gates, MOST_GATES)))
     return rows
 

@@ -276,7 +276,8 @@ def shortage_text(short: DeviceShortage, nodes: str, has: str) -> str:
             return f"no device of {nodes} matches request {short.request} of claim {short.claim}"
         case _:
             free = f"{nodes} {has} too few free devices for claim {short.claim}"
-            return f"{free} ({wanted} of class {short.device_class})"
+            tainted = f", with tainted devices: {listed(short.taints, 2)}" if short.taints else ""
+            return f"{free} ({wanted} of class {short.device_class}){tainted}"
 
 
 def _wants(short: DeviceShortage) -> str:

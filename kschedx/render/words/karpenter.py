@@ -8,6 +8,7 @@ from typing import assert_never
 from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
 from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
+from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.growth import KarpenterGrowth
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.known_types import class_faults
@@ -134,6 +135,9 @@ def pool_headline(verdict: PoolVerdict) -> str:
         case CheapestAreTooFew(most=most, too_few=too_few):
             told = ", ".join(_too_few(verdict, too_few))
             return f"Karpenter requests the {most} cheapest instance types only, too few: {told}"
+        case NoDevices(text=text, is_known=is_known):
+            told = text.removeprefix("allocating dynamic resources, ")
+            return told if is_known else "the devices of its instance types are not known (--instance-types can say)"
         case _:
             assert_never(rejection)
 

@@ -30,6 +30,7 @@ from kschedx.explain.notes import (
     Contrast,
     CSINodesWithoutNode,
     CycleNote,
+    DeadlineExceeded,
     DefaultPriority,
     DeviceClaimNotMade,
     DryRun,
@@ -420,6 +421,8 @@ def question_note_text(note: QuestionNote) -> str:
             return f"{note.kind} {served}: read as its current version"
         case AppliedTogether(objects=objects):
             return f"evaluated as applied together with {listed(objects, _SHOWN_CHANGES)}"
+        case DeadlineExceeded(workload=workload, message=message):
+            return f"{workload} exceeded its progress deadline: {message}"
         case NotApplied():
             return f"{note.what} is ignored, the API server refuses it: {note.refusal}"
         case UnlikelyAmount():

@@ -153,8 +153,8 @@ def _gang_resources_short(finding: GangResourcesShort) -> Words:
 SCHEDULER_PLUGINS_REASONS[ElasticQuotaExceeded.reason] = Reason(
     plugins=("CapacityScheduling",),
     means=(
-        "With this pod, its namespace exceeds the max of its ElasticQuota, or all namespaces together exceed "
-        "the sum of their min: one namespace can borrow only what another leaves free."
+        "With this pod, its namespace exceeds the max of its ElasticQuota, or all namespaces exceed the sum of "
+        "their min. A namespace borrows only what another leaves free."
     ),
     causes=(
         "the namespace is at the max of its quota",

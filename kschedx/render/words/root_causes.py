@@ -7,12 +7,17 @@ from typing import assert_never
 from kschedx.explain.root_causes import (
     Cause,
     DaemonSetsFillPodSlots,
+    MatchingPodPending,
+    MembersNotCreated,
+    NeverPreempts,
     NoDevicesPublished,
+    OutdatedRevision,
     PartitionedResource,
     ProvisioningFailed,
     Reported,
     ResizePending,
     SelectorMissesPod,
+    UnhealthyDevices,
 )
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.render.wording import count, listed
@@ -44,12 +49,27 @@ def root_cause_text(cause: Cause) -> str:
         case PartitionedResource():
             present = [f"{amount:,} {name} on {count(nodes, 'node')}" for name, amount, nodes in cause.others]
             return f"the nodes have {listed(present, 4)} instead of {cause.resource}"
+        case UnhealthyDevices(resource=resource, node=node, capacity=capacity, allocatable=left, others=others):
+            more = f" (and {count(others, 'more node')})" if others else ""
+            amounts = f"capacity {capacity} {resource}, allocatable {left}"
+            return f"{node}{more}: {amounts}; its device plugin reports unhealthy devices, or does not run"
         case SelectorMissesPod():
             if cause.anti:
                 rule = f"podAntiAffinity term {cause.index + 1} ({cause.selector})"
                 return f"the labelSelector of {rule} does not match the pod itself: it avoids other pods"
             rule = f"the spread constraint over {cause.topology_key}"
             return f"the labelSelector of {rule} does not match the pod itself: it counts other pods"
+        case OutdatedRevision(owner=owner):
+            return f"{owner} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
+        case MatchingPodPending(pod=pod, term=term, others=others):
+            more = f" and {count(others, 'more pod')}" if others else ""
+            verb = "have no node themselves" if others else "has no node itself"
+            return f"podAffinity term {term + 1} selects {pod}{more}, which {verb}"
+        case NeverPreempts(priority_class=name):
+            named = f"PriorityClass {name} has" if name else "the pod has"
+            return f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted"
+        case MembersNotCreated(owner=owner, message=message):
+            return f"{owner} cannot create the others: {message.removeprefix('Error creating: ')}"
         case ProvisioningFailed():
             return f"the last event of claim {cause.claim}: {cause.message}"
         case Reported(by=by, message=message):

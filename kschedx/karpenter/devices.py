@@ -1,0 +1,556 @@
+"""Devices that a round of Karpenter allocates for pods with ResourceClaims, with `--ignore-dra-requests=false`.
+
+Nodes have what their ResourceSlices publish. A new node has the network-attached devices that its labels reach, and
+what the cloud says about its instance type, which is in no cluster: a file of instance types can say it.
+
+Upstream: pkg/scheduling/dynamicresources, controllers/provisioning/dra.go of 1.14.1. The search is kube-scheduler's,
+with Karpenter's differences: taints, admin access, and node selectors of single devices are ignored, alternatives and
+distinctAttribute are errors, and a selector that fails does not match.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.karpenter.instance_types import InstanceType
+from kschedx.karpenter.nodes import StateNode
+from kschedx.karpenter.requirements import Requirements
+from kschedx.kube.device_expressions import CompileError, EvaluationError, language
+from kschedx.kube.devices import (
+    MAX_DEVICES_OF_CLAIM,
+    AllocationMode,
+    DeviceClass,
+    DeviceRequest,
+    DeviceRequestAllocationResult,
+    DeviceSelector,
+    ResourceClaim,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from kschedx.kube.resources import nano_units
+from kschedx.kube.types import Node, ObjectMeta, Pod
+from kschedx.plugins.dynamic_resources.allocator import (
+    AllocationSearch,
+    Allocator,
+    Checked,
+    DeviceWish,
+    SearchOutcome,
+    Solutions,
+    alternatives,
+)
+from kschedx.plugins.dynamic_resources.decision import allocation_result
+from kschedx.plugins.dynamic_resources.pools import (
+    AllocatedState,
+    DeviceFeatures,
+    FailureError,
+    PooledDevice,
+    Result,
+    Slices,
+)
+from kschedx.snapshot.devices import ClaimChange
+from kschedx.snapshot.snapshot import Snapshot
+
+FEATURES = DeviceFeatures(
+    admin_access=True,
+    prioritized_list=True,
+    partitionable=True,
+    taints=False,
+    taint_rules=False,
+    binding_conditions=True,
+    consumable_capacity=True,
+    list_attributes=False,
+)
+_PREFIX = "allocating dynamic resources, "
+_OF_TYPE = "~"
+"""Before the names of pools that an instance type has: they are tried after those of the cluster."""
+_ELSEWHERE = "~"
+"""No node has this name."""
+
+
+class NoDevices(Struct, frozen=True, kw_only=True):
+    """The pod's claims cannot be allocated on a node."""
+
+    text: str
+    is_known: bool = True
+    """False where nothing says which devices the instance types have."""
+
+
+class ClaimAllocation(Struct, frozen=True, kw_only=True):
+    """Devices for a pod's claims on a node."""
+
+    node: str
+    requirements: Requirements
+    """What the devices require of the node."""
+    claims_by_type: Mapping[str, tuple[ResourceClaim, ...]]
+    """The claims that are allocated for the pod, by instance type; no type for a node that there is."""
+
+
+class _Placed(Struct, frozen=True, kw_only=True):
+    """A claim that this round allocated."""
+
+    node: str
+    requirements: Requirements
+    by_type: Mapping[str, ResourceClaim]
+    counted: ResourceClaim
+    """The most that any type takes of the cluster's devices."""
+
+    @property
+    def is_bound_to_node(self) -> bool:
+        """It has devices of an instance type, which no other node reaches."""
+        return any(one.pool.startswith(_OF_TYPE) for claim in self.by_type.values() for one in _results(claim))
+
+
+class RoundDevices:
+    """The devices of a round. Slices that nodes own count where these are initialized and stay. `leaving`: uids of the
+    pods that are about to leave their nodes, whose devices are free."""
+
+    def __init__(self, snapshot: Snapshot, nodes: Sequence[StateNode], leaving: Collection[str]) -> None:
+        devices = snapshot.devices
+        initialized = {one.name for one in nodes if one.is_initialized}
+        self._devices, self._leaving = devices, leaving
+        self._solutions = Solutions(devices.classes, FEATURES)
+        counted = [claim for claim in devices.claims.values() if not self._is_leaving(claim)]
+        self._allocated = AllocatedState(counted, shares=True)
+        self._changes: list[ClaimChange] = []
+        self._placed: dict[str, _Placed] = {}
+        self._of_node: dict[str, list[ResourceSlice]] = defaultdict(list)
+        self._shared: list[ResourceSlice] = []
+        self._of_pool: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
+        self._reached: dict[tuple[str, tuple[int, ...]], tuple[Slices, Node]] = {}
+        for published in devices.slices:
+            owner = next((one.name for one in published.metadata.owner_references if one.kind == "Node"), "")
+            if owner and owner not in initialized:
+                continue
+            spec = published.spec
+            self._of_pool[spec.driver, spec.pool.name].append(published)
+            if spec.node_name and not spec.shared_counters:
+                self._of_node[spec.node_name].append(published)
+            else:
+                self._shared.append(published)
+
+    def claims_of(self, pod: Pod) -> tuple[ResourceClaim, ...] | NoDevices:
+        """The pod's claims. One that will be made from a template is evaluated as if it existed."""
+        found: list[ResourceClaim] = []
+        names = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+        namespace = pod.metadata.namespace
+        for reference in pod.spec.resource_claims:
+            name = reference.resource_claim_name
+            if name is None and reference.name in names:
+                name = names[reference.name]
+                if name is None:
+                    continue
+            if name is None:
+                made = self._devices.templates.get(f"{namespace}/{reference.resource_claim_template_name}")
+                if made is not None:
+                    metadata = ObjectMeta(name=f"{pod.metadata.name}-{reference.name}", namespace=namespace)
+                    found.append(_without_admin_access(ResourceClaim(metadata=metadata, spec=made)))
+                continue
+            key = f"{namespace}/{name}"
+            claim = self._devices.claims.get(key)
+            if claim is None:
+                return NoDevices(text=f"resourceclaim {json.dumps(key)} not found")
+            found.append(_without_admin_access(claim))
+        return tuple(found)
+
+    def commit(self, found: ClaimAllocation, types: Iterable[str]) -> None:
+        """Take the devices, for the types that the node can still be of."""
+        kept = set(types)
+        by_claim: dict[str, dict[str, ResourceClaim]] = defaultdict(dict)
+        for name, claims in found.claims_by_type.items():
+            for claim in claims:
+                if not name or name in kept:
+                    by_claim[claim.key][name] = claim
+        self._give_back(found.node, found.claims_by_type.keys() - kept - {""})
+        for key, by_type in by_claim.items():
+            counted = _most(by_type.values())
+            self._placed[key] = _Placed(
+                node=found.node, requirements=found.requirements, by_type=by_type, counted=counted
+            )
+            self._change(None, counted)
+
+    def _give_back(self, node: str, types: Collection[str]) -> None:
+        """What was taken on a new node for types that it can no longer be of."""
+        for key, placed in self._placed.items():
+            if placed.node == node and not placed.by_type.keys().isdisjoint(types):
+                by_type = {name: claim for name, claim in placed.by_type.items() if name not in types}
+                counted = _most(by_type.values())
+                self._change(placed.counted, counted)
+                self._placed[key] = replace(placed, by_type=by_type, counted=counted)
+
+    def _change(self, before: ResourceClaim | None, after: ResourceClaim | None) -> None:
+        self._changes.append((before, after))
+        self._allocated.follow(self._changes)
+
+    def _is_leaving(self, claim: ResourceClaim) -> bool:
+        """All its consumers are about to leave."""
+        consumers = claim.status.reserved_for
+        return bool(consumers) and all(
+            one.resource == "pods" and not one.api_group and one.uid in self._leaving for one in consumers
+        )
+
+    def allocate(
+        self,
+        host_name: str,
+        node_name: str,
+        requirements: Requirements,
+        claims: Sequence[ResourceClaim],
+        types: Sequence[InstanceType],
+        allowed: frozenset[str],
+    ) -> ClaimAllocation | NoDevices:
+        """For a node that there is, which has a `node_name`, or for one that does not exist yet. `types`: what it may
+        be of, as long as it does not publish its devices itself."""
+        new: list[ResourceClaim] = []
+        for claim in claims:
+            told = self._told(claim, host_name)
+            if told is None:
+                new.append(claim)
+            elif isinstance(told, NoDevices):
+                return told
+            elif not requirements.is_compatible(told, allowed):
+                place = "in-memory" if claim.key in self._placed else "in-cluster"
+                wrong = f"{place} allocation topology is incompatible with NodeClaim requirements"
+                return NoDevices(text=f"{_PREFIX}{wrong} (ResourceClaim={claim.key})")
+            else:
+                requirements = requirements.together(told.values())
+        if not new:
+            names = [one.name for one in types] or [""]
+            return ClaimAllocation(node=host_name, requirements=requirements, claims_by_type=dict.fromkeys(names, ()))
+        found: dict[str, tuple[ResourceClaim, ...]] = {}
+        contributed, is_unknown = Requirements(), False
+        answers: dict[tuple[int, ...], tuple[ResourceClaim, ...] | None] = {}
+        for name, slices in [(one.name, one.resource_slices) for one in types] or [("", ())]:
+            mine = self._mine(host_name, name)
+            key = (id(slices), *map(id, mine))
+            if key not in answers:
+                search = self._search(host_name, node_name, requirements, new, slices or (), mine, allowed)
+                if isinstance(search, NoDevices):
+                    return search
+                answers[key] = None
+                if search is not None:
+                    answers[key], needed = search
+                    requirements = requirements.together(needed.values())
+                    contributed = contributed.together(needed.values())
+            answer = answers[key]
+            if slices is None and (answer is None or _wants_all(new)):
+                is_unknown = True
+            elif answer is not None:
+                found[name] = answer
+        if not found:
+            text = f"{_PREFIX}no instance type can satisfy the allocation"
+            return NoDevices(text=text, is_known=not is_unknown)
+        return ClaimAllocation(node=host_name, requirements=contributed, claims_by_type=found)
+
+    def _told(self, claim: ResourceClaim, host_name: str) -> Requirements | NoDevices | None:
+        """What a claim that is allocated requires of the node; None for one that is not."""
+        allocation = claim.status.allocation
+        if allocation is not None and not self._is_leaving(claim):
+            selector = allocation.node_selector
+            terms = selector.node_selector_terms if selector is not None else ()
+            return Requirements.of_expressions(one for term in terms for one in term.match_expressions)
+        placed = self._placed.get(claim.key)
+        if placed is None:
+            return None
+        if placed.is_bound_to_node and placed.node != host_name:
+            bound = "claim is bound to a different in-flight NodeClaim"
+            return NoDevices(text=f"{_PREFIX}{bound} (ResourceClaim={claim.key})")
+        return Requirements() if placed.is_bound_to_node else placed.requirements
+
+    def _mine(self, host_name: str, type_name: str) -> tuple[ResourceClaim, ...]:
+        """What this round allocated on a node, were it of a type."""
+        claims = (one.by_type.get(type_name) for one in self._placed.values() if one.node == host_name)
+        return tuple(claim for claim in claims if claim is not None)
+
+    def _search(
+        self,
+        host_name: str,
+        node_name: str,
+        requirements: Requirements,
+        claims: Sequence[ResourceClaim],
+        own: Sequence[ResourceSlice],
+        mine: Sequence[ResourceClaim],
+        allowed: frozenset[str],
+    ) -> tuple[tuple[ResourceClaim, ...], Requirements] | NoDevices | None:
+        """The claims, allocated, and what their devices require of the node; None where no devices are found."""
+        slices, node = self._slices(node_name, requirements, own, allowed)
+        others = [one.counted for one in self._placed.values() if one.node == host_name]
+        swaps = [(claim, None) for claim in others] + [(None, claim) for claim in mine]
+        for before, after in swaps:
+            self._change(before, after)
+        allocator = Allocator(FEATURES, self._allocated, self._devices.classes, slices, self._solutions)
+        search = _Search(allocator, node, claims, requirements, allowed)
+        try:
+            result = search.run()
+        except FailureError as error:
+            return NoDevices(text=f"{_PREFIX}{error}")
+        finally:
+            for before, after in reversed(swaps):
+                self._change(after, before)
+        if result is None:
+            return None
+        made = tuple(
+            replace(claim, status=replace(claim.status, allocation=allocation_result(node, claim, picks)))
+            for claim, picks in zip(claims, result, strict=True)
+        )
+        return made, search.needed
+
+    def _slices(
+        self, node_name: str, requirements: Requirements, own: Sequence[ResourceSlice], allowed: frozenset[str]
+    ) -> tuple[Slices, Node]:
+        matched = [*self._of_node.get(node_name, ()), *own]
+        for one in self._shared:
+            selector = one.spec.node_selector
+            terms = selector.node_selector_terms if selector is not None else ()
+            if one.spec.all_nodes or any(
+                requirements.is_compatible(Requirements.of_expressions(term.match_expressions), allowed)
+                for term in terms
+            ):
+                matched.append(one)
+        key = node_name, tuple(map(id, matched))
+        if key not in self._reached:
+            reached = {id(one) for one in matched}
+            pools = {(one.spec.driver, one.spec.pool.name) for one in matched if not _is_of_type(one)}
+            every = [one for pool in sorted(pools) for one in self._of_pool[pool]]
+            found = [_reaching(one, is_reached=id(one) in reached) for one in every] + list(own)
+            self._reached[key] = Slices(found, partitionable=True), Node(metadata=ObjectMeta(name=node_name))
+        return self._reached[key]
+
+
+class PodDevices:
+    """The claims of one pod in a round."""
+
+    def __init__(self, devices: RoundDevices, claims: Sequence[ResourceClaim], allowed: frozenset[str]) -> None:
+        self._devices, self._claims, self._allowed = devices, claims, allowed
+        self._found: ClaimAllocation | None = None
+
+    def on_node(
+        self, state: StateNode, requirements: Requirements, instance_type: InstanceType | None
+    ) -> ClaimAllocation | NoDevices:
+        """On a node that there is; one that is not initialized has what its instance type has."""
+        name = state.node.name if state.node is not None else ""
+        types = (instance_type,) if instance_type is not None and not state.is_initialized else ()
+        return self._kept(self._devices.allocate(state.name, name, requirements, self._claims, types, self._allowed))
+
+    def on_types(
+        self, host_name: str, requirements: Requirements, types: Sequence[InstanceType]
+    ) -> ClaimAllocation | NoDevices:
+        """On a new node."""
+        return self._kept(self._devices.allocate(host_name, "", requirements, self._claims, types, self._allowed))
+
+    def commit(self, types: Iterable[InstanceType]) -> None:
+        """Take what was found last, for the types that the node can still be of."""
+        if self._found is not None:
+            self._devices.commit(self._found, [one.name for one in types])
+
+    def _kept(self, answer: ClaimAllocation | NoDevices) -> ClaimAllocation | NoDevices:
+        self._found = answer if isinstance(answer, ClaimAllocation) else None
+        return answer
+
+
+def template_slices(written: Sequence[ResourceSliceSpec]) -> tuple[ResourceSlice, ...]:
+    """What an instance type publishes, as slices that its node alone reaches."""
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for one in written:
+        counts[one.driver, one.pool.name] += 1
+    made: list[ResourceSlice] = []
+    for number, one in enumerate(written):
+        wanted = counts[one.driver, one.pool.name]
+        pool = replace(one.pool, name=_OF_TYPE + one.pool.name, generation=0, resource_slice_count=wanted)
+        spec = replace(one, pool=pool, node_name=None, node_selector=None, all_nodes=True)
+        made.append(ResourceSlice(metadata=ObjectMeta(name=f"{_OF_TYPE}{number:04d}"), spec=spec))
+    return tuple(made)
+
+
+def published_by(node: str, slices: Sequence[ResourceSlice]) -> Iterator[ResourceSlice]:
+    """The slices of an instance type once a node of it is there."""
+    for number, one in enumerate(slices):
+        pool = replace(one.spec.pool, name=f"{node}-{one.spec.pool.name.removeprefix(_OF_TYPE)}")
+        spec = replace(one.spec, pool=pool, node_name=node, all_nodes=False)
+        yield replace(one, metadata=ObjectMeta(name=f"{node}-{number}"), spec=spec)
+
+
+def _is_of_type(one: ResourceSlice) -> bool:
+    return one.spec.pool.name.startswith(_OF_TYPE)
+
+
+def _reaching(one: ResourceSlice, *, is_reached: bool) -> ResourceSlice:
+    """The slice as one that every node reaches, or none; its selector is kept for what it requires."""
+    if one.spec.shared_counters or (is_reached and one.spec.node_name):
+        return one
+    spec = replace(one.spec, per_device_node_selection=None)
+    reach = replace(spec, all_nodes=True) if is_reached else replace(spec, all_nodes=False, node_name=_ELSEWHERE)
+    return replace(one, spec=reach)
+
+
+def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+    allocation = claim.status.allocation
+    return allocation.devices.results if allocation is not None else ()
+
+
+def _most(claims: Iterable[ResourceClaim]) -> ResourceClaim:
+    """One claim with all devices of the cluster that some type takes; of shared ones the largest share."""
+    every = tuple(claims)
+    found: dict[tuple[str, str, str], DeviceRequestAllocationResult] = {}
+    for one in (one for claim in every for one in _results(claim)):
+        if one.pool.startswith(_OF_TYPE):
+            continue
+        key = (one.driver, one.pool, one.device)
+        known = found.get(key)
+        if known is None or _size(one) > _size(known):
+            found[key] = one
+    claim = every[0]
+    assert claim.status.allocation is not None, "only allocated claims are committed"
+    devices = replace(claim.status.allocation.devices, results=tuple(found.values()))
+    return replace(claim, status=replace(claim.status, allocation=replace(claim.status.allocation, devices=devices)))
+
+
+def _size(one: DeviceRequestAllocationResult) -> int:
+    return sum(nano_units(amount) for amount in (one.consumed_capacity or {}).values())
+
+
+def _wants_all(claims: Iterable[ResourceClaim]) -> bool:
+    requests = (request for claim in claims for request in claim.spec.devices.requests)
+    return any(one.mode == AllocationMode.ALL for request in requests for one in alternatives(request))
+
+
+def _without_admin_access(claim: ResourceClaim) -> ResourceClaim:
+    requests = claim.spec.devices.requests
+    if not any(one.exactly is not None and one.exactly.admin_access for one in requests):
+        return claim
+    devices = replace(claim.spec.devices, requests=tuple(map(_exclusive, requests)))
+    return replace(claim, spec=replace(claim.spec, devices=devices))
+
+
+def _exclusive(request: DeviceRequest) -> DeviceRequest:
+    return replace(request, exactly=replace(request.exactly, admin_access=None)) if request.exactly else request
+
+
+class _Search(AllocationSearch):
+    """Karpenter's search on a node or an instance type. `needed`: what the devices require of the node."""
+
+    def __init__(
+        self,
+        allocator: Allocator,
+        node: Node,
+        claims: Sequence[ResourceClaim],
+        requirements: Requirements,
+        allowed: frozenset[str],
+    ) -> None:
+        super().__init__(allocator, node, claims)
+        self._allowed = allowed
+        self._required = [requirements]
+        """Of the node, before the first pick and after each."""
+        self._wants_all = False
+
+    @property
+    def needed(self) -> Requirements:
+        return Requirements(one for picks in self._picks for pick in picks for one in _needs(pick.device).values())
+
+    def run(self) -> Result | None:
+        self.check()
+        return tuple(tuple(picks) for picks in self._picks) if self.finds_all() else None
+
+    def _check(self, index: int, claim: ResourceClaim) -> None:
+        name = json.dumps(claim.metadata.name)
+        try:
+            if any(one.distinct_attribute is not None for one in claim.spec.devices.constraints):
+                raise FailureError(f"claim {name}: DistinctAttribute constraints not done yet")
+            for request in claim.spec.devices.requests:
+                if request.first_available:
+                    told = f"claim {name} request {json.dumps(request.name)}: only Exactly requests are supported"
+                    raise FailureError(told)
+            super()._check(index, claim)
+        except FailureError as error:
+            raise FailureError(f"validating claim {name}: {error}") from None
+
+    def too_many(self, claim: ResourceClaim, devices: int) -> str:
+        name = json.dumps(claim.metadata.name)
+        return f"claim {name} requests {devices} total devices, exceeding maximum of {MAX_DEVICES_OF_CLAIM}"
+
+    def _devices_of(self, at: tuple[int, int, int], number: int, start: int) -> SearchOutcome:
+        """A request for all devices that match is met where none does."""
+        claim, request, alternative = at
+        checked = self.requests[claim][request][alternative]
+        if checked.wanted.mode == AllocationMode.ALL and not checked.everything:
+            return self._next(claim, request + 1)
+        return super()._devices_of(at, number, start)
+
+    def _checked(self, claim: ResourceClaim, wanted: DeviceWish, at: tuple[int, int, int]) -> Checked:
+        about = f"claim {json.dumps(claim.metadata.name)} request {json.dumps(wanted.name)}"
+        found = self._allocator.classes.get(wanted.class_name)
+        if found is None:
+            name = json.dumps(wanted.class_name)
+            raise FailureError(f"{about}: DeviceClass {name} not found: DeviceClass.resource.k8s.io {name} not found")
+        for one in (*found.spec.selectors, *wanted.selectors):
+            expression = one.cel.expression if one.cel is not None else ""
+            try:
+                language().compiled(expression, FEATURES.cel)
+            except CompileError as error:
+                told = f"CEL expression {json.dumps(expression)} failed to compile: {error}"
+                raise FailureError(f"{about}: {told}") from None
+        return super()._checked(claim, wanted, at)
+
+    def _everything(
+        self, named: str, wanted: DeviceWish, device_class: DeviceClass, at: tuple[int, int, int]
+    ) -> Checked:
+        about = f"claim {json.dumps(self._claims[at[0]].metadata.name)} request {json.dumps(wanted.name)}"
+        for pool in self.pools:
+            if pool.invalid:
+                raise FailureError(f"{about}: pool {'/'.join(pool.id)} is invalid (duplicate device names)")
+            if pool.is_incomplete:
+                raise FailureError(f"{about}: pool {'/'.join(pool.id)} is incomplete (missing slices)")
+        self._wants_all = True
+        try:
+            return super()._everything(named, wanted, device_class, at)
+        except FailureError as error:
+            raise FailureError(f"{about}: {error}") from None
+        finally:
+            self._wants_all = False
+
+    def matches_all(self, whose: str, selectors: Sequence[DeviceSelector], one: PooledDevice) -> bool:
+        for each in selectors:
+            expression = each.cel.expression if each.cel is not None else ""
+            known = self._allocator.solutions.matches(expression, one)
+            if known is not None:
+                if not known:
+                    return False
+                continue
+            try:
+                if not language().compiled(expression, FEATURES.cel).matches(one.device, one.id[0]):
+                    return False
+            except EvaluationError as error:
+                if not self._wants_all:
+                    return False
+                told = f"CEL expression {json.dumps(expression)} evaluation failed: {error}"
+                raise FailureError(told) from None
+        return True
+
+    def has_capacity(self, wanted: DeviceWish, one: PooledDevice) -> bool:
+        return not one.device.allow_multiple_allocations or super().has_capacity(wanted, one)
+
+    def _pick(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice, *, must: bool) -> bool:
+        """What does not fit changes nothing: neither counters nor the node's requirements."""
+        needs = _needs(one)
+        if not self._required[-1].is_compatible(needs, self._allowed):
+            return False
+        drawn, users = dict(self._drawn.get(one.pool.name, {})), set(self._in_use.get(one.id, ()))
+        if not super()._pick(at, checked, one, must=False):
+            self._drawn[one.pool.name], self._in_use[one.id] = drawn, users
+            return False
+        self._required.append(self._required[-1].together(needs.values()))
+        return True
+
+    def _take_back(self, at: tuple[int, int, int], checked: Checked, one: PooledDevice) -> None:
+        super()._take_back(at, checked, one)
+        self._required.pop()
+
+
+def _needs(one: PooledDevice) -> Requirements:
+    """What a device requires of its node: all terms of its slice together."""
+    selector = one.slice.spec.node_selector
+    terms = selector.node_selector_terms if selector is not None else ()
+    return Requirements.of_expressions(each for term in terms for each in term.match_expressions)

@@ -1,0 +1,132 @@
+"""`kschedx profiles tune`: the profiles that were tried, the best, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from rich.text import Text
+
+from kschedx.explain.profile_changes import Change
+from kschedx.explain.setup import Setup
+from kschedx.render import terminal
+from kschedx.render.descheduling import head_lines
+from kschedx.render.manifests import to_yaml
+from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
+from kschedx.render.page.reports import footer
+from kschedx.render.terminal import BLANK, BOLD, DIM, columns, line, paragraph, text
+from kschedx.render.view import Fix, Item, Tone, View
+from kschedx.render.wording import Fact, count
+from kschedx.render.words.comparison import change_rows
+from kschedx.simulate.tuning import Goal, Trial, Tuning
+from kschedx.snapshot.snapshot import Snapshot
+
+Differences: TypeAlias = "tuple[Setup, Setup, Sequence[Change]]"
+"""Today's profile, the best one, and what differs."""
+
+SHOWN = 6
+"""Rows of the front."""
+HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
+
+
+def print_tuning(found: Tuning, differences: Differences, *, wide: bool = False) -> None:
+    out = terminal.console()
+    terminal.write(tuning_lines(found, differences, out.width, wide=wide), out)
+
+
+def tuning_lines(found: Tuning, differences: Differences, width: int, *, wide: bool = False) -> list[Text]:
+    """The headline, the front, and the best configuration with its difference from today's."""
+    lines = [*head_lines(tuning_view(found), width), BLANK]
+    others = [one for one in found.front if one is not found.today]
+    shown = others if wide else others[:SHOWN]
+    heads = (*HEADS, *(("cost",) if found.today.cost is not None else ()))
+    named = (("now", found.now), ("today's profile", found.today), *((str(at), one) for at, one in enumerate(shown, 1)))
+    rows = [(name, *_values(one)[: len(heads)]) for name, one in named]
+    lines += columns([("", *heads), *rows], indent=2, header=True, right=frozenset(range(1, len(heads) + 1)))
+    for at, one in enumerate(shown, 1):
+        lines += paragraph(one.candidate.title, width, first=f"  {at}  ", indent=5)
+    if len(others) > len(shown):
+        lines.append(line((f"  {len(others) - len(shown):,} more: -o wide shows all", DIM)))
+    if not found.is_better:
+        return lines
+    before, after, changes = differences
+    lines += [BLANK, text("what the best changes", BOLD)]
+    for place, subject, told in change_rows(changes, before, after):
+        lines += paragraph(f"{place}  {subject}  {told}", width, first="  ", indent=4)
+    lines += [BLANK, text("its configuration (-o yaml prints it alone)", BOLD)]
+    return lines + [text(f"  {one}") for one in to_yaml(found.configuration).splitlines()]
+
+
+def _values(one: Trial) -> tuple[str, ...]:
+    """As `HEADS` has them, and the cost where it is known."""
+    cost = () if one.cost is None else (f"{one.cost:.2f}",)
+    numbers = (f"{one.fragmentation:.1f}%", f"{one.spread:.1f}", f"{one.moves:,}", f"{one.unplaced:,}")
+    return (f"{one.nodes:,}", *numbers, *cost)
+
+
+def tuning_view(found: Tuning) -> View:
+    """The best profile as a fix, and a row for each of the front."""
+    left_out = (f"{found.left_out:,} more had no time: --seconds",) if found.left_out else ()
+    tried = f"{count(found.candidates, 'profile')} for {found.goal.value}, seed {found.seed}"
+    fix = Fix(title=f"profile: {found.best.candidate.title}", changes=to_yaml(found.configuration))
+    return View(
+        command="kschedx profiles tune",
+        subject=found.goal.value,
+        headline=_headline(found),
+        tone=Tone.GOOD if found.is_better else Tone.BAD,
+        facts=(
+            Fact(label="tried", items=(tried, *left_out)),
+            Fact(label="assumes", items=found.assumptions),
+        ),
+        fixes=(fix,) if found.is_better else (),
+        items=tuple(_items(found)),
+        list_title="Profiles of which no other is better in everything",
+        list_noun="profile",
+        list_columns=tuple((name, True) for name in HEADS),
+    )
+
+
+def _headline(found: Tuning) -> str:
+    today, best = found.today, found.best
+    if not found.is_better:
+        return f"no profile that was tried is better than today's: {_measure(found.goal, today, found)}"
+    unplaced = f", and {count(best.unplaced, 'pod')} without a node" if best.unplaced else ""
+    title = best.candidate.title
+    return f"{title}: {_measure(found.goal, best, found)}, with today's profile {_short(found.goal, today)}{unplaced}"
+
+
+def _measure(goal: Goal, one: Trial, found: Tuning) -> str:
+    if goal is Goal.FEWEST_NODES:
+        return f"{one.nodes:,} of {count(found.all_nodes, 'node')} in use"
+    if goal is Goal.LEAST_FRAGMENTATION:
+        return f"{one.fragmentation:.1f}% of the free capacity is fragmented"
+    if goal is Goal.SPREAD:
+        return f"nodes differ by {one.spread:.1f} points"
+    return f"the nodes in use cost {_short(goal, one)} an hour"
+
+
+def _short(goal: Goal, one: Trial) -> str:
+    if goal is Goal.FEWEST_NODES:
+        return f"{one.nodes:,}"
+    if goal is Goal.LEAST_FRAGMENTATION:
+        return f"{one.fragmentation:.1f}%"
+    return f"{one.spread:.1f}" if goal is Goal.SPREAD else f"{one.cost or 0.0:.2f}"
+
+
+def _items(found: Tuning) -> Iterator[Item]:
+    yield Item(title="now", tone=Tone.PLAIN, values=_values(found.now)[: len(HEADS)])
+    for one in (found.today, *(trial for trial in found.front if trial is not found.today)):
+        tone = Tone.GOOD if one is found.best and found.is_better else Tone.PLAIN
+        yield Item(title=one.candidate.title, tone=tone, values=_values(one)[: len(HEADS)])
+
+
+def tuning_page(found: Tuning, differences: Differences, snapshot: Snapshot) -> Page:
+    """The front, and what the best changes."""
+    before, after, changes = differences
+    table = Table(
+        title="What the best changes",
+        columns=tuple(Column(label=label) for label in ("where", "subject", "change")),
+        rows=tuple(change_rows(changes, before, after)) if found.is_better else (),
+    )
+    lines = tuning_lines(found, differences, SCREEN_WIDTH)
+    return page_of(tuning_view(found), (table,), (one.plain for one in lines), footer(snapshot))

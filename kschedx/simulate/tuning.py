@@ -1,0 +1,491 @@
+"""`kschedx profiles tune`: the profile that reaches a goal, found by placing the pods of a cluster again with many.
+
+Successive halving: all candidates place the pods of a small part of the nodes, the best of them those of a larger part,
+and the best of these all of them. Nothing is known of a profile but what it does to this cluster.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kschedx.errors import ConfigError
+from kschedx.explain.setup import Setup
+from kschedx.framework.args import PodTopologySpreadArgs
+from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME, Profile
+from kschedx.framework.interface import ScorePlugin
+from kschedx.framework.registry import plugin_class
+from kschedx.kube.names import CPU, MEMORY
+from kschedx.progress import Phase, counted
+from kschedx.simulate.repack import Repacked, movable, repack
+from kschedx.snapshot.edits import without_nodes
+from kschedx.snapshot.snapshot import Snapshot
+
+Json: TypeAlias = Mapping[str, object]
+Work: TypeAlias = "Callable[[int], Trial]"
+Map: TypeAlias = "Callable[[Work, int], Iterator[Trial]]"
+"""A work and how many times it is done, to its results in order: in one process, or in several."""
+
+WEIGHTS = (0, 1, 2, 5, 10)
+RESOURCE_WEIGHTS = (None, (1, 1), (3, 1), (1, 3))
+"""Of cpu and memory in the scoring strategy; None leaves them."""
+FILLS_TO = 90
+"""Percent up to which the third strategy fills a node."""
+RUNGS = ((10, 5, 0.35), (3, 4, 0.6), (1, 1, 0.9))
+"""The part of the nodes, the part of the candidates that goes on, and the part of the time by which it is over."""
+SMALLEST = 10
+"""Nodes of a part."""
+FIT, SPREAD = "NodeResourcesFit", "PodTopologySpread"
+
+
+class Goal(StrEnum):
+    FEWEST_NODES = "fewest-nodes"
+    LEAST_FRAGMENTATION = "least-fragmentation"
+    SPREAD = "spread"
+    COST = "cost"
+
+
+class Strategy(StrEnum):
+    LEAST = "LeastAllocated"
+    MOST = "MostAllocated"
+    UP_TO = "RequestedToCapacityRatio"
+
+
+class Candidate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What is changed in the profile; nothing is today's."""
+
+    strategy: Strategy | None = None
+    resources: tuple[int, int] | None = None
+    """Weights of cpu and memory in the strategy."""
+    weights: tuple[tuple[str, int], ...] = ()
+    """Of score plugins; 0 disables one."""
+    spreads_by_default: bool = True
+    """Pods without constraints of their own are spread over zones and nodes, where the profile does that today."""
+
+    def applied(self, base: Json, scheduler_name: str) -> Json:
+        """The KubeSchedulerConfiguration with the change in the profile of that name."""
+        document = deepcopy(dict(base))
+        profile = _profile_in(document, scheduler_name)
+        args = _args_in(profile, FIT) if self.strategy or self.resources else {}
+        strategy = args.get("scoringStrategy")
+        written: dict[str, object] = dict(strategy) if isinstance(strategy, Mapping) else {"type": Strategy.LEAST.value}
+        if self.strategy is not None:
+            written["type"] = self.strategy.value
+            written.pop("requestedToCapacityRatio", None)
+        if self.strategy is Strategy.UP_TO:
+            shape = [{"utilization": 0, "score": 0}, {"utilization": FILLS_TO, "score": 10}]
+            written["requestedToCapacityRatio"] = {"shape": [*shape, {"utilization": 100, "score": 0}]}
+        if self.resources is not None:
+            others = [one for one in _list(written.get("resources")) if one.get("name") not in (CPU, MEMORY)]
+            own = [{"name": name, "weight": weight} for name, weight in zip((CPU, MEMORY), self.resources, strict=True)]
+            written["resources"] = [*own, *others]
+        if self.strategy or self.resources:
+            args["scoringStrategy"] = written
+        if not self.spreads_by_default:
+            _args_in(profile, SPREAD).update(defaultingType="List")
+        if self.weights:
+            score, changed = _map_in(_map_in(profile, "plugins"), "score"), dict(self.weights)
+            enabled = [{"name": name, "weight": to} for name, to in self.weights if to]
+            disabled = [{"name": name} for name, to in self.weights if not to]
+            for key, more in (("enabled", enabled), ("disabled", disabled)):
+                entries = [one for one in _list(score.pop(key, None)) if one.get("name") not in changed]
+                if entries or more:
+                    score[key] = [*entries, *more]
+        return document
+
+    @property
+    def parts(self) -> dict[str, Candidate]:
+        """Each change in words, to the candidate without it."""
+        found: dict[str, Candidate] = {}
+        if self.strategy is not None:
+            up_to = f" up to {FILLS_TO}%" if self.strategy is Strategy.UP_TO else ""
+            found[f"{self.strategy.value}{up_to}"] = replace(self, strategy=None)
+        if self.resources is not None:
+            found["cpu {} memory {}".format(*self.resources)] = replace(self, resources=None)
+        for one in self.weights:
+            others = tuple(other for other in self.weights if other != one)
+            found[f"{one[0]} {one[1] or 'off'}"] = replace(self, weights=others)
+        if not self.spreads_by_default:
+            found["no default spread"] = replace(self, spreads_by_default=True)
+        return found
+
+    @property
+    def title(self) -> str:
+        """`MostAllocated, PodTopologySpread off`, or `today's profile`."""
+        return ", ".join(self.parts) or "today's profile"
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """What the pods make of the nodes with one candidate."""
+
+    candidate: Candidate
+    nodes: int
+    """In use: they run more than DaemonSets."""
+    fragmentation: float
+    """Percent of the free capacity that stands on nodes on which a pod like those of the cluster does not fit."""
+    spread: float
+    """Standard deviation of what nodes are requested, in percentage points, of cpu or memory."""
+    moves: int
+    """Pods that run on another node than now; equal replicas change places for nothing."""
+    unplaced: int
+    cost: float | None = None
+    """Of the nodes in use, per hour."""
+
+    def measure(self, goal: Goal) -> float:
+        if goal is Goal.FEWEST_NODES:
+            return self.nodes
+        if goal is Goal.LEAST_FRAGMENTATION:
+            return self.fragmentation
+        return self.spread if goal is Goal.SPREAD else self.cost or 0.0
+
+    def rank(self, goal: Goal) -> tuple[float, ...]:
+        """Lower is better."""
+        return (
+            self.unplaced,
+            round(self.measure(goal), 1 + 3 * (goal is Goal.COST)),
+            len(self.candidate.parts),
+            self.moves,
+        )
+
+
+class Tuning(Struct, frozen=True, kw_only=True):
+    """What was tried, and the best of it."""
+
+    goal: Goal
+    seed: int
+    candidates: int
+    """That were tried."""
+    left_out: int
+    """For which there was no time."""
+    pods: int
+    """That are placed again."""
+    all_nodes: int
+    now: Trial
+    """The nodes as they are."""
+    today: Trial
+    """With today's profile."""
+    front: tuple[Trial, ...]
+    """Those of the last round of which no other is better in everything, the best for the goal first."""
+    configuration: Json
+    """Of the best; today's where none is better."""
+
+    @property
+    def best(self) -> Trial:
+        return self.front[0]
+
+    @property
+    def is_better(self) -> bool:
+        """Than today's profile, for the goal."""
+        return self.best.rank(self.goal)[:2] < self.today.rank(self.goal)[:2]
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"{self.pods:,} running pods are placed again one after another, in queue order; those of DaemonSets stay",
+            "ties go to the first node by name; disruption, budgets and rollouts are not counted",
+            "a pod moves if it leaves its node and no equal replica takes its place",
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        document = TuningDocument(
+            api_version="kschedx/v1",
+            kind=TUNING,
+            goal=self.goal.value,
+            better=self.is_better,
+            seed=self.seed,
+            candidates=self.candidates,
+            left_out=self.left_out,
+            pods=self.pods,
+            nodes=self.all_nodes,
+            now=_document(self.now),
+            today=_document(self.today),
+            front=tuple(map(_document, self.front)),
+            configuration=dict(self.configuration),
+            assumptions=self.assumptions,
+        )
+        plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
+        return plain
+
+
+def tune(
+    snapshot: Snapshot,
+    setup: Setup,
+    base: Json,
+    goal: Goal,
+    *,
+    most: int = 200,
+    seed: int = 0,
+    seconds: float = 60.0,
+    price_of: Callable[[str], float | None] | None = None,
+    run: Map | None = None,
+) -> Tuning:
+    """`base` is the configuration of the setup, as it is written. Raises `ConfigError` for a profile that cannot be
+    tuned, and where no price is known of a node for the goal `cost`."""
+    profiles = setup.scheduler.config
+    profile = profiles.profiles[0] if setup.forced_profile is None else profiles.profile_for(setup.forced_profile)
+    if unknown := setup.unknown_plugins:
+        raise ConfigError(f'plugin "{unknown[0].name}" is not known, and its scores would be guessed')
+    if profiles.extenders:
+        raise ConfigError("a configuration with extenders cannot be tuned: every candidate would call them")
+    search = _Search(snapshot, setup, base, profile, goal, price_of)
+    ends, run = time.monotonic() + seconds, run or _in_turn
+    candidates = _candidates(profile, random.Random(seed), most)
+    trials: list[Trial] = []
+    tried, count = 0, len(snapshot.cluster.nodes)
+    for part, kept, share in RUNGS:
+        if part > 1 and count // part < SMALLEST:
+            continue
+        place = search.on(part, random.Random(seed))
+        noun = f"candidates on {count // part:,} nodes"
+        trials = _tried(place, candidates, run, ends - (1 - share) * seconds, noun)
+        tried = max(tried, len(trials))
+        today, *others = trials
+        trials = [today, *sorted(others, key=lambda one: one.rank(goal))]
+        candidates = [one.candidate for one in trials[: max(len(trials) // kept, 2)]]
+    place = search.on(1, random.Random(seed))
+    while True:  # drop what the best does not need
+        best = min(trials, key=lambda one: one.rank(goal))
+        simpler = [one for one in best.candidate.parts.values() if all(one != known.candidate for known in trials)]
+        if not simpler or time.monotonic() > ends:
+            break
+        fewer = _tried(place, simpler, run, ends, "simpler candidates")
+        trials += fewer
+        if min(one.rank(goal)[:2] for one in fewer) > best.rank(goal)[:2]:
+            break
+    front = _front(sorted(trials, key=lambda one: one.rank(goal)), goal)
+    return Tuning(
+        goal=goal,
+        seed=seed,
+        candidates=tried,
+        left_out=most - tried,
+        pods=len(movable(snapshot)),
+        all_nodes=count,
+        now=search.now,
+        today=trials[0],
+        front=tuple(front),
+        configuration=front[0].candidate.applied(base, profile.scheduler_name),
+    )
+
+
+def _tried(
+    place: Callable[[Candidate], Trial], candidates: Sequence[Candidate], run: Map, until: float, noun: str
+) -> list[Trial]:
+    """The candidates in their order, as many as there is time for, but at least two."""
+    trials: list[Trial] = []
+    results = run(lambda index: place(candidates[index]), len(candidates))
+    for trial in counted(results, Phase.TUNING, len(candidates), noun):
+        trials.append(trial)
+        if time.monotonic() > until and len(trials) > 1:
+            break
+    return trials
+
+
+def _in_turn(work: Work, number: int) -> Iterator[Trial]:
+    return map(work, range(number))
+
+
+class _Search:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        setup: Setup,
+        base: Json,
+        profile: Profile,
+        goal: Goal,
+        price_of: Callable[[str], float | None] | None,
+    ) -> None:
+        self._snapshot, self._setup, self._base = snapshot, setup, base
+        self._name = profile.scheduler_name
+        names = snapshot.cluster.names
+        self._prices = {name: None if price_of is None else price_of(name) for name in names}
+        unknown = [name for name in names if self._prices[name] is None]
+        if goal is Goal.COST and unknown:
+            hint = f"{len(unknown):,} of {len(names):,} nodes have none: name a catalog with --instance-types"
+            raise ConfigError(f"no price is known of node {unknown[0]}", hint=hint)
+
+    @property
+    def now(self) -> Trial:
+        rows = movable(self._snapshot)
+        return self._measured(self._snapshot, rows, Candidate(), Repacked.of_now(self._snapshot, self._setup, rows))
+
+    def on(self, part: int, dice: random.Random) -> Callable[[Candidate], Trial]:
+        """A trial on one of so many parts of the nodes, drawn at random, with the pods that run there."""
+        snapshot = self._snapshot
+        if part > 1:
+            count = len(snapshot.cluster.nodes)
+            kept = frozenset(dice.sample(range(count), count // part))
+            snapshot = without_nodes(snapshot, [row for row in range(count) if row not in kept])
+        rows = movable(snapshot)
+
+        def tried(candidate: Candidate) -> Trial:
+            config = candidate.applied(self._base, self._name)
+            setup = self._setup.configured(config, snapshot)
+            return self._measured(snapshot, rows, candidate, repack(snapshot, setup, rows))
+
+        return tried
+
+    def _measured(self, snapshot: Snapshot, rows: Sequence[int], candidate: Candidate, found: Repacked) -> Trial:
+        names = snapshot.pods.node_names
+        makers = [_made_by(snapshot, row) for row in rows]
+        before = Counter(zip(makers, (names[row] for row in rows), strict=True))
+        after = Counter(zip(makers, found.nodes, strict=True))
+        unused = set(found.filling.unused)
+        prices = [self._prices[name] for name in snapshot.cluster.names if name not in unused]
+        return Trial(
+            candidate=candidate,
+            nodes=found.filling.in_use,
+            fragmentation=found.fragmentation(rows),
+            spread=found.spread,
+            moves=(before - after).total(),
+            unplaced=len(found.filling.pending),
+            cost=None if None in prices else sum(price for price in prices if price is not None),
+        )
+
+
+def _made_by(snapshot: Snapshot, row: int) -> str:
+    owner = next((one for one in snapshot.pods.owners[row] if one.controller), None)
+    return snapshot.pods.key(row) if owner is None else f"{snapshot.pods.namespaces[row]}/{owner.kind}/{owner.name}"
+
+
+def _candidates(profile: Profile, dice: random.Random, most: int) -> list[Candidate]:
+    """Today's profile, each strategy by itself, and others at random."""
+    tunable = [name for name in profile.points["score"] if name in profile.weights and _is_tunable(name)]
+    strategies: tuple[Strategy | None, ...] = (None, *Strategy) if FIT in tunable else (None,)
+    is_spread = SPREAD in profile.args and profile.args_of(PodTopologySpreadArgs).defaulting_type == "System"
+    found = dict.fromkeys([Candidate(), *(Candidate(strategy=one) for one in strategies)])
+    if is_spread:
+        found |= dict.fromkeys(Candidate(strategy=one, spreads_by_default=False) for one in strategies)
+    for _ in range(20 * most):
+        if len(found) >= most:
+            break
+        weights = ((name, dice.choice(WEIGHTS[1:] if name == FIT else WEIGHTS)) for name in tunable)
+        candidate = Candidate(
+            strategy=dice.choice(strategies),
+            resources=dice.choice(RESOURCE_WEIGHTS) if FIT in tunable else None,
+            weights=tuple((name, to) for name, to in weights if dice.random() < 0.5 and to != profile.weights[name]),
+            spreads_by_default=not is_spread or dice.random() < 0.5,
+        )
+        found[candidate] = None
+    return list(found)[:most]
+
+
+def _front(trials: Sequence[Trial], goal: Goal) -> list[Trial]:
+    """Those of which no other is at least as good in everything and better in something; of equals the first."""
+    values = np.array([[one.measure(goal), one.nodes, one.fragmentation, one.moves, one.unplaced] for one in trials])
+    values = values.round(1)
+    front: list[Trial] = []
+    for row, trial in enumerate(trials):
+        no_worse = (values <= values[row]).all(axis=1)
+        better = no_worse & (values < values[row]).any(axis=1)
+        is_repeated = (values[:row] == values[row]).all(axis=1).any()
+        if not better.any() and not is_repeated:
+            front.append(trial)
+    return front
+
+
+def _is_tunable(name: str) -> bool:
+    """Whether its score is the owner's policy, and not what pods prefer."""
+    found = plugin_class(name)
+    return issubclass(found, ScorePlugin) and not found.scores_preferences
+
+
+# --- in the configuration
+
+
+def _profile_in(document: dict[str, object], scheduler_name: str) -> dict[str, object]:
+    """The profile of that name, which can be changed. A configuration without profiles has the default one."""
+    profiles = document.setdefault("profiles", [{"schedulerName": scheduler_name}])
+    its = (one for one in _list(profiles) if one.get("schedulerName", DEFAULT_SCHEDULER_NAME) == scheduler_name)
+    return next(its)
+
+
+def _args_in(profile: dict[str, object], plugin: str) -> dict[str, object]:
+    """The arguments of a plugin in `pluginConfig`, which can be changed."""
+    entries = profile.setdefault("pluginConfig", [])
+    assert isinstance(entries, list)
+    entry = next((one for one in _list(entries) if one.get("name") == plugin), None)
+    if entry is None:
+        entry = {"name": plugin}
+        entries.append(entry)
+    return _map_in(entry, "args")
+
+
+def _map_in(parent: dict[str, object], key: str) -> dict[str, object]:
+    found = parent.setdefault(key, {})
+    assert isinstance(found, dict)
+    return found
+
+
+def _list(value: object) -> list[dict[str, object]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+# --- the document
+
+
+class TrialDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    profile: str
+    """What is changed, in words."""
+    nodes: int
+    """In use."""
+    fragmentation: str
+    """Percent of the free capacity that stands on nodes on which a pod like those of the cluster does not fit."""
+    spread: str
+    """Standard deviation of what nodes are requested, in percentage points, of cpu or memory."""
+    moves: int
+    unplaced: int
+    cost: str = ""
+    """Of the nodes in use, per hour; absent where a price is not known."""
+
+
+class TuningDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Profiles that were tried on a cluster, and the best of them."""
+
+    api_version: str
+    kind: str
+    goal: str
+    """`fewest-nodes`, `least-fragmentation`, `spread` or `cost`."""
+    better: bool
+    """A profile reaches the goal better than today's."""
+    seed: int
+    candidates: int
+    """That were tried."""
+    left_out: int
+    """For which there was no time."""
+    pods: int
+    """Running pods that were placed again."""
+    nodes: int
+    now: TrialDocument
+    """The nodes as they are."""
+    today: TrialDocument
+    """With today's profile."""
+    front: tuple[TrialDocument, ...]
+    """The trials of which no other is better in everything, the best for the goal first."""
+    configuration: dict[str, object]
+    """The KubeSchedulerConfiguration of the best."""
+    assumptions: tuple[str, ...]
+
+
+TUNING = "ProfileTuning"
+
+
+def _document(trial: Trial) -> TrialDocument:
+    return TrialDocument(
+        profile=trial.candidate.title,
+        nodes=trial.nodes,
+        fragmentation=f"{trial.fragmentation:.1f}",
+        spread=f"{trial.spread:.1f}",
+        moves=trial.moves,
+        unplaced=trial.unplaced,
+        cost="" if trial.cost is None else f"{trial.cost:.4f}",
+    )

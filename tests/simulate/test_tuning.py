@@ -1,0 +1,147 @@
+"""`kschedx profiles tune`: the best profile does what is said of it, and nothing else of the configuration changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kschedx.errors import ConfigError
+from kschedx.explain.setup import Setup
+from kschedx.schemas import check_document
+from kschedx.simulate.repack import movable, repack
+from kschedx.simulate.tuning import Candidate, Goal, Strategy, Tuning, tune
+from kschedx.snapshot.snapshot import Snapshot
+from tests.builders import Manifest
+from tests.command import kschedx
+from tests.simulate.clusters import deployment, nodes
+
+HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+PLACES = [f"node-{number}" for number in range(1, 6)]
+SHOP: list[Manifest] = [
+    *nodes(),
+    *(one for number in range(4) for one in deployment(f"app-{number}", "1", [PLACES[number], PLACES[number + 1]])),
+]
+
+
+def tuned(goal: Goal, base: Mapping[str, object] = HEAD, *, most: int = 30, seed: int = 0) -> tuple[Tuning, Snapshot]:
+    snapshot = Snapshot.from_objects(SHOP)
+    setup = Setup.for_cluster(snapshot, config=base, kube_version="1.36")
+    return tune(snapshot, setup, base, goal, most=most, seed=seed, seconds=600), snapshot
+
+
+@pytest.mark.parametrize("goal", [Goal.FEWEST_NODES, Goal.LEAST_FRAGMENTATION, Goal.SPREAD])
+def test_the_best_profile_does_what_is_said_of_it(goal: Goal) -> None:
+    found, snapshot = tuned(goal)
+    rows = movable(snapshot)
+    again = repack(snapshot, Setup.for_cluster(snapshot, config=found.configuration, kube_version="1.36"), rows)
+    assert (found.best.nodes, found.best.spread) == (again.filling.in_use, again.spread)
+    assert found.best.fragmentation == again.fragmentation(rows)
+    assert found.best.measure(goal) <= found.today.measure(goal)
+    check_document(found.to_dict())
+
+
+def test_fewer_nodes_need_another_strategy() -> None:
+    found, _ = tuned(Goal.FEWEST_NODES)
+    assert (found.today.nodes, found.best.nodes, found.is_better) == (5, 1, True)
+    assert found.best.candidate.strategy in (Strategy.MOST, Strategy.UP_TO)
+    assert not any(one.rank(Goal.FEWEST_NODES) < found.best.rank(Goal.FEWEST_NODES) for one in found.front)
+
+
+def test_no_change_is_kept_that_the_best_does_not_need() -> None:
+    found, snapshot = tuned(Goal.FEWEST_NODES)
+    for simpler in found.best.candidate.parts.values():
+        config = simpler.applied(HEAD, "default-scheduler")
+        setup = Setup.for_cluster(snapshot, config=config, kube_version="1.36")
+        assert repack(snapshot, setup, movable(snapshot)).filling.in_use > found.best.nodes
+
+
+def test_a_seed_finds_the_same_again() -> None:
+    assert tuned(Goal.SPREAD, seed=7)[0] == tuned(Goal.SPREAD, seed=7)[0]
+
+
+def test_nothing_else_of_the_configuration_changes() -> None:
+    fit = {
+        "name": "NodeResourcesFit",
+        "args": {"ignoredResources": ["a.b/c"], "scoringStrategy": {"type": "LeastAllocated"}},
+    }
+    score = {"enabled": [{"name": "ImageLocality", "weight": 3}, {"name": "NodeAffinity", "weight": 4}]}
+    other = {"schedulerName": "other", "plugins": {"score": {"disabled": [{"name": "*"}]}}}
+    own = {"schedulerName": "own", "plugins": {"score": score}, "pluginConfig": [fit]}
+    base = {**HEAD, "profiles": [other, own], "parallelism": 8}
+    before = json.dumps(base)
+    candidate = Candidate(
+        strategy=Strategy.MOST,
+        resources=(3, 1),
+        weights=(("ImageLocality", 0), ("PodTopologySpread", 5)),
+        spreads_by_default=False,
+    )
+    after = candidate.applied(base, "own")
+    assert json.dumps(base) == before
+    assert after == {
+        **base,
+        "profiles": [
+            other,
+            {
+                "schedulerName": "own",
+                "plugins": {
+                    "score": {
+                        "enabled": [{"name": "NodeAffinity", "weight": 4}, {"name": "PodTopologySpread", "weight": 5}],
+                        "disabled": [{"name": "ImageLocality"}],
+                    }
+                },
+                "pluginConfig": [
+                    {
+                        "name": "NodeResourcesFit",
+                        "args": {
+                            "ignoredResources": ["a.b/c"],
+                            "scoringStrategy": {
+                                "type": "MostAllocated",
+                                "resources": [{"name": "cpu", "weight": 3}, {"name": "memory", "weight": 1}],
+                            },
+                        },
+                    },
+                    {"name": "PodTopologySpread", "args": {"defaultingType": "List"}},
+                ],
+            },
+        ],
+    }
+
+
+def test_every_candidate_is_a_valid_configuration() -> None:
+    snapshot = Snapshot.from_objects(SHOP)
+    for strategy in (None, *Strategy):
+        for weights in ((), (("PodTopologySpread", 0), ("NodeResourcesFit", 10))):
+            one = Candidate(strategy=strategy, resources=(1, 3), weights=weights, spreads_by_default=False)
+            setup = Setup.for_cluster(snapshot, config=one.applied(HEAD, "default-scheduler"))
+            assert setup.profiles[0].points["score"].count("PodTopologySpread") == (0 if weights else 1)
+
+
+def test_a_cost_needs_prices() -> None:
+    with pytest.raises(ConfigError, match="no price is known of node node-1"):
+        tuned(Goal.COST)
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_the_screen(columns: int, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump_all(SHOP))
+    asked = ("profiles", "tune", "-s", cluster, "--candidates", 12, "--jobs", 1, "--kube-version", "1.36")
+    ran = kschedx(*map(str, asked), columns=columns)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("✓ ")
+    words = " ".join(ran.out.split())
+    assert ": 1 of 5 nodes in use, with today's profile 5 " in words
+    assert "args NodeResourcesFit scoringStrategy.type LeastAllocated → " in words
+    assert all(len(line) <= columns for line in ran.out.splitlines())
+    printed = kschedx(*map(str, asked), "-o", "yaml").out
+    assert yaml.safe_load(printed)["profiles"][0]["pluginConfig"][0]["name"] == "NodeResourcesFit"
+
+
+def test_a_goal_that_does_not_exist() -> None:
+    ran = kschedx("profiles", "tune", "--goal", "fewest-node")
+    assert (ran.code, ran.out) == (2, "")
+    assert 'did you mean "fewest-nodes"?' in ran.err
