@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli.streams import print_note
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer
 from kschedx.explain.difference import Summary
@@ -154,8 +155,6 @@ class Baseline:
         if not self.unchanged:
             return code
         told = f"{self.unchanged:,} finding{'s' * (self.unchanged > 1)} of {self._path} ignored, {self.new:,} new"
-        from kschedx.cli.output import print_note
-
         print_note(told)
         return code if self.new else ExitCode.SCHEDULABLE
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from msgspec import Struct
 
-from kschedx.cli.output import print_note
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup

@@ -10,8 +10,9 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import ExitCode, Format, Report, option, print_note, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy

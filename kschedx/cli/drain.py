@@ -9,8 +9,9 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, print_note, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from kschedx.fixes.stalled_drain import DrainFix

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, print_note, write
+from kschedx.cli.output import ExitCode, Format, Report, option, write
 from kschedx.cli.question import Question, asks
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from kschedx.inquiry.nodes import NodeRow, PriceOf

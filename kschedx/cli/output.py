@@ -26,13 +26,6 @@ if TYPE_CHECKING:
     from kschedx.render.page.model import Page
 
 
-def print_note(text: str) -> None:
-    """A line beside the answer, on stderr. Names in it are shown and not obeyed."""
-    from kschedx.render.wording import visible
-
-    typer.echo(f"note: {visible(text)}", err=True)
-
-
 def exit_code_of(outcome: str) -> ExitCode:
     """Of a pod's `framework.cycle.Outcome`; only what is decided has the codes 0 and 1."""
     match outcome:

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
 from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, OPTIONS, Part
-from kschedx.cli.output import against, print_note
+from kschedx.cli.output import against
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from kschedx.cli import completion
 from kschedx.cli.options import READS
-from kschedx.cli.output import ExitCode, print_note
+from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question, asks
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.cli.output import Format, Report, exit_code_of, print_note, write
+from kschedx.cli.output import Format, Report, exit_code_of, write
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 from kschedx.errors import NotAdmittedError
 from kschedx.snapshot.snapshot import Snapshot
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedx.cli.output import print_note
+from kschedx.cli.streams import print_note
 from tests.builders import node, pod
 from tests.cli.manifests import NODE, changed, small_pod, write
 from tests.command import ROOT, kschedx
@@ -72,7 +72,7 @@ def test_a_hostile_note_is_one_line(raw: str, shown: str, capsys: pytest.Capture
     print_note(f"a {raw}")
     assert capsys.readouterr().err == f"note: a {shown}\n"
     elsewhere = [path.name for path in (ROOT / "kschedx").rglob("*.py") if 'echo(f"note: ' in path.read_text()]
-    assert elsewhere == ["output.py"]
+    assert elsewhere == ["streams.py"]
 
 
 @each
