@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.inquiry.nodes import NodeRow, PriceOf
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
@@ -33,9 +35,9 @@ pod first). With --instance-types, a column shows the price of an hour.
 Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error.
 """
 SUMMARY = "Show all nodes with requests and free resources"
+PARTS = (*READS, Part.RELEASE)
 
 
-@asks(*READS, Part.RELEASE)
 def nodes(
     selector: Annotated[
         str | None,
@@ -67,7 +69,7 @@ def nodes(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer | int:
     """The command; its help is HELP."""
     from kschedx.errors import InputError
     from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
@@ -88,8 +90,8 @@ def nodes(
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
         print_note(f"no node has the labels {selector}")
-    write(_report(snapshot, rows), output)
-    return ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
+    code = ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
+    return Answer(_report(snapshot, rows), code)
 
 
 def _prices(path: str) -> PriceOf:
@@ -140,10 +142,10 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
     from kschedx.inquiry.nodes import document
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.nodes import print_nodes
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.nodes import nodes_lines
 
-        print_nodes(rows, wide=wide)
+        return nodes_lines(rows, width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.nodes import nodes_page

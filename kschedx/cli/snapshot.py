@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kschedx.cli import completion
 from kschedx.cli.options import READS
 from kschedx.cli.output import ExitCode
-from kschedx.cli.question import Question, asks
+from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ metrics. Every command answers from it as from the cluster: kschedx why pod/NAME
 Exit codes: 0 written, 2 usage or input error.
 """
 SUMMARY = "Save what scheduling reads of a cluster"
+PARTS = (*READS,)
 
 
-@asks(*READS)
 def snapshot(
     output: Annotated[
         str,

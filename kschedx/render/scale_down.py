@@ -20,7 +20,6 @@ from kschedx.autoscaler.scale_down import (
 from kschedx.karpenter.consolidation import Command, Consolidation, Method
 from kschedx.karpenter.disruption import Balance, NodeDisruption
 from kschedx.kube.autoscalers import SAFE_TO_EVICT, SCALE_DOWN_DISABLED
-from kschedx.render import terminal
 from kschedx.render.fixes import fix_lines
 from kschedx.render.terminal import (
     BLANK,
@@ -159,21 +158,6 @@ def utilization_text(used: Utilization) -> str:
 MOST_BLOCKERS = 5
 """Pods that are shown on the first screen."""
 MOST_NODES = 20
-
-
-def print_scale_down(
-    asked: ScaleDown | None,
-    removals: Sequence[Removal],
-    kept: Sequence[NodeDisruption],
-    consolidation: Consolidation | None = None,
-    together: EmptiedTogether | None = None,
-    *,
-    wide: bool = False,
-) -> None:
-    """On standard output."""
-    out = terminal.console()
-    lines = scale_down_screen(asked, removals, kept, consolidation, together, width=out.width, wide=wide)
-    terminal.write(lines, out)
 
 
 def scale_down_screen(

@@ -20,7 +20,6 @@ from mcp import Client
 from mcp.types import TextContent
 
 from kschedx.cli import parallel
-from kschedx.cli.app import run
 from kschedx.cli.mcp.server import Answers, Clusters, server
 from kschedx.cli.worker import Worker
 from kschedx.inquiry.target import is_file
@@ -96,7 +95,7 @@ def test_no_tool_opens_a_file(
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text(MANIFEST.replace("name:", "name: sesame #", 1))
     monkeypatch.chdir(tmp_path)
-    answers = Answers(Clusters(snapshots=(str(ZONE_FULL / "cluster"),)), run, limit=60)
+    answers = Answers(Clusters(snapshots=(str(ZONE_FULL / "cluster"),)), limit=60)
 
     async def talk() -> None:
         async with Client(server(answers)) as client:
@@ -127,7 +126,9 @@ def test_an_interactive_answer_ends_with_its_terminal() -> None:
         env={**os.environ, "TERM": "xterm"},
     )
     os.close(follower)
-    assert os.read(leader, 1)
+    seen = b""
+    while b"\x1b[?1049h" not in seen:  # until the answer has the screen
+        seen += os.read(leader, 1024)
     os.close(leader)
     assert ran.wait(20) == 129
 
