@@ -104,7 +104,7 @@ def _prices(path: str) -> PriceOf:
 
 def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, *, wide: bool) -> int:
     """The screen again and again: in its place in a terminal, one below the other in a pipe. A request that fails is
-    said on standard error and made again, once there has been one that did not fail."""
+    made again, once there has been one that did not fail; a line below the table says so, or standard error."""
     from rich.live import Live
     from rich.text import Text
 
@@ -119,9 +119,10 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
     rows = look()[1]
     silence()
 
-    def screen() -> Text:
+    def screen(failure: str = "") -> Text:
         now = time.strftime("%H:%M:%S")
         lines = nodes_lines(rows, out.width, wide=wide)
+        lines += terminal.paragraph(failure, out.width, first="  ", style=terminal.OPEN) if failure else []
         return Text("\n").join([*lines, Text(f"  at {now}, every {interval} s; Ctrl-C ends", style=terminal.DIM)])
 
     with Live(screen(), console=out, auto_refresh=False) as live:
@@ -130,7 +131,11 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
             try:
                 rows = look()[1]
             except KschedxError as error:
-                typer.echo(f"warning: {visible(str(error))}; kschedx tries again", err=True)
+                told = f"warning: {visible(str(error))}; kschedx tries again"
+                if out.is_terminal:
+                    live.update(screen(told), refresh=True)
+                else:
+                    typer.echo(told, err=True)
                 continue
             if out.is_terminal:
                 live.update(screen(), refresh=True)
