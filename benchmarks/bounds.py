@@ -13,7 +13,6 @@ from pathlib import Path
 import anyio
 from mcp import Client
 
-from kschedx.cli.app import run
 from kschedx.cli.mcp.server import Answers, Clusters, server
 
 POD = """
@@ -156,7 +155,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> None:
 
 async def _measure_tool(cluster: str, tool: str, arguments: dict[str, object]) -> None:
     """The characters of an answer are those of its text and its document as JSON."""
-    answers = Answers(Clusters(snapshots=(cluster,)), run, limit=600)
+    answers = Answers(Clusters(snapshots=(cluster,)), limit=600)
     try:
         async with Client(server(answers)) as client:
             times, sizes = [], []

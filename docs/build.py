@@ -99,9 +99,9 @@ def generated() -> Iterator[tuple[str, str]]:
 def commands() -> str:
     import typer
 
-    from kschedx.cli.app import app
+    from kschedx.cli.app import program as application
 
-    program: Any = typer.main.get_command(app)
+    program: Any = typer.main.get_command(application())
     lines = ["# Commands", "", *_help(program.help), "`kschedx COMMAND --help` prints the same text.", ""]
     for path, command in _commands(program, "kschedx"):
         lines += [f"## {path}", "", *_help(command.help or "")]

@@ -66,9 +66,6 @@ ORDER = (
 """A part may import what stands before it."""
 
 AGAINST_THE_ORDER = {
-    ("fixes", "inquiry"),
-    ("fixes", "words"),
-    ("simulate", "fixes"),
     ("simulate", "inquiry"),
 }
 """Imports of a part that stands later. Nothing is added here."""
@@ -233,9 +230,9 @@ SATELLITES = {
     "cel": {"autoscaler"},
     "descheduler": {TOP, "cli", "render"},
     "extenders": {TOP, "cli"},
-    "holding": {"inquiry", "render", "simulate"},
+    "holding": {"inquiry", "render", "schemas", "simulate"},
     "karpenter": {"cli", "inquiry", "render", "words"},
-    "kueue": {TOP, "cli", "holding", "inquiry", "render", "simulate", "words"},
+    "kueue": {TOP, "cli", "holding", "inquiry", "render", "schemas", "simulate", "words"},
     "legacy": {"schemas"},
 }
 """Who imports a satellite by name. What the core has of one, it has by `satellites`, which names what each provides."""

@@ -39,7 +39,6 @@ def main() -> None:
 
     # numpy would start a thread for each processor, for linear algebra that kschedx does not use
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
     gc.disable()  # while it loads there is no garbage
     end_in_order()
     try:

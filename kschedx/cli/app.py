@@ -4,96 +4,63 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from kschedx import __version__
-from kschedx.cli import (
-    COMPLETE,
-    deschedule,
-    descheduler_policy,
-    diff_profiles,
-    doctor,
-    drain,
-    fit,
-    fleet,
-    instance_types,
-    integrations,
-    kueue,
-    man,
-    mcp,
-    merge,
-    nodes,
-    plugins,
-    profiles,
-    reason,
-    scale_down,
-    schema,
-    shells,
-    simulate,
-    snapshot,
-    survive,
-    why,
-)
+from kschedx.cli import COMPLETE
 from kschedx.cli import completion as kubectl
-from kschedx.cli.help import Command, Group
-from kschedx.cli.output import ExitCode, cited
+from kschedx.cli.help import COMMANDS, Command, Group
+from kschedx.cli.output import ExitCode, cited, failed, outcome
+from kschedx.cli.question import asks
 from kschedx.cli.streams import OutputError
-from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 
-app = typer.Typer(
-    name="kschedx",
-    cls=Group,
-    help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a cluster."
-    "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop              # a pod of the live cluster"
-    "\n  kschedx why --all-pending -s dump.tar.gz   # all pending pods of a dump",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for _name, _module, _command in (
-    ("why", why, why.why),
-    ("drain", drain, drain.drain),
-    ("survive", survive, survive.survive),
-    ("fit", fit, fit.fit),
-    ("scale-down", scale_down, scale_down.scale_down),
-    ("deschedule", deschedule, deschedule.deschedule),
-    ("simulate", simulate, simulate.simulate),
-    ("nodes", nodes, nodes.nodes),
-    ("kueue", kueue, kueue.kueue),
-    ("diff-profiles", diff_profiles, diff_profiles.diff_profiles),
-    ("snapshot", snapshot, snapshot.snapshot),
-    ("doctor", doctor, doctor.doctor),
-    ("reason", reason, reason.reason),
-    ("plugins", plugins, plugins.plugins),
-    ("fleet", fleet, fleet.fleet),
-    ("instance-types", instance_types, instance_types.instance_types),
-    ("merge", merge, merge.merge),
-    ("mcp", mcp, mcp.mcp),
-    ("integrations", integrations, integrations.integrations),
-    ("schema", schema, schema.schema),
-    ("man", man, man.man),
-    ("completion", shells, shells.completion),
-):
-    app.command(
-        name=_name,
-        help=_module.HELP,
-        short_help=_module.SUMMARY,
-        no_args_is_help=_name in ("why", "snapshot", "completion"),
-        context_settings={"allow_interspersed_args": _name != "fleet"},  # what follows its question belongs to that
-        cls=Command,
-    )(_command)
-app.add_typer(profiles.app, name="profiles", short_help=profiles.SUMMARY)
-app.add_typer(descheduler_policy.app, name="descheduler-policy", short_help=descheduler_policy.SUMMARY)
+NAMES = tuple(name for names in COMMANDS.values() for name in names)
+_LISTS_COMMANDS = "man"
+"""The command that reads all others."""
 
 
-_LONGEST_NAME = 200
-"""Letters of a file's name in an error."""
+def program(names: Sequence[str] = NAMES) -> typer.Typer:
+    """The application with these commands, whose modules are loaded."""
+    made = typer.Typer(
+        name="kschedx",
+        cls=Group,
+        help="Explain kube-scheduler: why a pod is Pending, or where it goes, and what fixes it. Never writes to a "
+        "cluster."
+        "\n\n\b\nExamples:\n  kschedx why pod/web-0 -n shop              # a pod of the live cluster"
+        "\n  kschedx why --all-pending -s dump.tar.gz   # all pending pods of a dump",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback()(_options)
+    for name in names:
+        of_python = name.replace("-", "_")
+        module = import_module(f"kschedx.cli.{'shells' if name == 'completion' else of_python}")
+        if hasattr(module, "app"):
+            made.add_typer(module.app, name=name, short_help=module.SUMMARY)
+            continue
+        made.command(
+            name=name,
+            help=module.HELP,
+            short_help=module.SUMMARY,
+            no_args_is_help=name in ("why", "snapshot", "completion"),
+            context_settings={"allow_interspersed_args": name != "fleet"},  # what follows its question belongs to that
+            cls=Command,
+        )(asks(*getattr(module, "PARTS", ()))(getattr(module, of_python)))
+    return made
+
+
+def _program_for(arguments: Sequence[str]) -> typer.Typer:
+    """The application with the command of a command line, or with all of them: to load them takes time."""
+    name = arguments[0] if arguments else ""
+    return program((name,) if name in NAMES and name != _LISTS_COMMANDS else NAMES)
 
 
 def _version(value: bool) -> None:
@@ -102,7 +69,6 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -115,11 +81,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command line, without one that of this process; returns its exit code. No traceback reaches the user."""
     try:
         with cited(sys.argv[1:] if arguments is None else arguments):
-            code = _outcome(arguments)
+            code = outcome(partial(_called, arguments))
         sys.stdout.flush()  # what cannot be written is noticed here, not by Python at exit
         return code
     except OutputError as error:
-        return _fail(f"write: {error}", ExitCode.USAGE)
+        return failed(f"write: {error}", ExitCode.USAGE)
 
 
 _BEFORE_COMMAND = {
@@ -144,53 +110,22 @@ def _command_first(arguments: Sequence[str]) -> list[str]:
     return [arguments[at], *arguments[:at], *arguments[at + 1 :]]
 
 
-def _outcome(arguments: Sequence[str] | None) -> int:
+def _called(arguments: Sequence[str] | None) -> int:
     try:
         if arguments is not None:
-            outcome = app(args=_command_first(arguments), standalone_mode=False, prog_name="kschedx", obj=run)
+            words = _command_first(arguments)
+            code = _program_for(words)(args=words, standalone_mode=False, prog_name="kschedx", obj=run)
         else:
-            outcome = _run_own()
-        return outcome if isinstance(outcome, int) else ExitCode.SCHEDULABLE
-    except OutputError:
-        raise
-    except UndecidableError as error:
-        return _fail(str(error), ExitCode.UNDECIDED)
-    except NotAdmittedError as error:
-        return _fail(str(error), ExitCode.UNSCHEDULABLE)
-    except SeveralConfigError as error:
-        return max(_fail(str(one), ExitCode.USAGE) for one in error.errors)
-    except InputError as error:
-        from kschedx.sources.line_numbers import located
-        from kschedx.sources.manifests import variables_hint
-
-        for one in map(located, error.each):
-            one.hint = "; ".join(filter(None, (one.hint, variables_hint(f"{one.message} {one.hint}"))))
-            _fail(str(one), ExitCode.USAGE)
-        return ExitCode.USAGE
-    except KschedxError as error:
-        return _fail(str(error), ExitCode.USAGE)
+            code = _run_own()
+        return code if isinstance(code, int) else ExitCode.SCHEDULABLE
     except typer.Exit as done:
         return done.exit_code
-    except (typer.Abort, KeyboardInterrupt):
+    except typer.Abort:
         return 130
-    except OSError as error:
-        # what the system refuses about a file is no defect
-        name = str(error.filename) if error.filename else "a file"
-        shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-        return _fail(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
-    except MemoryError:
-        return _fail("not enough memory for this input", ExitCode.USAGE)
-    except Exception as error:  # noqa: BLE001 - a defect: reported in one line that says how to see the traceback
-        if getattr(error, "format_message", None) is not None:
-            return _usage(error)
-        if os.environ.get("KSCHEDX_DEBUG"):
-            traceback.print_exc()
-        plugin = _plugin_at_fault(error)
-        whose = f"of the plugin {plugin}" if plugin else "of kschedx"
-        return _fail(
-            f"internal error: {type(error).__name__}: {error} (a defect {whose}; KSCHEDX_DEBUG=1 shows where)",
-            ExitCode.INTERNAL,
-        )
+    except Exception as error:
+        if getattr(error, "format_message", None) is None:
+            raise
+        return _usage(error)
 
 
 def _run_own() -> object:
@@ -201,8 +136,9 @@ def _run_own() -> object:
         if not _is_whole_question(os.environ):
             return ExitCode.SCHEDULABLE
         _answer_shells()
-    name = kubectl.program_name(sys.argv[0])
-    return app(args=_command_first(sys.argv[1:]), standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
+    name, words = kubectl.program_name(sys.argv[0]), _command_first(sys.argv[1:])
+    app = program() if COMPLETE in os.environ else _program_for(words)
+    return app(args=words, standalone_mode=False, prog_name=name, complete_var=COMPLETE, obj=run)
 
 
 def _is_whole_question(environment: Mapping[str, str]) -> bool:
@@ -214,14 +150,6 @@ def _is_whole_question(environment: Mapping[str, str]) -> bool:
     return all(name in environment for name in needed) and environment.get("COMP_CWORD", "0").isdecimal()
 
 
-def _plugin_at_fault(error: Exception) -> str:
-    if "kschedx.framework.registry" not in sys.modules:
-        return ""
-    from kschedx.framework.registry import at_fault
-
-    return at_fault(error)
-
-
 def _answer_shells() -> None:
     """typer registers the shells' protocols only together with options of its own, which kschedx does without."""
     from typer._completion_classes import completion_init
@@ -230,16 +158,9 @@ def _answer_shells() -> None:
 
 
 def _answer_kubectl() -> int:
-    for line in kubectl.candidates(app, sys.argv[1:]):
+    for line in kubectl.candidates(program(), sys.argv[1:]):
         typer.echo(line)
     return ExitCode.SCHEDULABLE
-
-
-def _fail(text: str, code: ExitCode) -> int:
-    from kschedx.render.wording import visible
-
-    typer.echo(f"error: {visible(text)}", err=True)
-    return code
 
 
 def _usage(error: Exception) -> int:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import assert_never
 
 import msgspec
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli.streams import print_note
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer
 from kschedx.explain.difference import Summary
@@ -19,7 +19,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import FINGERPRINT, Check, Result, Since
 from kschedx.render.states import ExitCode
-from kschedx.render.wording import visible
 
 
 def of_pod(
@@ -119,7 +118,6 @@ class Baseline:
     def __init__(self, path: str, known: Collection[str]) -> None:
         self._path = path
         self._known = known
-        self.new = self.unchanged = 0
 
     @classmethod
     def read(cls, path: str) -> Baseline:
@@ -139,25 +137,22 @@ class Baseline:
         }
         return cls(path, known)
 
-    def marked(self, checks: Sequence[Check]) -> tuple[Check, ...]:
-        """The checks, each that did not pass with whether it is new."""
+    def marked(self, checks: Sequence[Check], code: int) -> tuple[tuple[Check, ...], int]:
+        """The checks with what is new, and the exit code: what is known fails nothing. Says on standard error how much
+        that is."""
         marked = tuple(self._marked(one) for one in checks)
-        self.new = sum(one.since is Since.NEW for one in marked)
-        self.unchanged = sum(one.since is Since.UNCHANGED for one in marked)
-        return marked
+        new = sum(one.since is Since.NEW for one in marked)
+        unchanged = sum(one.since is Since.UNCHANGED for one in marked)
+        if unchanged:
+            told = f"{unchanged:,} finding{'s' * (unchanged > 1)} of {self._path} ignored, {new:,} new"
+            print_note(told)
+            code = code if new else ExitCode.SCHEDULABLE
+        return marked, code
 
     def _marked(self, check: Check) -> Check:
         if check.result is Result.PASSED:
             return check
         return replace(check, since=Since.UNCHANGED if check.fingerprint in self._known else Since.NEW)
-
-    def exit_code(self, code: int) -> int:
-        """Of the command: what is known fails nothing. Says on standard error how much that is."""
-        if not self.unchanged:
-            return code
-        told = f"{self.unchanged:,} finding{'s' * (self.unchanged > 1)} of {self._path} ignored, {self.new:,} new"
-        typer.echo(f"note: {visible(told)}", err=True)
-        return code if self.new else ExitCode.SCHEDULABLE
 
 
 class _SarifResult(Struct, rename="camel"):

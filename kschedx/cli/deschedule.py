@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +10,13 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.descheduler.descheduling import Descheduling, WrittenPolicy
     from kschedx.errors import Place
     from kschedx.render.page.model import Page
@@ -40,11 +43,11 @@ Exit codes: 0 every evicted pod finds a node, 1 one stays pending or the next lo
 error or a policy that the descheduler refuses, 3 kschedx cannot decide.
 """
 SUMMARY = "Show what the descheduler evicts, and what follows"
+PARTS = (*DECIDES,)
 LIVE = ("configmap/", "cm/")
 """What a policy in the live cluster begins with."""
 
 
-@asks(*DECIDES)
 def deschedule(
     policy: Annotated[
         str,
@@ -81,7 +84,7 @@ def deschedule(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from kschedx.descheduler.cluster import lacks_details
     from kschedx.descheduler.descheduling import deschedule as descheduled
@@ -103,15 +106,15 @@ def deschedule(
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
-        typer.echo(f"note: {_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}", err=True)
+        print_note(f"{_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}")
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
-        typer.echo(f"note: {lacks}; `kschedx snapshot` keeps them", err=True)
-    write(_report(found, snapshot), output)
+        print_note(f"{lacks}; `kschedx snapshot` keeps them")
+    report = _report(found, snapshot)
     if found.is_undecided:
-        return ExitCode.UNDECIDED
+        return Answer(report, ExitCode.UNDECIDED)
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
-    return ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE
+    return Answer(report, ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE)
 
 
 def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> Place:
@@ -163,10 +166,10 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
 
 
 def _report(found: Descheduling, snapshot: Snapshot) -> Report:
-    def screen(wide: bool) -> None:
-        from kschedx.render.descheduling import print_descheduling
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.descheduling import descheduling_lines
 
-        print_descheduling(found, wide=wide)
+        return descheduling_lines(found, width, wide=wide)
 
     def document() -> Mapping[str, object]:
         return found.to_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,10 +10,12 @@ import typer
 from kschedx.cli import connection
 from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.render.page.model import Page
 
 HELP = """Advise a DeschedulerPolicy for the descheduler (0.36).
@@ -89,7 +92,7 @@ def advise(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is ADVISE."""
     from kschedx.descheduler.advice import Goal
     from kschedx.descheduler.advice import advise as advised
@@ -104,10 +107,10 @@ def advise(
     connection.tell_left_out(setup)
     found = advised(snapshot, setup, Goal(goal), target=target, rounds=rounds, evictions=evictions, now=now)
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.descheduler_policy import print_advice
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.descheduler_policy import advice_lines
 
-        print_advice(found, wide=wide)
+        return advice_lines(found, width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.descheduler_policy import advice_page
@@ -115,6 +118,6 @@ def advise(
         return advice_page(found, snapshot)
 
     policy = {} if found.chosen is None else found.chosen.policy
-    write(Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(policy), page=page), output)
+    report = Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(policy), page=page)
     is_done = found.is_reached and (found.chosen is not None or target is not None)
-    return ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE
+    return Answer(report, ExitCode.SCHEDULABLE if is_done else ExitCode.UNSCHEDULABLE)

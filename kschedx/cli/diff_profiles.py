@@ -9,10 +9,12 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import ALL_NAMESPACES, SELECTOR, SHARD, Part, namespace_of_many
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks, shard_of
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question, shard_of
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.cli.connection import Reached
     from kschedx.explain.difference import LeftOut, Summary
     from kschedx.explain.profile_changes import Change, Pair
@@ -114,11 +116,7 @@ each is decided as if it were scheduled now. Without any of them, only the confi
 Exit codes: 0 same, 1 different, 2 usage or input error, 3 a pod is undecided, and no other pod differs.
 """
 SUMMARY = "Compare scheduler profiles or versions"
-MOST_PLACED_ANEW = 5_000
-"""Running pods that are rescheduled by default."""
-
-
-@asks(
+PARTS = (
     Part.CLUSTER,
     Part.NAMESPACE,
     Part.ORPHANS,
@@ -130,6 +128,10 @@ MOST_PLACED_ANEW = 5_000
     Part.DRAINING,
     Part.BASELINE,
 )
+MOST_PLACED_ANEW = 5_000
+"""Running pods that are rescheduled by default."""
+
+
 def diff_profiles(
     arguments: Annotated[
         list[str] | None,
@@ -183,7 +185,7 @@ def diff_profiles(
     shard: SHARD = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from kschedx.cli.question import cluster_after_changes
     from kschedx.errors import InputError
@@ -215,13 +217,13 @@ def diff_profiles(
         hint = "name the pods with --all, --all-pending, -l, or TARGET"
         raise InputError(f"--{question.what_if[0][0].replace('_', '-')} applies to pods in a cluster", hint=hint)
     if reached is None:
-        write(_report(before, after, found, None), output)
-        return ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
+        code = ExitCode.UNSCHEDULABLE if found else ExitCode.SCHEDULABLE
+        return Answer(_report(before, after, found, None), code)
     reached, _ = cluster_after_changes(question, reached, before)
     if target:
         connection.tell_left_out(before, after)
         pair, pods = _pods(before, after, reached, target, question.namespace, manifests)
-        return _one(pair, found, pods, output, in_detail=pod is not None)
+        return _one(pair, found, pods, in_detail=pod is not None and output in (None, Format.WIDE))
     pair = Pair(reached.snapshot, before, after)
     rows, left_out = pair.choose(
         namespace=namespace_of_many(
@@ -240,28 +242,28 @@ def diff_profiles(
     if part is None or part.index == 1:
         summary = _with_nodes(pair, asked, summary, question.jobs(jobs), nodes)  # one part reports it for all
     report = _report(before, after, found, summary, pair.snapshot)
-    write(report if part is None else report.marked(part), output)
+    report = report if part is None else report.marked(part)
     if summary.differences:
-        return ExitCode.UNSCHEDULABLE
-    return ExitCode.UNDECIDED if summary.undecided else ExitCode.SCHEDULABLE
+        return Answer(report, ExitCode.UNSCHEDULABLE)
+    return Answer(report, ExitCode.UNDECIDED if summary.undecided else ExitCode.SCHEDULABLE)
 
 
-def _one(
-    pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], output: Format | None, *, in_detail: bool
-) -> int:
+def _one(pair: Pair, found: tuple[Change, ...], pods: tuple[Pod, Pod], *, in_detail: bool) -> Answer:
     """A single pod, as it is on either side; `in_detail` shows both stories side by side."""
+    from msgspec.structs import replace
+
     from kschedx.explain.difference import Summary, compare
 
     stories = pair.stories(*pods)
     difference = compare(*stories)
-    if in_detail and output in (None, Format.WIDE):
-        from kschedx.render.comparison import print_stories
+    summary = Summary(compared=1, differences=(difference,) if difference else ())
+    report = _report(pair.before, pair.after, found, summary, pair.snapshot)
+    if in_detail:
+        from kschedx.render.comparison import story_lines
 
-        print_stories(*stories, names=(pair.before.name, pair.after.name))
-    else:
-        summary = Summary(compared=1, differences=(difference,) if difference else ())
-        write(_report(pair.before, pair.after, found, summary, pair.snapshot), output)
-    return ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE
+        names = (pair.before.name, pair.after.name)
+        report = replace(report, screen=lambda width, _: story_lines(*stories, names, width=width))
+    return Answer(report, ExitCode.UNSCHEDULABLE if difference else ExitCode.SCHEDULABLE)
 
 
 def _pods(
@@ -340,10 +342,10 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
 def _report(
     before: Setup, after: Setup, found: tuple[Change, ...], summary: Summary | None, snapshot: Snapshot | None = None
 ) -> Report:
-    def screen(wide: bool) -> None:
-        from kschedx.render.comparison import print_comparison
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.comparison import comparison_lines
 
-        print_comparison(before, after, found, summary, everything=wide)
+        return comparison_lines(before, after, found, summary, width=width, everything=wide)
 
     def document() -> dict[str, object]:
         from kschedx.inquiry.profile_difference import difference_document

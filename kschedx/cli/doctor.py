@@ -9,10 +9,12 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import READS
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.doctor.diagnosis import Diagnosis
     from kschedx.render.page.model import Page
 
@@ -30,9 +32,9 @@ nodes, and two clusters or two times in one dump.
 Exit codes: 0 nothing weakens an answer, 1 something does, 2 nothing can be read.
 """
 SUMMARY = "Report what a dump holds and what it lacks"
+PARTS = (*READS,)
 
 
-@asks(*READS)
 def doctor(
     dump: Annotated[list[str] | None, typer.Argument(metavar="[DUMP]...", show_default=False)] = None,
     output: Annotated[
@@ -44,24 +46,24 @@ def doctor(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     where = question.where
     paths = [*question.snapshot, *(dump or ())]
     diagnosis = _of_files(paths, where) if paths else _of_cluster(where)
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.doctor import print_diagnosis
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.doctor import diagnosis_lines
 
-        print_diagnosis(diagnosis, wide=wide)
+        return diagnosis_lines(diagnosis, width=width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import doctor_page
 
         return doctor_page(diagnosis)
 
-    write(Report(screen=screen, document=diagnosis.to_dict, page=page), output)
-    return ExitCode.UNSCHEDULABLE if diagnosis.weakening else ExitCode.SCHEDULABLE
+    report = Report(screen=screen, document=diagnosis.to_dict, page=page)
+    return Answer(report, ExitCode.UNSCHEDULABLE if diagnosis.weakening else ExitCode.SCHEDULABLE)
 
 
 def _of_files(paths: Sequence[str], where: connection.Connection) -> Diagnosis:

@@ -9,10 +9,13 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.fixes.stalled_drain import DrainFix
     from kschedx.render.page.model import Page
     from kschedx.simulate.changes import Change
@@ -41,9 +44,9 @@ Exit codes: 0 drained, 1 something stops the drain or a pod stays pending, 2 usa
 MANY = 1_000
 """Nodes, each drained by itself, above which a note says that it takes minutes."""
 SUMMARY = "Preview a node drain, and where the pods go"
+PARTS = (*DECIDES, Part.CHANGES)
 
 
-@asks(*DECIDES, Part.CHANGES)
 def drain(
     nodes: Annotated[
         list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
@@ -69,7 +72,7 @@ def drain(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.errors import InputError
@@ -108,7 +111,7 @@ def drain(
     count = len(shown) if nodes else len(snapshot.cluster.names)
     if each and count > MANY:
         hint = "for an answer sooner, name the nodes of one pool or zone"
-        typer.echo(f"note: --each drains {count:,} nodes by themselves, which takes minutes; {hint}", err=True)
+        print_note(f"--each drains {count:,} nodes by themselves, which takes minutes; {hint}")
     simulation = by_themselves(shown if nodes else None) if each else in_turn()
     lets_go = () if each else drain_fixes(simulation, in_turn)
     refused = [one.node for one in simulation.drained if one.is_refused]
@@ -118,20 +121,20 @@ def drain(
         forced = (by_themselves(refused, flags) if each else in_turn(flags=flags)).drained
     if out is not None:
         write_snapshot(out, simulation.after)
-    write(_report(simulation, lets_go, forced, each=each), output)
+    report = _report(simulation, lets_go, forced, each=each)
     if simulation.undecided:
-        return ExitCode.UNDECIDED
+        return Answer(report, ExitCode.UNDECIDED)
     done = all(drained.is_done for drained in simulation.drained)
-    return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE
+    return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE)
 
 
 def _report(
     simulation: Simulation, lets_go: Sequence[DrainFix], forced: Sequence[DrainResult], *, each: bool
 ) -> Report:
-    def screen(wide: bool) -> None:
-        from kschedx.render.simulation import print_drains
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.simulation import drains_lines
 
-        print_drains(simulation, each=each, lets_go=lets_go, forced=forced, wide=wide)
+        return drains_lines(simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide)
 
     def document() -> Mapping[str, object]:
         from kschedx.render.drain import drain_remedy_document

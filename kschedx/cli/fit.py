@@ -10,10 +10,12 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.explain.setup import Setup
     from kschedx.inquiry.ask import Clusters
     from kschedx.inquiry.explanation import Explanation
@@ -38,9 +40,9 @@ Nothing is evicted for them. With --replicas N, kschedx reports whether N more f
 Exit codes: 0 one more fits, or all of --replicas, 1 not, 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Count how many more pods fit"
+PARTS = (*DECIDES, Part.CHANGES, Part.DRAINING)
 
 
-@asks(*DECIDES, Part.CHANGES, Part.DRAINING)
 def fit(
     target: Annotated[str, typer.Argument(metavar="TARGET", show_default=False, autocompletion=completion.targets)],
     replicas: Annotated[
@@ -58,7 +60,7 @@ def fit(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from msgspec.structs import replace
 
@@ -90,8 +92,7 @@ def fit(
         _report(one) if isinstance(one, Fit) else explanation_report(one, (), place_of(of), all_nodes=False)
         for one, of in zip(answers, targets, strict=True)
     ]
-    write(reports[0] if len(reports) == 1 else _several(reports), output)
-    return max(map(_exit_code, answers))
+    return Answer(reports[0] if len(reports) == 1 else _several(reports), max(map(_exit_code, answers)))
 
 
 def _answer(clusters: Clusters, setup: Setup, one: Pod | Written, title: str, wanted: int | None) -> Fit | Explanation:
@@ -161,11 +162,10 @@ def _targets(
 def _several(reports: Sequence[Report]) -> Report:
     """One below the other."""
 
-    def screen(wide: bool) -> None:
-        for number, one in enumerate(reports):
-            if number:
-                typer.echo()
-            one.screen(wide)
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.terminal import BLANK
+
+        return [line for one in reports for line in (BLANK, *one.screen(width, wide))][1:]
 
     def document() -> Mapping[str, object]:
         return {"apiVersion": "kschedx/v1", "kind": "FitList", "items": [one.document() for one in reports]}
@@ -177,10 +177,10 @@ def _several(reports: Sequence[Report]) -> Report:
 
 
 def _report(found: Fit) -> Report:
-    def screen(wide: bool) -> None:
-        from kschedx.render.simulation import print_fit
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.simulation import fit_lines
 
-        print_fit(found, wide=wide)
+        return fit_lines(found, width=width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.page.reports import fit_page

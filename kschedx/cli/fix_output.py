@@ -11,8 +11,8 @@ import msgspec
 from kschedx.cli.output import Report
 from kschedx.errors import InputError
 from kschedx.fixes import Change
-from kschedx.fixes.changes import manifest
 from kschedx.fixes.owners import Owner, owner_change
+from kschedx.kube.decoding import manifest
 from kschedx.kube.types import Pod
 from kschedx.kube.workloads import MAKING_PODS, has_same_template
 
@@ -68,7 +68,7 @@ def report(
 
         return kubectl_commands((*sent, *followed), only_written(before, found))
 
-    return Report(screen=lambda _: None, document=document, yaml=yaml, patch=patch)
+    return Report(screen=lambda *_: (), document=document, yaml=yaml, patch=patch)
 
 
 def known_manifest(snapshot: Snapshot, found: Pod | Written) -> Find:

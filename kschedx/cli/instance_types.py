@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rich.text import Text
 
     from kschedx.karpenter.catalogue import InstanceTypes
     from kschedx.snapshot.snapshot import Snapshot
@@ -35,14 +37,14 @@ def instance_types(
         Format | None,
         option(Format.JSON, Format.YAML, Format.NAME, text="json and yaml: the catalog; name: names only."),
     ] = None,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     catalogue = read(file)
 
-    def screen(_: bool) -> None:
-        from kschedx.render.karpenter import print_catalogue
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.karpenter import catalogue_lines
 
-        print_catalogue(catalogue)
+        return catalogue_lines(catalogue)
 
     def document() -> Mapping[str, object]:
         import msgspec
@@ -51,8 +53,7 @@ def instance_types(
         return made
 
     report = Report(screen=screen, document=document, names=lambda: [one.name for one in catalogue.instance_types])
-    write(report, output)
-    return ExitCode.SCHEDULABLE
+    return Answer(report, ExitCode.SCHEDULABLE)
 
 
 def read(path: str) -> InstanceTypes:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 HELP = """Show Kueue's ClusterQueues, cohorts, and flavors with their usage, and why each Workload is pending.
 
@@ -27,9 +31,9 @@ kueue-manager-config.
 Exit codes: 0 no Workload is pending, 1 some are, 2 usage or input error.
 """
 SUMMARY = "Show Kueue's queues and why Workloads are pending"
+PARTS = (*READS, Part.KUEUE)
 
 
-@asks(*READS, Part.KUEUE)
 def kueue(
     now: Annotated[
         str | None,
@@ -46,7 +50,7 @@ def kueue(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from kschedx.kueue.overview import overview
     from kschedx.kueue.run import start_of
@@ -57,10 +61,10 @@ def kueue(
     started = start_of(snapshot, now)
     found = overview(snapshot, settings_of(snapshot), now=timestamp(started), written_now=started)
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.kueue import print_overview
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.kueue import overview_lines
 
-        print_overview(found, wide=wide)
+        return overview_lines(found, width, wide=wide)
 
-    write(Report(screen=screen, document=found.admissions.to_dict), output)
-    return ExitCode.UNSCHEDULABLE if found.waiting else ExitCode.SCHEDULABLE
+    report = Report(screen=screen, document=found.admissions.to_dict)
+    return Answer(report, ExitCode.UNSCHEDULABLE if found.waiting else ExitCode.SCHEDULABLE)

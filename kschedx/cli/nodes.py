@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.inquiry.nodes import NodeRow, PriceOf
     from kschedx.render.page.model import Page
     from kschedx.snapshot.snapshot import Snapshot
@@ -32,9 +35,9 @@ pod first). With --instance-types, a column shows the price of an hour.
 Exit codes: 0 a node can take a pod, 1 none can, 2 usage or input error.
 """
 SUMMARY = "Show all nodes with requests and free resources"
+PARTS = (*READS, Part.RELEASE)
 
 
-@asks(*READS, Part.RELEASE)
 def nodes(
     selector: Annotated[
         str | None,
@@ -66,7 +69,7 @@ def nodes(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer | int:
     """The command; its help is HELP."""
     from kschedx.errors import InputError
     from kschedx.inquiry.nodes import Sort, node_rows, sorted_rows
@@ -86,9 +89,9 @@ def nodes(
         return _watch(look, interval, wide=output is Format.WIDE)
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
-        typer.echo(f"note: no node has the labels {selector}", err=True)
-    write(_report(snapshot, rows), output)
-    return ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
+        print_note(f"no node has the labels {selector}")
+    code = ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
+    return Answer(_report(snapshot, rows), code)
 
 
 def _prices(path: str) -> PriceOf:
@@ -101,7 +104,7 @@ def _prices(path: str) -> PriceOf:
 
 def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, *, wide: bool) -> int:
     """The screen again and again: in its place in a terminal, one below the other in a pipe. A request that fails is
-    said on standard error and made again, once there has been one that did not fail."""
+    made again, once there has been one that did not fail; a line below the table says so, or standard error."""
     from rich.live import Live
     from rich.text import Text
 
@@ -116,9 +119,10 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
     rows = look()[1]
     silence()
 
-    def screen() -> Text:
+    def screen(failure: str = "") -> Text:
         now = time.strftime("%H:%M:%S")
         lines = nodes_lines(rows, out.width, wide=wide)
+        lines += terminal.paragraph(failure, out.width, first="  ", style=terminal.OPEN) if failure else []
         return Text("\n").join([*lines, Text(f"  at {now}, every {interval} s; Ctrl-C ends", style=terminal.DIM)])
 
     with Live(screen(), console=out, auto_refresh=False) as live:
@@ -127,7 +131,11 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
             try:
                 rows = look()[1]
             except KschedxError as error:
-                typer.echo(f"warning: {visible(str(error))}; kschedx tries again", err=True)
+                told = f"warning: {visible(str(error))}; kschedx tries again"
+                if out.is_terminal:
+                    live.update(screen(told), refresh=True)
+                else:
+                    typer.echo(told, err=True)
                 continue
             if out.is_terminal:
                 live.update(screen(), refresh=True)
@@ -139,10 +147,10 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
     from kschedx.inquiry.nodes import document
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.nodes import print_nodes
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.nodes import nodes_lines
 
-        print_nodes(rows, wide=wide)
+        return nodes_lines(rows, width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.nodes import nodes_page

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,13 +17,14 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kschedx.errors import InputError
+from kschedx.cli.streams import OutputError
+from kschedx.errors import InputError, KschedxError, NotAdmittedError, SeveralConfigError, UndecidableError
 from kschedx.progress import Phase, say
 from kschedx.render.states import ExitCode as ExitCode
 
 if TYPE_CHECKING:
-    from kschedx.cli.checks import Baseline
-    from kschedx.errors import KschedxError
+    from rich.text import Text
+
     from kschedx.inquiry.profile_difference import Shard
     from kschedx.render.checks import Check
     from kschedx.render.page.model import Page
@@ -54,6 +58,70 @@ def needs(extra: str) -> Iterator[None]:
         ) from None
 
 
+# What stops a command: an error on standard error and an exit code.
+
+_LONGEST_NAME = 200
+"""Letters of a file's name in an error."""
+
+
+def outcome(command: Callable[[], int]) -> int:
+    """The exit code of a command, whatever stops it. No traceback reaches the user. Raises `OutputError`."""
+    try:
+        return command()
+    except OutputError:
+        raise
+    except UndecidableError as error:
+        return failed(str(error), ExitCode.UNDECIDED)
+    except NotAdmittedError as error:
+        return failed(str(error), ExitCode.UNSCHEDULABLE)
+    except SeveralConfigError as error:
+        return max(failed(str(one), ExitCode.USAGE) for one in error.errors)
+    except InputError as error:
+        from kschedx.sources.line_numbers import located
+        from kschedx.sources.manifests import variables_hint
+
+        for one in map(located, error.each):
+            one.hint = "; ".join(filter(None, (one.hint, variables_hint(f"{one.message} {one.hint}"))))
+            failed(str(one), ExitCode.USAGE)
+        return ExitCode.USAGE
+    except KschedxError as error:
+        return failed(str(error), ExitCode.USAGE)
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        # what the system refuses about a file is no defect
+        name = str(error.filename) if error.filename else "a file"
+        shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+        return failed(f"{shown}: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
+    except MemoryError:
+        return failed("not enough memory for this input", ExitCode.USAGE)
+    except Exception as error:  # noqa: BLE001 - a defect: reported in one line that says how to see the traceback
+        if os.environ.get("KSCHEDX_DEBUG"):
+            traceback.print_exc()
+        plugin = _plugin_at_fault(error)
+        whose = f"of the plugin {plugin}" if plugin else "of kschedx"
+        return failed(
+            f"internal error: {type(error).__name__}: {error} (a defect {whose}; KSCHEDX_DEBUG=1 shows where)",
+            ExitCode.INTERNAL,
+        )
+
+
+def failed(text: str, code: ExitCode) -> int:
+    """Print an error."""
+    from kschedx.render.wording import visible
+
+    typer.echo(f"error: {visible(text)}", err=True)
+    return code
+
+
+def _plugin_at_fault(error: Exception) -> str:
+    if "kschedx.framework.registry" not in sys.modules:
+        return ""
+    from kschedx.framework.registry import at_fault
+
+    return at_fault(error)
+
+
 # `-o`: the forms in which a command prints what it found, and the one place that writes them.
 
 P = ParamSpec("P")
@@ -76,8 +144,8 @@ class Format(StrEnum):
 class Report(Struct, frozen=True, kw_only=True):
     """What a command has to say, in every form that it can take; only what is asked for is made."""
 
-    screen: Callable[[bool], None]
-    """Prints; with True everything, as -o wide asks."""
+    screen: Callable[[int, bool], Sequence[Text]]
+    """Lines of at most so many columns; with True everything, as -o wide asks."""
     document: Callable[[], Mapping[str, object]]
     entries: Callable[[], Iterator[tuple[str, object]]] | None = None
     """The document's keys and values in order, of which a list may be an iterator; where the whole may be too much to
@@ -101,6 +169,13 @@ class Report(Struct, frozen=True, kw_only=True):
         return replace(marked, entries=lambda: chain(entries(), shard.mark({}).items()))
 
 
+class Answer(Struct, frozen=True):
+    """What a command came to; it is printed by what asked."""
+
+    report: Report
+    exit_code: int
+
+
 def option(*formats: Format, text: str) -> Any:
     """The option -o of a command whose reports have these forms, and the screen without it."""
     allowed = ", ".join(formats)
@@ -116,51 +191,41 @@ def option(*formats: Format, text: str) -> Any:
     return typer.Option("--output", "-o", metavar="|".join(formats), parser=parsed, autocompletion=offered, help=text)
 
 
-_KEPT: ContextVar[list[Report] | None] = ContextVar("kept", default=None)
+_KEPT: ContextVar[list[Answer] | None] = ContextVar("kept", default=None)
 
 
-@contextmanager
-def kept_report() -> Iterator[list[Report]]:
-    """Within it, a report is kept in the list instead of printed, for MCP and fleet workers."""
-    reports: list[Report] = []
-    token = _KEPT.set(reports)
+def answer_to(run: Callable[[Sequence[str]], int], arguments: Sequence[str]) -> Answer | int:
+    """The answer to a command line, which is not printed; the exit code where it has none."""
+    answers: list[Answer] = []
+    token = _KEPT.set(answers)
     try:
-        yield reports
+        code = run(arguments)
     finally:
         _KEPT.reset(token)
+    return answers[-1] if answers else code
 
 
-_BASELINE: ContextVar[Baseline | None] = ContextVar("baseline", default=None)
-
-
-def against(path: str | None, command: Callable[[], int]) -> int:
-    """The exit code of a command, in which the findings of an earlier run do not count. Raises `InputError`."""
-    if path is None:
-        return command()
-    from kschedx.cli.checks import Baseline
-
-    baseline = Baseline.read(path)
-    token = _BASELINE.set(baseline)
-    try:
-        return baseline.exit_code(command())
-    finally:
-        _BASELINE.reset(token)
+def show(answer: Answer | int, output: Format | None = None) -> int:
+    """Print an answer as -o says; returns its exit code, which is all that a command has that prints by itself."""
+    if isinstance(answer, int):
+        return answer
+    kept = _KEPT.get()
+    if kept is not None:
+        kept.append(answer)
+    else:
+        write(answer.report, output)
+    return answer.exit_code
 
 
 def write(report: Report, output: Format | None) -> None:
     """Print a report as -o says."""
-    kept = _KEPT.get()
-    if kept is not None:
-        kept.append(report)
-        return
-    baseline, checks = _BASELINE.get(), report.checks
-    if baseline is not None and checks is not None:
-        marked = baseline.marked(checks())
-        report = replace(report, checks=lambda: marked)
     say(Phase.WRITING)
     match output:
         case None | Format.WIDE:
-            report.screen(output is Format.WIDE)
+            from kschedx.render import terminal
+
+            out = terminal.console()
+            terminal.write(report.screen(out.width, output is Format.WIDE), out)
         case Format.JSON:
             from kschedx.render.manifests import json_parts
 
@@ -196,7 +261,7 @@ def told_as_checks(error: KschedxError, output: Format) -> None:
     from kschedx.cli.checks import of_error
 
     checks = tuple(of_error(error))
-    write(Report(screen=lambda _: None, document=dict, checks=lambda: checks), output)
+    write(Report(screen=lambda *_: (), document=dict, checks=lambda: checks), output)
 
 
 def _has(form: Callable[P, T] | None, output: Format) -> Callable[P, T]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from kschedx.cli.options import Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 HELP = """List the plugins that a configuration may name: of Kubernetes, of other projects, and of installed packages.
 
@@ -17,9 +21,9 @@ Examples:
   kschedx plugins -o json              # for a script
 """
 SUMMARY = "List plugins and their extension points"
+PARTS = (Part.RELEASE, Part.GATES)
 
 
-@asks(Part.RELEASE, Part.GATES)
 def plugins(
     output: Annotated[
         Format | None,
@@ -27,7 +31,7 @@ def plugins(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from kschedx.framework.registry import known_plugins
     from kschedx.releases import resolve
@@ -35,10 +39,10 @@ def plugins(
     release = resolve(question.kube_version, question.gates)
     found = tuple(known_plugins(release))
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.catalogue import print_plugins
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.catalogue import plugins_lines
 
-        print_plugins(found)
+        return plugins_lines(found, width)
 
     def document() -> dict[str, object]:
         items = [
@@ -48,5 +52,5 @@ def plugins(
         ]
         return {"apiVersion": "kschedx/v1", "kind": "PluginList", "kubernetesVersion": release.version, "items": items}
 
-    write(Report(screen=screen, document=document, names=lambda: [one.name for one in found]), output)
-    return ExitCode.SCHEDULABLE
+    report = Report(screen=screen, document=document, names=lambda: [one.name for one in found])
+    return Answer(report, ExitCode.SCHEDULABLE)

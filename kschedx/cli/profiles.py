@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,10 +10,12 @@ import typer
 from kschedx.cli import completion, connection
 from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.framework.config import Profile
     from kschedx.releases import Release
     from kschedx.render.checks import Check
@@ -83,14 +85,15 @@ def profiles(context: typer.Context) -> int:
 
 
 @app.command(name="list", help="List profiles and what each is for.")
-def list_profiles() -> int:
+@asks()
+def list_profiles() -> Answer:
     """The command; its help is beside its name."""
     from kschedx.cli.named_profiles import DEFAULT, named_profiles
-    from kschedx.render.catalogue import print_profiles
+    from kschedx.render.catalogue import profiles_lines
 
     default = (DEFAULT, "What kube-scheduler does without a configuration, in the emulated version")
-    print_profiles([default, *((profile.name, profile.purpose) for profile in named_profiles())])
-    return ExitCode.SCHEDULABLE
+    known = [default, *((profile.name, profile.purpose) for profile in named_profiles())]
+    return Answer(Report(screen=lambda width, _: profiles_lines(known, width), document=dict), ExitCode.SCHEDULABLE)
 
 
 @app.command(help=SHOW, short_help="Show a profile in full, point by point.", cls=Command)
@@ -102,7 +105,7 @@ def show(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is SHOW."""
     from kschedx.cli.named_profiles import configuration, placed, version_of
     from kschedx.framework.config.origins import without_secrets
@@ -115,12 +118,12 @@ def show(
         found = expanded_configuration(config, release)
         scheduler = scheduler_of(config, release).config
     if found is None:
-        return _show_policy(name, release, scheduler.profiles[0], output)
+        return _show_policy(name, release, scheduler.profiles[0])
 
-    def screen(_: bool) -> None:
-        from kschedx.render.catalogue import print_profile
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.catalogue import profile_lines
 
-        print_profile(name, release.title, scheduler, found)
+        return profile_lines(name, release.title, scheduler, found, width)
 
     shown = without_secrets(found.configuration)
 
@@ -133,11 +136,10 @@ def show(
 
         return commented_yaml(shown, found.origins)
 
-    write(Report(screen=screen, document=document, yaml=yaml), output)
-    return ExitCode.SCHEDULABLE
+    return Answer(Report(screen=screen, document=document, yaml=yaml), ExitCode.SCHEDULABLE)
 
 
-def _show_policy(name: str, release: Release, profile: Profile, output: Format | None) -> int:
+def _show_policy(name: str, release: Release, profile: Profile) -> Answer:
     points = {
         point: [{"name": one, "weight": profile.weights[one]} if one in profile.weights else one for one in plugins]
         for point, plugins in profile.points.items()
@@ -145,13 +147,12 @@ def _show_policy(name: str, release: Release, profile: Profile, output: Format |
     document: dict[str, object] = {"apiVersion": "kschedx/v1", "kind": "Profile", "name": name}
     document |= {"kubernetesVersion": release.version, "extensionPoints": points}
 
-    def screen(_: bool) -> None:
-        from kschedx.render.catalogue import print_policy
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.catalogue import policy_lines
 
-        print_policy(name, release.version, profile)
+        return policy_lines(name, release.version, profile, width)
 
-    write(Report(screen=screen, document=lambda: document), output)
-    return ExitCode.SCHEDULABLE
+    return Answer(Report(screen=screen, document=lambda: document), ExitCode.SCHEDULABLE)
 
 
 @app.command(help=CHECK, short_help="Report what kube-scheduler refuses, and common mistakes.", cls=Command)
@@ -164,12 +165,12 @@ def check(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is CHECK."""
     from kschedx.cli.named_profiles import placed, version_of, with_zero_weights
     from kschedx.framework.config.advice import Advice
     from kschedx.releases import resolve
-    from kschedx.render.catalogue import print_advice
+    from kschedx.render.catalogue import advice_lines
     from kschedx.schedulers import advice_on
 
     release = resolve(question.kube_version or version_of(file), question.gates)
@@ -193,8 +194,10 @@ def check(
 
         return of_advice(file, advice)
 
-    write(Report(screen=lambda _: print_advice(file, release.title, advice), document=document, checks=checks), output)
-    return ExitCode.SCHEDULABLE
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        return advice_lines(file, release.title, advice, width)
+
+    return Answer(Report(screen=screen, document=document, checks=checks), ExitCode.SCHEDULABLE)
 
 
 @app.command(help=TUNE, short_help="Search for the profile that reaches a goal on a cluster.", cls=Command)
@@ -226,7 +229,7 @@ def tune(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is TUNE."""
     from kschedx.cli.instance_types import prices_by_node
     from kschedx.cli.parallel import FEW, results
@@ -260,15 +263,15 @@ def tune(
     after = setup.configured(found.configuration, snapshot)
     differences = (setup, after, changes(setup, after))
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.tuning import print_tuning
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.tuning import tuning_lines
 
-        print_tuning(found, differences, wide=wide)
+        return tuning_lines(found, differences, width, wide=wide)
 
     def page(_: bool) -> Page:
         from kschedx.render.tuning import tuning_page
 
         return tuning_page(found, differences, snapshot)
 
-    write(Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(found.configuration), page=page), output)
-    return ExitCode.SCHEDULABLE if found.is_better else ExitCode.UNSCHEDULABLE
+    report = Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(found.configuration), page=page)
+    return Answer(report, ExitCode.SCHEDULABLE if found.is_better else ExitCode.UNSCHEDULABLE)

@@ -15,19 +15,20 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
 from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, OPTIONS, Part
-from kschedx.cli.output import against
+from kschedx.cli.output import Answer, show
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kschedx.autoscaler.cluster import AutoscalerOptions
+    from kschedx.cli.checks import Baseline
     from kschedx.controllers.workloads import Workload
     from kschedx.explain.notes import AfterChanges
     from kschedx.explain.setup import Setup
@@ -266,11 +267,11 @@ class Question(Struct, frozen=True, kw_only=True, dict=True):
                 raise
 
 
-def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """A command with the options of these groups, called with `question`: what they say."""
+def asks(*parts: Part) -> Callable[[Callable[..., Answer | int]], Callable[..., int]]:
+    """A command with the options of these groups, called with `question`: what they say. Its answer is printed."""
     options = {name: hint for part in Part if part in parts for name, hint in OPTIONS[part].items()}
 
-    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+    def decorate(command: Callable[..., Answer | int]) -> Callable[..., int]:
         @functools.wraps(command)
         def called(**values: Any) -> int:
             typed = {name: value for name in options if (value := values.pop(name)) is not None}
@@ -278,8 +279,13 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
             of_connection = {name: typed.pop(name) for name in CONNECTION_OPTIONS if name in typed}
             baseline = typed.pop("baseline", None)
             question = Question(where=Connection(**of_connection), what_if=what_if, **typed)
+            known = None if baseline is None else _baseline(baseline)
             try:
-                return against(baseline, lambda: command(**values, question=question))
+                answer = command(**values, **({"question": question} if options else {}))
+                if known is not None and isinstance(answer, Answer) and answer.report.checks is not None:
+                    marked, code = known.marked(answer.report.checks(), answer.exit_code)
+                    answer = Answer(replace(answer.report, checks=lambda: marked), code)
+                return show(answer, values.get("output"))
             finally:
                 question.keep_recording()
 
@@ -293,6 +299,12 @@ def asks(*parts: Part) -> Callable[[Callable[..., int]], Callable[..., int]]:
         return called
 
     return decorate
+
+
+def _baseline(path: str) -> Baseline:
+    from kschedx.cli.checks import Baseline
+
+    return Baseline.read(path)
 
 
 ORDER: ContextVar[tuple[str, ...]] = ContextVar("order", default=())
@@ -351,7 +363,6 @@ def cluster_after_changes(
     from kschedx.explain.notes import AfterChanges
     from kschedx.render.drain import verdict
     from kschedx.render.simulation import rollout_text
-    from kschedx.render.wording import visible
     from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.what_if import settled
 
@@ -361,10 +372,10 @@ def cluster_after_changes(
     tell_open_counts(done)
     for drained in done.drained:
         if not drained.is_done:
-            typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
+            print_note(f"drain {drained.node}: {verdict(drained)}")
     for rolled in done.rolled_out:
         if not rolled.is_done:
-            typer.echo(visible(f"note: {rollout_text(rolled)}"), err=True)
+            print_note(rollout_text(rolled))
     lost = done.displaced
     note = AfterChanges(
         changes=tuple(map(str, question.changes)), moved=lost.moved, waiting=lost.waiting, gone=lost.gone
@@ -374,7 +385,5 @@ def cluster_after_changes(
 
 def tell_open_counts(simulation: Simulation) -> None:
     """A line on stderr about each custom resource whose pods are not all known."""
-    from kschedx.render.wording import visible
-
     for workload, why in simulation.open_counts.items():
-        typer.echo(visible(f"note: {workload.title}: {why}"), err=True)
+        print_note(f"{workload.title}: {why}")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.output import ExitCode
+from kschedx.cli.output import Answer, ExitCode, Report
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 HELP = """Explain a reason: what it means, its usual causes, how to confirm it, and what fixes it.
 
@@ -27,12 +31,11 @@ def reason(
     what: Annotated[
         list[str] | None, typer.Argument(metavar="[WHAT]", show_default=False, autocompletion=completion.reasons)
     ] = None,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
-    from kschedx.render.catalogue import print_reason, print_reasons
+    from kschedx.render.catalogue import all_lines, reason_lines
 
-    if not what:
-        print_reasons()
-    else:
-        print_reason(" ".join(what))
-    return ExitCode.SCHEDULABLE
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        return reason_lines(" ".join(what), width) if what else all_lines(width)
+
+    return Answer(Report(screen=screen, document=dict), ExitCode.SCHEDULABLE)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.explain.setup import Setup
     from kschedx.render.page.model import Page
     from kschedx.simulate.compaction import EmptiedTogether
@@ -36,9 +38,9 @@ from --instance-types.
 Exit codes: 0 it is removed (without NODE: some are), 1 it stays, 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Explain why the autoscaler keeps a node"
+PARTS = (*DECIDES,)
 
 
-@asks(*DECIDES)
 def scale_down(
     nodes: Annotated[
         list[str] | None, typer.Argument(metavar="[NODE]...", show_default=False, autocompletion=completion.nodes)
@@ -53,14 +55,14 @@ def scale_down(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from kschedx.autoscaler.cluster import AutoscalerOptions
     from kschedx.autoscaler.scale_down import ScaleDown
     from kschedx.inquiry.target import node_names
     from kschedx.karpenter.disruption import disruptions
     from kschedx.progress import Phase, counted
-    from kschedx.render.scale_down import print_scale_down, scale_down_screen, scale_down_view
+    from kschedx.render.scale_down import scale_down_screen, scale_down_view
     from kschedx.render.view import Tone
 
     reached = question.read_to_decide()
@@ -85,8 +87,8 @@ def scale_down(
     )
     together = _together(snapshot, setup, question, [one.node for one in removals if one.is_removable])
 
-    def screen(wide: bool) -> None:
-        print_scale_down(asked, removals, kept, consolidation, together, wide=wide)
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        return scale_down_screen(asked, removals, kept, consolidation, together, width=width, wide=wide)
 
     def document() -> Mapping[str, object]:
         from kschedx.autoscaler.scale_down import scale_down_document
@@ -109,9 +111,9 @@ def scale_down(
 
     view = scale_down_view(asked, removals, kept, consolidation, together, wide=False)
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
-    write(Report(screen=screen, document=document, names=lambda: going, page=page), output)
+    report = Report(screen=screen, document=document, names=lambda: going, page=page)
     done = bool(going) if not nodes else len(going) == len(names)
-    return ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE
+    return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE)
 
 
 def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:

@@ -117,6 +117,7 @@ def script(shell: Shell) -> str:
             assert_never(shell)
 
 
-def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False)]) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", show_default=False)]) -> int:
     """The command; its help is HELP."""
     typer.echo(script(shell), nl=False)
+    return 0

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Format, Report, option, write
-from kschedx.cli.question import Question, asks, tell_open_counts
+from kschedx.cli.output import Answer, Format, Report, option
+from kschedx.cli.question import Question, tell_open_counts
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.autoscaler.growth import AutoscalerGrowth
     from kschedx.karpenter.growth import KarpenterGrowth as Provisioned
     from kschedx.render.page.model import Page
@@ -48,9 +50,9 @@ error, 3 undecided, or a pod has another scheduler.
 MOST_FIXED = 8
 """Workloads for which the document has a fix, those that lack most nodes."""
 SUMMARY = "Place pending pods after changes: what if?"
+PARTS = (*DECIDES, Part.KUEUE, Part.CHANGES, Part.DRAINING)
 
 
-@asks(*DECIDES, Part.KUEUE, Part.CHANGES, Part.DRAINING)
 def simulate(
     output: Annotated[
         Format | None,
@@ -95,7 +97,7 @@ def simulate(
     ] = None,
     *,
     question: Question,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
     from kschedx.cli.files import check_name, write_snapshot
     from kschedx.errors import InputError
@@ -148,8 +150,8 @@ def simulate(
     told = None if other is None else ties_text(other, simulation.choices)
     if out is not None:
         write_snapshot(out, simulation.after)
-    write(report(simulation, steps=steps, ties=told, growth=growth, provisioned=provisioned), output)
-    return row_named(decision_name(simulation.overall)).exit_code
+    made = report(simulation, steps=steps, ties=told, growth=growth, provisioned=provisioned)
+    return Answer(made, row_named(decision_name(simulation.overall)).exit_code)
 
 
 def _provisioned(snapshot: Snapshot, question: Question, *, is_alone: bool) -> Provisioned | None:
@@ -176,16 +178,16 @@ def report(
 ) -> Report:
     """A simulation in every form; `growth` is what the autoscaler added first, `provisioned` what Karpenter did."""
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.autoscaler import print_growth
-        from kschedx.render.simulation import print_simulation
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.autoscaler import growth_lines
+        from kschedx.render.simulation import simulation_lines
 
-        print_growth(growth, provisioned)
-        print_simulation(simulation, steps=steps, wide=wide, ties=ties)
+        lines = simulation_lines(simulation, width=width, steps=steps, wide=wide, ties=ties)
+        return [*growth_lines(growth, provisioned, width), *lines]
 
     def document() -> Mapping[str, object]:
         from kschedx.autoscaler.growth import autoscaler_growth_document
-        from kschedx.fixes.pending_pods import SharedFixes
+        from kschedx.inquiry.pending_pods import SharedFixes
 
         grown = None if growth is None else autoscaler_growth_document(growth)
         if provisioned is not None:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from kschedx.cli import completion
 from kschedx.cli.options import READS
 from kschedx.cli.output import ExitCode
-from kschedx.cli.question import Question, asks
+from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,9 +43,9 @@ metrics. Every command answers from it as from the cluster: kschedx why pod/NAME
 Exit codes: 0 written, 2 usage or input error.
 """
 SUMMARY = "Save what scheduling reads of a cluster"
+PARTS = (*READS,)
 
 
-@asks(*READS)
 def snapshot(
     output: Annotated[
         str,
@@ -137,7 +138,7 @@ def snapshot(
         counts = ", ".join(count(number, what) for number, what in counted)
         _tell(output, counts, source)
         if anonymize and config is None:
-            typer.echo(f"note: {_WITHOUT_CONFIG}", err=True)
+            print_note(_WITHOUT_CONFIG)
     return ExitCode.SCHEDULABLE
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, Part
-from kschedx.cli.output import ExitCode, Format, Report, option, write
-from kschedx.cli.question import Question, asks, tell_open_counts
+from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.question import Question, tell_open_counts
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.explain.setup import Setup
     from kschedx.render.page.model import Page
     from kschedx.simulate.survive import Failure, Survival
@@ -41,9 +43,9 @@ Exit codes: 0 every workload survives, 1 one that ran is down or has fewer repli
 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Show what survives when a zone or nodes are gone"
+PARTS = (*DECIDES, Part.CHANGES_BESIDE_DRAIN)
 
 
-@asks(*DECIDES, Part.CHANGES_BESIDE_DRAIN)
 def survive(
     targets: Annotated[
         list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.nodes)
@@ -78,7 +80,7 @@ def survive(
     ] = None,
     *,
     question: Question,
-) -> int:  # fmt: skip
+) -> Answer:  # fmt: skip
     """The command; its help is HELP."""
     from kschedx.errors import InputError
     from kschedx.simulate.survive import Mode
@@ -100,10 +102,10 @@ def survive(
         namespace=question.namespace or reached.namespace,
     )
     tell_open_counts(found.simulation)
-    write(_report(found, snapshot), output)
+    report = _report(found, snapshot)
     if found.is_undecided:
-        return ExitCode.UNDECIDED
-    return ExitCode.SCHEDULABLE if found.survives else ExitCode.UNSCHEDULABLE
+        return Answer(report, ExitCode.UNDECIDED)
+    return Answer(report, ExitCode.SCHEDULABLE if found.survives else ExitCode.UNSCHEDULABLE)
 
 
 def _failures(
@@ -127,10 +129,10 @@ def _failures(
 
 
 def _report(found: Survival, snapshot: Snapshot) -> Report:
-    def screen(wide: bool) -> None:
-        from kschedx.render.survival import print_survival
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.survival import survival_lines
 
-        print_survival(found, wide=wide)
+        return survival_lines(found, width=width, wide=wide)
 
     def document() -> Mapping[str, object]:
         return found.to_dict()

@@ -9,8 +9,8 @@ import typer
 
 from kschedx.cli import completion
 from kschedx.cli.options import ALL_NAMESPACES, DECIDES, SELECTOR, SHARD, Part
-from kschedx.cli.output import Format, option
-from kschedx.cli.question import Question, asks
+from kschedx.cli.output import Answer, Format, option
+from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
     from kschedx.cli.connection import Reached
@@ -46,9 +46,9 @@ Options of "What if" change the cluster first. Pods that they evict or create ar
 Exit codes: 0 it can be scheduled, 1 it cannot, 2 usage or input error, 3 undecided.
 """
 SUMMARY = "Explain why a pod is Pending, or where it goes"
+PARTS = (*DECIDES, Part.KUEUE, Part.CHANGES_BESIDE_FILES, Part.DRAINING, Part.BASELINE)
 
 
-@asks(*DECIDES, Part.KUEUE, Part.CHANGES_BESIDE_FILES, Part.DRAINING, Part.BASELINE)
 def why(
     target: Annotated[
         list[str] | None, typer.Argument(metavar="[TARGET]...", show_default=False, autocompletion=completion.targets)
@@ -119,7 +119,7 @@ def why(
     ] = 10,
     *,
     question: Question,
-) -> int:
+) -> Answer | int:
     """The command; its help is HELP."""
     from kschedx.cli.why_pod import Wanted
 
@@ -146,7 +146,7 @@ def why(
     return _answer(question, wanted, interval)
 
 
-def _answer(question: Question, wanted: Wanted, interval: int) -> int:
+def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     """About many pods, a node, several pods, or one."""
     from msgspec.structs import replace
 
@@ -176,7 +176,7 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> int:
     if len(names) == 1 and (node_name := named_node(names[0])):
         if not wanted.is_plain or wanted.watch or wanted.dry_run:
             raise InputError(f"{names[0]} is not a pod", hint="a node is shown as text, wide, json, yaml or name")
-        return why_node(snapshot, setup, node_name, wanted.output)
+        return why_node(snapshot, setup, node_name)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []
     found = _found(question, wanted, written, clusters, reached.namespace)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.cli.options import namespace_of_many
-from kschedx.cli.output import ExitCode, Format, Report, needs, write
+from kschedx.cli.output import Answer, ExitCode, Format, Report, needs
 from kschedx.cli.question import Question, shard_of
 from kschedx.cli.why_pod import Wanted, inquiry_of, place_of, subject_of, typed_change
 from kschedx.errors import ConfigError, NotAdmittedError, Place, UndecidableError
@@ -34,12 +34,14 @@ from kschedx.render.states import headline as headline_of_state
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.autoscaler.cluster import Autoscaler
     from kschedx.cli.connection import Reached
     from kschedx.cli.interactive import Try
     from kschedx.explain.subject import Subject
-    from kschedx.fixes.pending_pods import SharedFix
     from kschedx.inquiry.manifests import Written
+    from kschedx.inquiry.pending_pods import SharedFix
     from kschedx.inquiry.workload_pods import ReplicaGroup, Together
     from kschedx.karpenter.cluster import Karpenter
     from kschedx.kube.types import Pod
@@ -318,12 +320,13 @@ class Asked:
         return f"{fixes[0].title}{for_whom}" if fixes else ""
 
     def report(self) -> Report:
-        def screen(wide: bool) -> None:
-            from kschedx.render.pending import print_pending
+        def screen(width: int, wide: bool) -> Sequence[Text]:
+            from kschedx.render.pending import pending_lines
 
-            print_pending(
+            return pending_lines(
                 self.answers,
                 self.fix_of,
+                width=width,
                 wide=wide,
                 competing=self._competing,
                 notes=self._notes,
@@ -384,7 +387,7 @@ def why_several(
     setup: Setup,
     found: Sequence[Pod | Written],
     queue: Sequence[Pod | Written],
-) -> int:
+) -> Answer:
     """Every pod of some manifests, with all replicas, by what keeps them out; `queue` are they and what is beside them
     in the files, in their order."""
     from kschedx.cli import connection
@@ -406,8 +409,7 @@ def why_several(
         asked = Asked(items, competing=any(not isinstance(one, Pod) for one in found), snapshot=clusters.read)
     else:
         asked = _together(question, wanted, inquiry, found, queue)
-    write(asked.report(), wanted.output)
-    return asked.exit_code
+    return Answer(asked.report(), asked.exit_code)
 
 
 def _alone(question: Question, wanted: Wanted, inquiry: Inquiry, one: Pod | Written) -> tuple[Item, ...]:
@@ -622,7 +624,7 @@ def _refused_replicas(others: Item, pods: Sequence[str], refusal: str) -> Item:
 # `kschedx why` for many pods of the cluster: those that wait, and those that have some labels.
 
 
-def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> int:
+def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Answer | int:
     """A row for each reason, or every document."""
     from kschedx.cli import connection
     from kschedx.explain.causes import alike, owner_of
@@ -682,8 +684,7 @@ def why_pods_of_cluster(question: Question, wanted: Wanted, reached: Reached, se
         _browse(asked, typed_change(question, setup), snapshot.cluster.names)
         return asked.exit_code
     report = asked.report()
-    write(report if part is None else report.marked(part), wanted.output)
-    return asked.exit_code
+    return Answer(report if part is None else report.marked(part), asked.exit_code)
 
 
 def _without_created_pods(question: Question, wanted: Wanted, reached: Reached, setup: Setup) -> Iterator[Item]:
@@ -764,7 +765,7 @@ def _nothing(wanted: Wanted) -> str:
 # `kschedx why node/NAME`: what a node offers, who holds it, and which pods that wait it would take.
 
 
-def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None) -> int:
+def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
     """Exit code 0: a node is neither schedulable nor not. Raises `InputError` for one that is not there."""
     from kschedx.cli.parallel import processors, results
     from kschedx.progress import Phase, counted
@@ -786,15 +787,14 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str, output: Format | None)
     ]
     verdicts = list(counted(results(look, queued, processors()), Phase.DECIDING, len(queued), "pods"))
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.subjects import print_node
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.subjects import node_lines
 
-        print_node(answer, verdicts, wide=wide)
+        return node_lines(answer, verdicts, width=width, wide=wide)
 
     report = Report(
         screen=screen,
         document=lambda: document(answer, verdicts),
         names=lambda: [one.pod for one in verdicts if one.fits],
     )
-    write(report, output)
-    return ExitCode.SCHEDULABLE
+    return Answer(report, ExitCode.SCHEDULABLE)

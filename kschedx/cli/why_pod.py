@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kschedx.cli.output import Format, Report, exit_code_of, write
+from kschedx.cli.output import Answer, Format, Report, exit_code_of, write
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 from kschedx.errors import NotAdmittedError
 from kschedx.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from kschedx.cli.interactive import Try
     from kschedx.errors import Place
     from kschedx.explain.setup import Setup
@@ -57,8 +60,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
         """Names and files; `pod web-0` in two words is `pod/web-0`."""
         from pathlib import Path
 
-        import typer
-
         from kschedx.inquiry.target import NODE_NAMES, is_file, is_object
         from kschedx.kube.workloads import SHORT_NAMES
 
@@ -68,7 +69,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
                     return [f"{kind}/{name}"], files
         for one in arguments:
             if is_object(one) and Path(one).exists():
-                typer.echo(f"note: {one} is also a file here: ./{one} means the file", err=True)
+                print_note(f"{one} is also a file here: ./{one} means the file")
         return [one for one in arguments if not is_file(one)], [
             *files,
             *(one for one in arguments if is_file(one)),
@@ -118,42 +119,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
             raise InputError("--dry-run=server needs one manifest and a live cluster")
 
 
-# `kschedx why` for a pod that the API server does not take.
-
-
-def refusal_report(
-    wanted: Wanted, clusters: Clusters, setup: Setup, found: Written, explanation: Explanation
-) -> Report | None:
-    """What Pod Security has against a pod, and what would help; None where something else is the answer, or a
-    document is asked for."""
-    from kschedx.render.states import Refused, headline
-
-    state = explanation.lifecycle
-    if not isinstance(state, Refused) or (wanted.fix is None and wanted.output not in (None, Format.WIDE)):
-        return None
-    from kschedx.inquiry.pod import explain
-    from kschedx.inquiry.pod_security import pod_security_answer
-
-    before, applied = clusters.before, clusters.applied
-    answer = pod_security_answer(
-        applied, found.manifest, setup, state.message, explain=explain, maker=found.workload, made=found.made
-    )
-    if answer is None:
-        return None
-    if wanted.fix is not None:
-        from kschedx.cli.fix_output import numbered, report
-
-        fix = numbered(answer.fixes, wanted.fix)
-        return report(fix.changes, (), found, answer.pod, applied, before, document=fix.to_dict)
-
-    def screen(_: bool) -> None:
-        from kschedx.render.subjects import print_pod_security
-
-        print_pod_security(answer, headline(state))
-
-    return Report(screen=screen, document=dict)
-
-
 # `kschedx why` for one pod: its story, its outcome, and what a change would do.
 
 
@@ -165,7 +130,7 @@ def why_one(
     found: Pod | Written,
     interval: int,
     queue: Sequence[Pod | Written],
-) -> int:
+) -> Answer | int:
     """One pod's story, and what happens to it while it is watched; `queue` are the pod and its neighbors in the files,
     in their order."""
     from kschedx.cli.output import needs
@@ -187,7 +152,7 @@ def why_one(
             explanation = inquiry.explain(found, tried, queue)
         elif isinstance(found, Written) and found.is_daemon and wanted.is_plain and not inquiry.is_stopped(found):
             subject = admit(clusters.applied)
-            return _daemon_set(clusters, subject, setup, found, wanted.output, (found,) if wanted.alone else queue)
+            return _daemon_set(clusters, subject, setup, found, (found,) if wanted.alone else queue)
         else:
             explanation = inquiry.answer(found, admit, queue)
     except NotAdmittedError as error:
@@ -198,21 +163,18 @@ def why_one(
         if isinstance(found, Pod) or found.document is None or not error.place.object:
             raise
         raise found.document.fault(error, below=found.template) from None
-    if isinstance(found, Written) and (report := refusal_report(wanted, clusters, setup, found, explanation)):
-        write(report, wanted.output)
-        return explanation.exit_code
     if wanted.interactive:
         with needs("interactive"):
             from kschedx.cli.interactive import Why, browse
         browse(Why(explanation, typed_change(question, setup)), explanation.cycle.all_nodes.cluster.names)
         return explanation.exit_code
     if wanted.fix is not None:
-        write(_fix_report(explanation, wanted.fix, found, clusters.before), wanted.output)
-        return explanation.exit_code
-    write(explanation_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all"), wanted.output)
+        return Answer(_fix_report(explanation, wanted.fix, found, clusters.before), explanation.exit_code)
+    report = explanation_report(explanation, shown, place_of(found), all_nodes=wanted.nodes == "all")
     if wanted.watch and isinstance(found, Pod):
+        write(report, wanted.output)
         return _watched(question, found, explanation, interval)
-    return explanation.exit_code
+    return Answer(report, explanation.exit_code)
 
 
 def inquiry_of(question: Question, wanted: Wanted, clusters: Clusters, setup: Setup) -> Inquiry:
@@ -262,9 +224,8 @@ def _daemon_set(
     subject: Subject,
     setup: Setup,
     found: Written,
-    output: Format | None,
     queue: Sequence[Pod | Written],
-) -> int:
+) -> Answer:
     """The nodes of a DaemonSet, after the others of `queue` have theirs."""
     from kschedx.inquiry.daemon_set import explain_daemon_set
     from kschedx.inquiry.manifests import key_of, title
@@ -284,19 +245,17 @@ def _daemon_set(
             answer = together.daemon_set(own) if len(queue) > 1 else answer
             answer = replace(answer, rollout=together.rollout(own))
 
-    def screen(wide: bool) -> None:
-        from kschedx.render.subjects import print_daemon_set
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.subjects import daemon_set_lines
 
-        print_daemon_set(answer, wide=wide)
+        return daemon_set_lines(answer, width=width, wide=wide)
 
     report = Report(screen=screen, document=answer.to_dict, names=lambda: [f"node/{node}" for node in answer.runs])
-    write(report, output)
-    return exit_code_of(answer.outcome)
+    return Answer(report, exit_code_of(answer.outcome))
 
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
     """The same question again and again."""
-    import typer
 
     from kschedx.cli.watch import Watch
     from kschedx.explain.subject import stored
@@ -306,7 +265,7 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
         return explain(stored(snapshot, pod), question.setup(snapshot))
 
     if question.snapshot:
-        typer.echo(f"note: every {interval} s, --watch reads {', '.join(question.snapshot)} again", err=True)
+        print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
     return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
 
 
@@ -409,10 +368,10 @@ def place_of(found: Pod | Written) -> Place:
 
 
 def explanation_report(explanation: Explanation, nodes: tuple[str, ...], place: Place, *, all_nodes: bool) -> Report:
-    def screen(wide: bool) -> None:
-        from kschedx.render.screen import print_why
+    def screen(width: int, wide: bool) -> Sequence[Text]:
+        from kschedx.render.screen import why_lines
 
-        print_why(explanation, nodes=nodes, all_nodes=all_nodes, wide=wide)
+        return why_lines(explanation, width=width, nodes=nodes, all_nodes=all_nodes, wide=wide)
 
     def page(whole: bool) -> Page:
         from kschedx.render.page.explanation import explanation_page

@@ -1,7 +1,4 @@
-"""A command line whose answer is kept instead of printed, and a process of its own that answers one after the other.
-
-For programs that ask: assistants (`mcp`), and one question over many clusters (`fleet`).
-"""
+"""A process that answers one question after the other, for assistants (`mcp`) and many clusters (`fleet`)."""
 
 from __future__ import annotations
 
@@ -11,36 +8,27 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-import typer
 from msgspec import Struct
 
-from kschedx.cli.output import ExitCode
+from kschedx.cli.output import Answer, ExitCode, outcome
 from kschedx.progress import Step, listening
 
 if TYPE_CHECKING:
     from kschedx.snapshot.snapshot import Snapshot
 
+Q = TypeVar("Q")
 
 _INTERVAL = 1.0
 """Seconds between two words about how far an answer is."""
 
-Run: TypeAlias = Callable[[Sequence[str]], int]
-"""Runs a command line and returns its exit code. `cli.app` knows all commands, and hands this down to those that run
-others."""
-
-
-def run_of(context: typer.Context) -> Run:
-    """As `cli.app` hands it to a command."""
-    run: Run = context.obj
-    return run
-
 
 class Captured(Struct, frozen=True, kw_only=True):
-    """What a command line came to."""
+    """What a question came to."""
 
     exit_code: int
     screen: str = ""
@@ -51,39 +39,46 @@ class Captured(Struct, frozen=True, kw_only=True):
     """What it said beside: errors and notes."""
 
 
-def captured(run: Run, arguments: Sequence[str]) -> Captured:
-    """Run a command line in this process; never raises."""
-    from kschedx.cli.output import kept_report
+def captured(command: Callable[[], Answer | int]) -> Captured:
+    """The answer of a command with what it says beside it; never raises."""
+    from kschedx.render import terminal
 
     out, errors = io.StringIO(), io.StringIO()
     document: Mapping[str, object] | None = None
-    with redirect_stdout(out), redirect_stderr(errors):
-        with kept_report() as reports:
-            code = run(arguments)
-        for report in reports:
-            report.screen(False)
-            document = report.document()
+
+    def answered() -> int:
+        nonlocal document
+        answer = command()
+        if isinstance(answer, int):
+            return answer
+        console = terminal.console(out)
+        terminal.write(answer.report.screen(console.width, False), console)
+        document = answer.report.document()
+        return answer.exit_code
+
+    with redirect_stdout(errors), redirect_stderr(errors):
+        code = outcome(answered)
     return Captured(exit_code=code, screen=out.getvalue(), document=document, errors=errors.getvalue())
 
 
-class Worker:
-    """A process that answers command lines, and remembers the snapshots that it has read while their files stay."""
+class Worker(Generic[Q]):
+    """A process that answers questions, and remembers the snapshots that it has read while their files stay."""
 
-    def __init__(self, run: Run, folder: str | None = None) -> None:
-        """`folder` is where the process works, where that is not here."""
+    def __init__(self, answer: Callable[[Q], Answer | int], folder: str | None = None) -> None:
+        """`answer` is a function of a module; `folder` is where the process works, where that is not here."""
         # a fork would share the locks and sockets of the server; this starts from nothing
         context = multiprocessing.get_context("spawn")
         self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(run, other, folder, os.getpid()), daemon=True)
+        self._process = context.Process(target=_serve, args=(answer, other, folder, os.getpid()), daemon=True)
         self._process.start()
         other.close()
 
-    def ask(self, arguments: Sequence[str], limit: float, see: Callable[[Step], None] = lambda _: None) -> Captured:
+    def ask(self, question: Q, limit: float, see: Callable[[Step], None] = lambda _: None) -> Captured:
         """The answer within `limit` seconds; after that the process is ended, and the answer says so. `see` is called
         about once a second with how far it is."""
         ends = time.monotonic() + limit
         try:
-            self._pipe.send(tuple(arguments))
+            self._pipe.send(question)
             while self._pipe.poll(max(ends - time.monotonic(), 0)):
                 answer: Captured | Step = self._pipe.recv()
                 if isinstance(answer, Captured):
@@ -110,7 +105,7 @@ class Worker:
         self._process.join()
 
 
-def _serve(run: Run, pipe: Pipe, folder: str | None, parent: int) -> None:
+def _serve(answer: Callable[[Q], Answer | int], pipe: Pipe, folder: str | None, parent: int) -> None:
     """The worker's side."""
     from kschedx.cli.connection import remembering
     from kschedx.cli.parallel import end_with
@@ -132,10 +127,10 @@ def _serve(run: Run, pipe: Pipe, folder: str | None, parent: int) -> None:
     with remembering(Remembered().load), listening(see):
         while True:
             try:
-                arguments = pipe.recv()
+                question = pipe.recv()
             except (EOFError, KeyboardInterrupt):
                 return
-            pipe.send(captured(run, arguments))
+            pipe.send(captured(partial(answer, question)))
 
 
 class Remembered:

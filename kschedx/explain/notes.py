@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.admission import AdmissionChange
 from kschedx.framework.cycle import Outcome, Unevaluated
+from kschedx.kube.decoding import camel, plain
 from kschedx.snapshot.snapshot import Missing
 
 # What all notes share.
@@ -18,10 +19,13 @@ class NoteFacts(Struct, frozen=True, kw_only=True):
     id: ClassVar[str]
     """Stable; two notes about the same matter share it."""
 
+    told: ClassVar[tuple[str, ...]] = ()
+    """Fields that the document carries beside the id and the text."""
+
     @property
     def facts(self) -> dict[str, object]:
-        """What the document carries beside the id and the text: JSON's types, keys in camelCase."""
-        return {}
+        """In JSON's types, keys in camelCase."""
+        return {camel(name): plain(getattr(self, name)) for name in self.told}
 
 
 # What the API server changes on a manifest before kube-scheduler sees the pod, and what of that is not known.
@@ -39,19 +43,17 @@ class AdmissionPluginOff(NoteFacts, frozen=True, kw_only=True):
     """An annotation of the namespace that counts only for an API server that runs an optional plugin."""
 
     id: ClassVar[str] = "admission-plugin-off"
+    told: ClassVar[tuple[str, ...]] = ("plugin", "annotation")
     namespace: str
     annotation: str
     plugin: str
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"plugin": self.plugin, "annotation": self.annotation}
 
 
 class PodSecurityUnread(NoteFacts, frozen=True, kw_only=True):
     """A namespace that enforces a Pod Security Standard, where it cannot be known if a pod keeps to it."""
 
     id: ClassVar[str] = "pod-security"
+    told: ClassVar[tuple[str, ...]] = ("namespace", "level")
     namespace: str
     level: str
     """`baseline` or `restricted`, as its label says."""
@@ -59,35 +61,27 @@ class PodSecurityUnread(NoteFacts, frozen=True, kw_only=True):
     """The pod's template is of a snapshot that holds what scheduling reads; otherwise SecurityContextConstraints fill
     in what the pod does not say."""
 
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"namespace": self.namespace, "level": self.level}
-
 
 class PodSecurityRefusesMore(NoteFacts, frozen=True, kw_only=True):
     """A workload that has pods, and would get no other."""
 
     id: ClassVar[str] = "pod-security-refuses-more"
+    told: ClassVar[tuple[str, ...]] = ("namespace", "refusal")
     namespace: str
     refusal: str
     """In the API server's words."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"namespace": self.namespace, "refusal": self.refusal}
 
 
 class PodSecurityWarning(NoteFacts, frozen=True, kw_only=True):
     """What the API server warns of and lets in."""
 
     id: ClassVar[str] = "pod-security-warning"
+    told: ClassVar[tuple[str, ...]] = ("namespace", "warning")
     namespace: str
     warning: str
     """As kubectl prints it."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"namespace": self.namespace, "warning": self.warning}
+    workload: str = ""
+    """Its kind, where it is let in and its pods are not; empty for what is let in."""
 
 
 class Admitted(NoteFacts, frozen=True, kw_only=True):
@@ -182,14 +176,11 @@ class ClaimNotMade(NoteFacts, frozen=True, kw_only=True):
     """Of a generic ephemeral volume: the pod is there, and waits for it."""
 
     id: ClassVar[str] = "claim-not-made"
+    told: ClassVar[tuple[str, ...]] = ("claim", "refusal")
     claim: str
     """`namespace/name`."""
     refusal: str
     """The API server's words."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"claim": self.claim, "refusal": self.refusal}
 
 
 class DeviceClaimNotMade(ClaimNotMade, frozen=True, kw_only=True):
@@ -207,34 +198,25 @@ class OrphanedPods(NoteFacts, frozen=True, kw_only=True):
     """They are on nodes that are not there."""
 
     id: ClassVar[str] = "orphans"
+    told: ClassVar[tuple[str, ...]] = ("pods", "nodes")
     pods: tuple[str, ...]
     nodes: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"pods": list(self.pods), "nodes": list(self.nodes)}
 
 
 class FilesLeftOut(NoteFacts, frozen=True, kw_only=True):
     """No Kubernetes objects are in them."""
 
     id: ClassVar[str] = "left-out"
+    told: ClassVar[tuple[str, ...]] = ("files",)
     files: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"files": list(self.files)}
 
 
 class FinishedPods(NoteFacts, frozen=True, kw_only=True):
     """They count on their nodes, since the input holds what no API server would."""
 
     id: ClassVar[str] = "finished-pods"
+    told: ClassVar[tuple[str, ...]] = ("pods",)
     pods: int
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"pods": self.pods}
 
 
 class Teller(Enum):
@@ -319,12 +301,9 @@ class Sampling(NoteFacts, frozen=True, kw_only=True):
     """kube-scheduler looks at a part of the cluster."""
 
     id: ClassVar[str] = "sampling"
+    told: ClassVar[tuple[str, ...]] = ("nodes_to_find", "feasible")
     nodes_to_find: int
     feasible: int
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"nodesToFind": self.nodes_to_find, "feasible": self.feasible}
 
 
 class SingleFeasibleNode(NoteFacts, frozen=True, kw_only=True):
@@ -333,48 +312,36 @@ class SingleFeasibleNode(NoteFacts, frozen=True, kw_only=True):
 
 class Tie(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "tie"
+    told: ClassVar[tuple[str, ...]] = ("nodes",)
     nodes: tuple[str, ...]
     takes_turns: bool
     """As releases before the framework do it; later ones draw lots."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"nodes": list(self.nodes)}
 
 
 class NotReadyNodes(NoteFacts, frozen=True, kw_only=True):
     """Nodes that are chosen although they are not ready: kube-scheduler looks at taints, and they have none of that."""
 
     id: ClassVar[str] = "not-ready-node"
+    told: ClassVar[tuple[str, ...]] = ("nodes",)
     nodes: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"nodes": list(self.nodes)}
 
 
 class OtherOperatingSystem(NoteFacts, frozen=True, kw_only=True):
     """A node that is chosen runs another operating system than spec.os names: its kubelet rejects the pod."""
 
     id: ClassVar[str] = "other-operating-system"
+    told: ClassVar[tuple[str, ...]] = ("node", "wanted", "actual")
     node: str
     wanted: str
     actual: str
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"node": self.node, "wanted": self.wanted, "actual": self.actual}
 
 
 class MixedArchitectures(NoteFacts, frozen=True, kw_only=True):
     """The nodes that fit differ in architecture, and an image may be built for one of them alone."""
 
     id: ClassVar[str] = "mixed-architectures"
+    told: ClassVar[tuple[str, ...]] = ("architectures",)
     architectures: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"architectures": list(self.architectures)}
 
 
 class AutoscalerUnreadable(NoteFacts, frozen=True, kw_only=True):
@@ -395,12 +362,9 @@ class KeepsAccount(NoteFacts, frozen=True, kw_only=True):
     """A plugin is set up to remember what it gave away, which no snapshot has."""
 
     id: ClassVar[str] = "plugin-keeps-account"
+    told: ClassVar[tuple[str, ...]] = ("plugin", "setting")
     plugin: str
     setting: str
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"plugin": self.plugin, "setting": self.setting}
 
 
 CycleNote: TypeAlias = (
@@ -426,16 +390,13 @@ CycleNote: TypeAlias = (
 
 class ExtendersNotAsked(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "extender-not-asked"
+    told: ClassVar[tuple[str, ...]] = ("extenders",)
     extenders: tuple[str, ...]
     """By their URLs."""
     stands: bool
     """The answer is the same whatever they would say."""
     choosing_victims: tuple[str, ...] = ()
     """Those that could change whom preemption evicts."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"extenders": list(self.extenders)}
 
 
 class Consequence(Enum):
@@ -452,37 +413,28 @@ class Consequence(Enum):
 
 class ExtenderFailed(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "extender-failed"
+    told: ClassVar[tuple[str, ...]] = ("extender", "error")
     url: str
     extender: int
     """Its place in the configuration."""
     error: str
     consequence: Consequence
 
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"extender": self.extender, "error": self.error}
-
 
 class NodesDroppedSilently(NoteFacts, frozen=True, kw_only=True):
     """Nodes that extenders leave out without a reason."""
 
     id: ClassVar[str] = "extender-silent"
+    told: ClassVar[tuple[str, ...]] = ("nodes",)
     nodes: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"nodes": list(self.nodes)}
 
 
 class WholeNodesAnswered(NoteFacts, frozen=True, kw_only=True):
     """An extender sends back nodes and not their names."""
 
     id: ClassVar[str] = "extender-whole-nodes"
+    told: ClassVar[tuple[str, ...]] = ("extender",)
     extender: str
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"extender": self.extender}
 
 
 ExtenderNote: TypeAlias = ExtendersNotAsked | ExtenderFailed | NodesDroppedSilently | WholeNodesAnswered
@@ -493,11 +445,8 @@ ExtenderNote: TypeAlias = ExtendersNotAsked | ExtenderFailed | NodesDroppedSilen
 
 class NamespacesOnly(NoteFacts, frozen=True, kw_only=True):
     id: ClassVar[str] = "other-namespaces"
+    told: ClassVar[tuple[str, ...]] = ("namespaces",)
     namespaces: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"namespaces": list(self.namespaces)}
 
 
 class PodsLacking(NoteFacts, frozen=True, kw_only=True):
@@ -518,12 +467,9 @@ class KindsLacking(NoteFacts, frozen=True, kw_only=True):
     """Objects that the dump's tool does not save, or not all of them."""
 
     id: ClassVar[str] = "dump"
+    told: ClassVar[tuple[str, ...]] = ("formats", "kinds")
     formats: tuple[str, ...]
     kinds: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"formats": list(self.formats), "kinds": list(self.kinds)}
 
 
 class KindsForbidden(NoteFacts, frozen=True, kw_only=True):
@@ -579,38 +525,29 @@ class ManifestLeftOut(NoteFacts, frozen=True, kw_only=True):
     """A file of a folder that holds no Kubernetes objects."""
 
     id: ClassVar[str] = "left-out"
+    told: ClassVar[tuple[str, ...]] = ("source",)
     source: str
     why: str
     """As its reader says it."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"source": self.source}
 
 
 class OldVersion(NoteFacts, frozen=True, kw_only=True):
     """A workload in a version that no API server serves any more."""
 
     id: ClassVar[str] = "old-api-version"
+    told: ClassVar[tuple[str, ...]] = ("api_version", "since")
     kind: str
     api_version: str
     since: str
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"apiVersion": self.api_version, "since": self.since}
 
 
 class AppliedTogether(NoteFacts, frozen=True, kw_only=True):
     """Other objects of the files."""
 
     id: ClassVar[str] = "applied-together"
+    told: ClassVar[tuple[str, ...]] = ("objects",)
     objects: tuple[str, ...]
     """`Service web`."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"objects": list(self.objects)}
 
 
 class DeadlineExceeded(NoteFacts, frozen=True, kw_only=True):
@@ -645,21 +582,13 @@ class UnlikelyAmount(NoteFacts, frozen=True, kw_only=True):
     """An amount with a suffix that is hardly meant."""
 
     id: ClassVar[str] = "unlikely-amount"
+    told: ClassVar[tuple[str, ...]] = ("container", "resource", "amount", "meant")
     container: str
     resource: str
     amount: str
     is_really: int
     """Processors or bytes; 0 for less than one."""
     meant: str
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {
-            "container": self.container,
-            "resource": self.resource,
-            "amount": self.amount,
-            "meant": self.meant,
-        }
 
 
 class FieldDifference(Struct, frozen=True, kw_only=True):
@@ -684,14 +613,11 @@ class Tried(NoteFacts, frozen=True, kw_only=True):
     """The pod with the changes to try."""
 
     id: ClassVar[str] = "tried"
+    told: ClassVar[tuple[str, ...]] = ("changes", "before")
     changes: tuple[str, ...]
     """As they were typed."""
     before: Outcome
     """Without them."""
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"changes": list(self.changes), "before": self.before.value}
 
 
 class AfterChanges(NoteFacts, frozen=True, kw_only=True):

@@ -31,10 +31,11 @@ from kschedx.kube.devices import DeviceSelector
 from kschedx.kube.quantity import milli_value, value
 from kschedx.kube.resources import container_requests
 from kschedx.kube.selectors import compile_selector
-from kschedx.kube.storage import OfStatefulSet, claim_name
+from kschedx.kube.storage import OfStatefulSet, PersistentVolumeClaim, own_claims
 from kschedx.kube.types import AUTOSCALER_STATUS, Affinity, Pod, PodAffinity
 from kschedx.kube.workloads import REVISION_HASH
 from kschedx.snapshot.columns import ClusterRow
+from kschedx.snapshot.events import FailedCreate
 from kschedx.snapshot.snapshot import Snapshot
 
 RESIZE_PENDING = "PodResizePending"
@@ -179,7 +180,9 @@ Cause: TypeAlias = (
 
 def root_causes(diagnosis: Diagnosis) -> tuple[Cause, ...]:
     """Those of a pod that fits no node, each once; that provisioning fails keeps a pod pending that fits one."""
-    failed = tuple(_unprovisioned(diagnosis.cycle))
+    snapshot, pod = diagnosis.cycle.snapshot, diagnosis.cycle.pod
+    reported = provisioning_reports(snapshot, pod) if snapshot.failed_creates else ()
+    failed = tuple(ProvisioningFailed(claim=claim.key, message=one.message) for claim, one in reported if one)
     if diagnosis.feasible:
         return failed
     findings = [one for stop in diagnosis.stops for one in stop.status.findings]
@@ -212,16 +215,14 @@ def _outdated(cycle: Cycle) -> Iterator[OutdatedRevision]:
         yield OutdatedRevision(owner=owner)
 
 
-def _unprovisioned(cycle: Cycle) -> Iterator[ProvisioningFailed]:
-    pod, snapshot = cycle.pod, cycle.snapshot
-    for volume in pod.spec.volumes if snapshot.failed_creates else ():
-        name = claim_name(pod.metadata.name, volume)
-        claim = snapshot.storage.claim(pod.metadata.namespace, name) if name else None
-        if claim is None or claim.spec.volume_name:
-            continue
-        event = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
-        if event is not None and event.uid in ("", claim.metadata.uid):
-            yield ProvisioningFailed(claim=claim.key, message=event.message)
+def provisioning_reports(snapshot: Snapshot, pod: Pod) -> Iterator[tuple[PersistentVolumeClaim, FailedCreate | None]]:
+    """The claims of a pod that have no volume, with what is reported about each, and not about an earlier claim of its
+    name."""
+    for key in own_claims(pod):
+        claim = snapshot.storage.claims.get(key)
+        if claim is not None and not claim.spec.volume_name:
+            report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
+            yield claim, report if report is not None and report.uid in ("", claim.metadata.uid) else None
 
 
 def _reported(cycle: Cycle) -> Iterator[Reported]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from functools import cache
 from typing import ClassVar
 
 from msgspec import Struct
+
+from kschedx.kube.decoding import as_document
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -25,30 +26,4 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, object]:
         """`{"reason": ..., fact: value, ...}` with camelCase keys, for JSON."""
-        return {"reason": self.reason} | _named(self)
-
-
-def _named(facts: Struct) -> dict[str, object]:
-    return {key: _plain(getattr(facts, name)) for name, key in _keys(type(facts))}
-
-
-@cache
-def _keys(facts: type[Struct]) -> tuple[tuple[str, str], ...]:
-    """Fields, and what they are called in a document."""
-    return tuple((name, _camel(name)) for name in facts.__struct_fields__)
-
-
-_SCALARS = (str, int, bool, float, type(None))
-
-
-def _plain(value: object) -> object:
-    if type(value) in _SCALARS:
-        return value
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return _named(value) if isinstance(value, Struct) else value
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
+        return {"reason": self.reason} | as_document(self)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from kschedx.kube.decoding import to_plain
 from kschedx.kube.types import Container, Node, Pod, PodSpec
 
 Json = dict[str, object]
@@ -121,32 +121,6 @@ def _in_list(at: list[object], op: str, key: str, value: object, path: str) -> N
 
 
 # Records as JSON, and the operations that turn one into another.
-
-
-def manifest(api_version: str, kind: str, record: Struct) -> Json:
-    """The object as it would be created."""
-    fields = to_plain(record)
-    head: Json = {"apiVersion": api_version, "kind": kind}
-    return head | fields | head if isinstance(fields, dict) else head
-
-
-def to_plain(value: object) -> object:
-    """A record as JSON would hold it, without the fields that have their default."""
-    if isinstance(value, Struct):
-        fields = msgspec.structs.fields(value)
-        told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
-        return {name: to_plain(item) for name, (item, default) in told.items() if item != default}
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, list | tuple):
-        return [to_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: to_plain(item) for key, item in value.items()}
-    return value
-
-
-def _default(info: msgspec.structs.FieldInfo) -> object:
-    return info.default_factory() if callable(info.default_factory) else info.default
 
 
 def pod_patch(before: Pod, after: Pod) -> Iterator[Json]:

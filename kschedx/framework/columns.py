@@ -80,7 +80,10 @@ class FilterColumn:
         """The verdicts on some nodes. Whether any of them changes."""
         if not self._number:
             self._number = {reasons: number for number, reasons in enumerate(self.reasons)}
-        reason = [self._code(reasons) for reasons in map(verdicts.reasons.__getitem__, range(len(rows)))]
+        own = verdicts.reasons
+        different = distinct(own.codes)
+        numbers = np.array([self._code(own.values[code]) for code in different.tolist()], dtype=np.int64)
+        reason = numbers[np.searchsorted(different, own.codes)]
         if np.array_equal(self.codes[rows], verdicts.codes) and np.array_equal(self.reason[rows], reason):
             return False
         self._verdicts = None

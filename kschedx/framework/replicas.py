@@ -92,6 +92,7 @@ class Replicas:
         self._feasible = ClusterRows(np.zeros(0, dtype=np.int64))
         self._base = self._totals = self._sum
         self._find_feasible()
+        self.best()
 
     def _read_filters(self, filtering: Filtering) -> None:
         rejections = filtering.rejections.copy()
@@ -146,12 +147,12 @@ class Replicas:
                 continue
             here = raw if len(self._feasible) == len(raw) else raw[self._feasible]
             lowest, highest = int(here.min()), int(here.max())
-            if highest - lowest > max(len(raw), 1000):
-                return None
-            scores = one.following.normalized(np.arange(lowest, highest + 1))
+            is_short = highest - lowest < len(raw)
+            scores = one.following.normalized(np.arange(lowest, highest + 1) if is_short else raw.clip(lowest, highest))
             if is_out_of_bounds(int(scores.min()), int(scores.max())):
                 return None
-            totals = totals + (scores * one.weight).take(raw - lowest, mode="clip")
+            scores = scores * one.weight
+            totals = totals + (scores.take(raw - lowest, mode="clip") if is_short else scores)
         self._totals = totals
         return ClusterRows(np.flatnonzero(totals == totals.max()))
 

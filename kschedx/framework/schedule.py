@@ -173,7 +173,14 @@ class EquivalenceClass:
         """A class of its own evaluates everything, as kube-scheduler does it, and nothing again."""
         if self._steps is None:
             return lambda plugin: Touch.CLUSTER
-        return lambda plugin: plugin.touches(pod)
+        known: dict[str, Touch] = {}
+
+        def touch(plugin: Plugin) -> Touch:
+            if plugin.name not in known:
+                known[plugin.name] = plugin.touches(pod)
+            return known[plugin.name]
+
+        return touch
 
     def like(self, pod: Pod, plugins: Collection[str]) -> EquivalenceClass | None:
         """A class that differs from this one in what these plugins say; None where it has to begin by itself."""
@@ -447,8 +454,10 @@ class EquivalenceClass:
                 self._evaluate(pod)
             else:
                 _, touched, signs = steps.since(self._seen)
-                rows = distinct(touched)
-                rows = rows[rows < len(self._framework.nodes)]  # others were of nodes that came and are no more
+                # nodes that came and are no more have rows behind the others
+                count = len(self._framework.nodes)
+                rows = distinct(touched) if len(touched) < count else np.flatnonzero(np.bincount(touched))
+                rows = rows[rows < count]
                 self._evaluate_touched(pod, ClusterRows(rows), nodes_too=not signs.all())
             self._seen = len(steps)
         if not self._filtering.is_plain:

@@ -125,7 +125,7 @@ class Kueue(Struct, frozen=True, kw_only=True, dict=True):
     """A pod and its Workload."""
 
     state: WorkloadState
-    queue: str
+    queue: str = ""
     """The LocalQueue's name."""
     workload: str = ""
     """`namespace/name`."""
@@ -186,8 +186,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     """A scheduling gate of a known controller."""
 
     name: str
-    owner: str
-    look_at: str
+    owner: str = ""
+    look_at: str = ""
     """What of that owner's says how it stands."""
 
 
@@ -243,7 +243,7 @@ class OtherScheduler(Struct, frozen=True, kw_only=True):
 
     name: str
     """As spec.schedulerName has it."""
-    title: str
+    title: str = ""
     """Its common name; empty for an unknown one."""
     group: str = ""
     """`namespace/name` of the pod's group there."""

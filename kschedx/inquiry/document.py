@@ -14,6 +14,7 @@ from kschedx.holding import Holding
 from kschedx.inquiry.explanation import Note
 from kschedx.inquiry.extenders import extenders_document
 from kschedx.inquiry.fix import Fix
+from kschedx.kube.decoding import camel
 from kschedx.snapshot.columns import each_row, rows_where
 from kschedx.snapshot.nodes import NodeTable
 from kschedx.snapshot.snapshot import Source
@@ -35,18 +36,13 @@ def _plain(value: object) -> object:
         case Struct():
             fields = {name: getattr(value, name) for name in value.__struct_fields__}
             named = {name: _plain(field) for name, field in fields.items() if not callable(field)}
-            return {_camel(name): item for name, item in named.items() if item not in (None, "", [], {})}
+            return {camel(name): item for name, item in named.items() if item not in (None, "", [], {})}
         case tuple():
             return [_plain(item) for item in value]
         case Enum():
             return value.value
         case _:
             return value
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word.capitalize() for word in rest)
 
 
 # The Explanation document (`-o json`).

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kschedx.holding.model import GangStatus
     from kschedx.inquiry.fix import Fix
     from kschedx.karpenter.cluster import Karpenter, PodProvisioning
-    from kschedx.karpenter.remedies import KarpenterRemedy as PoolRemedy
+    from kschedx.karpenter.cluster import KarpenterRemedy as PoolRemedy
     from kschedx.kube.types import Pod
 
 

@@ -11,11 +11,20 @@ from msgspec.structs import replace
 from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount, TolerateTaints
 from kschedx.fixes import pod_edits
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts, merge_amounts
-from kschedx.karpenter.cluster import Karpenter, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import (
+    AllowValues,
+    Karpenter,
+    KarpenterRemedy,
+    LabelPool,
+    Limit,
+    PodProvisioning,
+    PoolVerdict,
+    RaiseLimits,
+    RemedyStep,
+)
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import Incompatible, LimitReached, NodeLimitReached, NotTolerated
-from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, Limit, RaiseLimits, RemedyStep
 from kschedx.karpenter.requirements import LabelRequirement, NothingInCommon, UnknownLabel, class_label
 from kschedx.kube.autoscalers import NodePool, NodeSelectorRequirementWithMinValues
 from kschedx.kube.quantity import Unit

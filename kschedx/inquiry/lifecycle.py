@@ -25,14 +25,14 @@ from kschedx.controllers.workloads import (
 from kschedx.errors import nearest
 from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
 from kschedx.explain.notes import AfterChanges, Tried
-from kschedx.explain.root_causes import newer_revision
+from kschedx.explain.root_causes import newer_revision, provisioning_reports
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
 from kschedx.framework.cycle import Cycle
 from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
-from kschedx.kube.storage import OfStatefulSet, own_claims
+from kschedx.kube.storage import OfStatefulSet
 from kschedx.kube.types import (
     ContainerStatus,
     ControllerCondition,
@@ -350,20 +350,13 @@ def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
     """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
     theirs = recorded(snapshot, pod)
     message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
-    for key in own_claims(pod):
-        namespace, _, name = key.partition("/")
-        claim = snapshot.storage.claims.get(key)
-        report = snapshot.failed_creates.get(("PersistentVolumeClaim", namespace, name))
-        if claim is None or claim.spec.volume_name:
-            continue
-        if report is not None and report.uid not in ("", claim.metadata.uid):
-            report = None  # of an earlier claim of this name
+    for claim, report in provisioning_reports(snapshot, pod):
         storage_class = snapshot.storage.classes.get(claim.storage_class)
         provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""
         if not message and not (report and provisioner):
             continue
         told = "" if report is None else report.message
-        return NotBound(subject=pod.key, message=message, claim=key, provisioner=provisioner, report=told)
+        return NotBound(subject=pod.key, message=message, claim=claim.key, provisioner=provisioner, report=told)
     return NotBound(subject=pod.key, message=message) if message else None
 
 

@@ -472,18 +472,12 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             )
 
     def _secured(self, message: str) -> Iterator[Fix]:
-        from kschedx.inquiry.pod_security import pod_security_answer
+        from kschedx.inquiry.pod_security import pod_security_fixes
 
-        answer = pod_security_answer(
-            self.snapshot,
-            self.manifest,
-            self.setup,
-            message,
-            explain=self.explain,
-            maker=self.maker,
-            made=self.made,
+        fixes = pod_security_fixes(
+            self.snapshot, self.manifest, self.setup, message, explain=self.explain, maker=self.maker, made=self.made
         )
-        if answer is None:
+        if fixes is None:
             namespace = quote(self.pod.metadata.namespace)
             yield _advice("meet the Pod Security Standard of the namespace in the pod template")
             yield _advice(
@@ -491,9 +485,11 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 commands=(f"kubectl label namespace {namespace} {PREFIX}enforce=privileged --overwrite",),
             )
             return
-        for one in answer.fixes:
+        for one in fixes:
             made = _fix(one.title, one.changes, one.then, commands=one.commands)
-            yield made if one.then is not None else _advice(one.title, one.changes, commands=one.commands)
+            if one.then is None:
+                made = _advice(one.title, one.changes, commands=one.commands)
+            yield replace(made, costs=one.costs)
 
     def _near(self, known: Mapping[str, object]) -> str:
         name = self.pod.spec.runtime_class_name or ""

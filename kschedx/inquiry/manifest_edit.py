@@ -10,8 +10,8 @@ from itertools import pairwise
 import msgspec
 
 from kschedx.errors import InputError
-from kschedx.fixes.changes import PatchError, apply_patch, manifest
-from kschedx.kube.decoding import decode
+from kschedx.fixes.changes import PatchError, apply_patch
+from kschedx.kube.decoding import decode, manifest
 from kschedx.kube.types import Pod
 
 Json = dict[str, object]

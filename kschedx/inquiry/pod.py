@@ -10,12 +10,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.apiserver.defaulting import default_pod
+from kschedx.apiserver.security_context import KubeletFields
 from kschedx.controllers.workloads import Owners, wanted_replicas, workload_of
 from kschedx.errors import InputError, NotAdmittedError, NotChangedError, UndecidableError
-from kschedx.explain.admission import has_siblings
+from kschedx.explain.admission import has_siblings, warned
 from kschedx.explain.cycle_notes import amount_notes
 from kschedx.explain.missing_kinds import decide, require_for_decision, require_nodes_and_pods
-from kschedx.explain.notes import AutoscalerUnreadable, ClaimsMade, KarpenterUnreadable, Note, RunsAlready
+from kschedx.explain.notes import (
+    AutoscalerUnreadable,
+    ClaimsMade,
+    KarpenterUnreadable,
+    Note,
+    PodSecurityWarning,
+    RunsAlready,
+)
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
 from kschedx.framework.config import Profile
@@ -190,9 +198,18 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
             is_workload=workload is not None,
             has_pods=has_siblings(self.snapshot, subject.pod.metadata),
         )
+        if maker is not None and (warning := self._warning(subject.pod, maker)) is not None:
+            subject = replace(subject, notes=(*subject.notes, warning))
         if isinstance(error, NotChangedError) and isinstance(lifecycle, Refused):
             lifecycle = NotChanged(**{**msgspec.structs.asdict(lifecycle), "hint": ""})
         return unscheduled(subject, self.setup, lifecycle, self.fixes(lifecycle))
+
+    def _warning(self, pod: Pod, maker: Mapping[str, object]) -> PodSecurityWarning | None:
+        """That kubectl creates the workload whose pods Pod Security refuses."""
+        kubelet = decode(encoded(self.found.manifest, "pod"), KubeletFields).spec
+        told = warned(self.snapshot, pod, kubelet, self.setup.release, maker)
+        kind, namespace = str(maker.get("kind")), pod.metadata.namespace
+        return PodSecurityWarning(namespace=namespace, warning=told, workload=kind) if told else None
 
     @property
     def _unadmitted(self) -> Subject:

@@ -1,11 +1,9 @@
-"""A pod that Pod Security refuses: what it violates, what would make it pass, and where it would go then."""
+"""A pod that Pod Security refuses: what would make it pass, and where it would go then."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 import msgspec
@@ -14,151 +12,90 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.admission import PodSecurity
 from kschedx.apiserver.defaulting import default_pod
-from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion, Violation
+from kschedx.apiserver.pod_security import PREFIX, Level, LevelVersion
 from kschedx.apiserver.security_context import KubeletFields, KubeletSpec, judged
 from kschedx.errors import InputError, UndecidableError
-from kschedx.explain.admission import enforced, has_siblings, warned
+from kschedx.explain.admission import enforced
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes.changes import Change, apply_patch
 from kschedx.fixes.owners import owner_change, template_owner
-from kschedx.fixes.pod_security import ENFORCE, Secured, Setting, relabelled, secured
-from kschedx.fixes.ranking import FixCertainty
+from kschedx.fixes.pod_security import ENFORCE, relabelled, secured
 from kschedx.inquiry.explanation import Explanation
 from kschedx.kube.decoding import decode, encoded
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.types import Pod
+from kschedx.render.wording import listed
 from kschedx.snapshot.snapshot import Snapshot
 
 Manifest: TypeAlias = Mapping[str, object]
+_SHOWN_NAMES = 3
 _VIOLATED = re.compile(r'violates PodSecurity "(?P<level>[a-z]+):(?P<version>[^"]+)"')
-
-
-class SaidByPod(Struct, frozen=True, kw_only=True):
-    """The pod says what its namespace wants to hear."""
-
-    settings: tuple[Setting, ...]
-
-
-class TakenByNamespace(Struct, frozen=True, kw_only=True):
-    """The namespace enforces a level that the pod keeps to."""
-
-    namespace: str
-    level: Level
 
 
 class SecurityFix(Struct, frozen=True, kw_only=True):
     """What would let the pod in: tried."""
 
-    step: SaidByPod | TakenByNamespace
+    title: str
     changes: tuple[Change, ...]
     """As a user would send them."""
+    commands: tuple[str, ...] = ()
+    costs: tuple[str, ...] = ()
     then: Explanation | None = None
-    """What kube-scheduler makes of the pod afterwards."""
-    obstacle: str = ""
-    """Why that is not known: what refuses the pod next."""
-
-    def to_dict(self) -> dict[str, object]:
-        """As a fix of an Explanation, which has a title too."""
-        nodes = [] if self.then is None else list(self.then.chosen_nodes)
-        changes = [change.to_dict() for change in self.changes]
-        return {"certainty": FixCertainty.VERIFIED.value, "changes": changes, "feasibleNodes": nodes}
-
-    @property
-    def title(self) -> str:
-        if isinstance(self.step, TakenByNamespace):
-            return f"enforce {self.step.level} in namespace {self.step.namespace}, for all its pods"
-        told = (f"{one.field} {json.dumps(one.value)}{_of(one)}" for one in self.step.settings)
-        return f"set {', '.join(told).replace(chr(34), '')} in securityContext"
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        if isinstance(self.step, SaidByPod):
-            return ()
-        return (
-            shell_command(f"kubectl label namespace {{}} {ENFORCE}={self.step.level} --overwrite", self.step.namespace),
-        )
+    """What kube-scheduler makes of the pod afterwards; None where something else refuses it."""
 
 
-def _of(setting: Setting) -> str:
-    return f" of container {setting.container}" if setting.container else ""
-
-
-class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
-    """A pod that is not made."""
+class _Refused(Struct, frozen=True, kw_only=True):
+    """A pod that is not created."""
 
     pod: Pod
     manifest: Manifest
     maker: Manifest | None
-    """What would make it."""
+    """What would create it."""
     made: Sequence[Manifest]
-    """What its controller makes before it."""
+    """What its controller creates before it."""
     standard: PodSecurity
     snapshot: Snapshot
     setup: Setup
     explain: Callable[[Subject, Setup], Explanation]
-    message: str
-    """In the words of the API server, or of the pod's controller."""
 
-    @property
-    def wanted(self) -> LevelVersion:
-        return self.standard.wanted
-
-    @property
-    def warns_only(self) -> bool:
-        """`kubectl apply` succeeds with a warning, and its controller fails."""
-        kubelet = _kubelet(self.manifest)
-        told = self.maker and warned(self.snapshot, self.pod, kubelet, self.setup.release, self.maker)
-        return bool(told)
-
-    @property
-    def has_pods(self) -> bool:
-        """Others of the same workload are there."""
-        return has_siblings(self.snapshot, self.pod.metadata)
-
-    @cached_property
-    def insists_on(self) -> tuple[Violation, ...]:
-        """What the pod violates in so many words, and not by what it leaves unsaid."""
-        said = self._secured
-        manifest = self.manifest if said is None else apply_patch(dict(self.manifest), said.change.patch)
-        return self.standard.violations(self.pod, _kubelet(manifest))
-
-    @cached_property
-    def _secured(self) -> Secured | None:
-        return secured(self.manifest)
-
-    @property
-    def without_user(self) -> tuple[str, ...]:
-        """Containers of which the manifest does not say that they run as another user than root."""
-        found = judged(self.pod, _kubelet(self.manifest))
-        return tuple(one.name for one in found.containers if not (one.context.run_as_user or found.context.run_as_user))
-
-    @cached_property
-    def fixes(self) -> tuple[SecurityFix, ...]:
-        """The pod's first, where that is enough."""
-        found = [self._of_pod(), self._of_namespace()]
-        return tuple(fix for fix in found if fix is not None)
-
-    def _of_pod(self) -> SecurityFix | None:
-        said = self._secured
-        if said is None or self.insists_on:
+    def of_pod(self) -> SecurityFix | None:
+        """The pod says what the namespace requires; None where it sets what that forbids."""
+        said = secured(self.manifest)
+        if said is None:
             return None
         manifest = apply_patch(dict(self.manifest), said.change.patch)
+        if self.standard.violations(self.pod, _kubelet(manifest)):
+            return None
         owner = template_owner(self.snapshot, self.pod)
         change = said.change if owner is None else owner_change(said.change, owner, self.pod)
-        fix = SecurityFix(step=SaidByPod(settings=said.settings), changes=(change,))
+        costs = self._without_user if any(one.field == "runAsNonRoot" for one in said.settings) else ()
+        where = "pod" if self.maker is None else "pod template"
+        title = f"set the securityContext that {self.standard.wanted.level} requires in the {where}"
+        fix = SecurityFix(title=title, changes=(change,), costs=costs)
         return self._tried(fix, manifest, self.snapshot)
 
-    def _of_namespace(self) -> SecurityFix | None:
-        """The strictest level that lets the pod in."""
+    @property
+    def _without_user(self) -> tuple[str, ...]:
+        """What the images must do whose containers may run as root."""
+        found = judged(self.pod, _kubelet(self.manifest))
+        names = [one.name for one in found.containers if not (one.context.run_as_user or found.context.run_as_user)]
+        image = f"the image{'s' if len(names) > 1 else ''} of {listed(names, _SHOWN_NAMES)}"
+        return (f"{image} must set a non-root user, or set runAsUser",) if names else ()
+
+    def of_namespace(self) -> SecurityFix | None:
+        """The namespace enforces the strictest level that lets the pod in."""
         namespace, kubelet = self.pod.metadata.namespace, _kubelet(self.manifest)
         for level in sorted(Level, reverse=True):
-            standard = replace(self.standard, wanted=LevelVersion(level, self.wanted.minor))
-            if level < self.wanted.level and standard.refusal(self.pod, kubelet) is None:
+            standard = replace(self.standard, wanted=LevelVersion(level, self.standard.wanted.minor))
+            if level < self.standard.wanted.level and standard.refusal(self.pod, kubelet) is None:
                 labels = {**self.snapshot.namespaces.get(namespace, {}), ENFORCE: str(level)}
                 snapshot = replace(self.snapshot, namespaces={**self.snapshot.namespaces, namespace: labels})
-                step = TakenByNamespace(namespace=namespace, level=level)
-                fix = SecurityFix(step=step, changes=(relabelled(namespace, level),))
+                fix = SecurityFix(
+                    title=f"enforce {level} in namespace {namespace}, for all its pods",
+                    changes=(relabelled(namespace, level),),
+                    commands=(shell_command(f"kubectl label namespace {{}} {ENFORCE}={level} --overwrite", namespace),),
+                )
                 return self._tried(fix, self.manifest, snapshot)
         return None
 
@@ -167,10 +104,10 @@ class PodSecurityAnswer(Struct, frozen=True, kw_only=True, dict=True):
             subject = admitted(snapshot, manifest, self.setup, made=self.made, maker=self.maker)
             return replace(fix, then=self.explain(subject, self.setup))
         except (InputError, UndecidableError) as error:
-            return replace(fix, obstacle=str(error))
+            return replace(fix, title=f"{fix.title}; what refuses the pod then: {error}")
 
 
-def pod_security_answer(
+def pod_security_fixes(
     snapshot: Snapshot,
     manifest: Manifest,
     setup: Setup,
@@ -179,8 +116,8 @@ def pod_security_answer(
     explain: Callable[[Subject, Setup], Explanation],
     maker: Manifest | None,
     made: Sequence[Manifest],
-) -> PodSecurityAnswer | None:
-    """None where `message` says that something else refuses the pod."""
+) -> tuple[SecurityFix, ...] | None:
+    """The pod's first, where that is enough; None where `message` says that something else refuses the pod."""
     level = _VIOLATED.search(message)
     if level is None:
         return None
@@ -193,7 +130,7 @@ def pod_security_answer(
     standard = enforced(snapshot, namespace, setup.release, maker)
     if not isinstance(standard, PodSecurity) or standard.refusal(pod, _kubelet(manifest)) is None:
         return None
-    return PodSecurityAnswer(
+    found = _Refused(
         pod=pod,
         manifest=manifest,
         maker=maker,
@@ -202,8 +139,8 @@ def pod_security_answer(
         snapshot=snapshot,
         setup=setup,
         explain=explain,
-        message=message,
     )
+    return tuple(fix for fix in (found.of_pod(), found.of_namespace()) if fix is not None)
 
 
 def _kubelet(manifest: Manifest) -> KubeletSpec:

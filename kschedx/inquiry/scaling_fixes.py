@@ -14,8 +14,8 @@ from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
+from kschedx.karpenter.cluster import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
 from kschedx.karpenter.pods import PodEligibility
-from kschedx.karpenter.remedies import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
 from kschedx.kube.autoscalers import NODE_POOL, NodeClaim
 from kschedx.snapshot.events import ScaleUpEvent
 

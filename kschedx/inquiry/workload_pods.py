@@ -27,12 +27,12 @@ from kschedx.explain.causes import Taken
 from kschedx.explain.notes import ClaimNotMade
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject
-from kschedx.fixes.pending_pods import SharedFix, SharedFixes
 from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.daemon_set import DaemonSetAnswer, explain_daemon_set
 from kschedx.inquiry.explanation import Covered, Explanation, Replicas
 from kschedx.inquiry.fix import Fix
+from kschedx.inquiry.pending_pods import SharedFix, SharedFixes
 from kschedx.inquiry.pod import explain
 from kschedx.kube.custom_resources import PodCount
 from kschedx.kube.resources import ResourceQuota

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
 from kschedx.errors import InputError, Place, nearest
 from kschedx.karpenter.amounts import amounts_of
 from kschedx.karpenter.catalogue import InstanceTypes
@@ -477,3 +479,50 @@ def _placeable(spec: PodSpec) -> PodSpec:
     """Without a node and without volumes that claims stand for."""
     volumes = tuple(one for one in spec.volumes if one.persistent_volume_claim is None and one.ephemeral is None)
     return replace(spec, node_name="", priority=LOWEST_PRIORITY, volumes=volumes)
+
+
+# Changes that make Karpenter help, as facts. `render/words/karpenter.py` has their titles.
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """One of a pool's limits, as it is written."""
+
+    resource: str
+    before: str
+    after: str
+
+
+class RaiseLimits(Struct, frozen=True, kw_only=True):
+    """All that keep a pool from another node: one alone would not help."""
+
+    pool: str
+    limits: tuple[Limit, ...]
+
+
+class LabelPool(Struct, frozen=True, kw_only=True):
+    """Its new nodes get a label that the pod asks for."""
+
+    pool: str
+    key: str
+    value: str
+
+
+class AllowValues(Struct, frozen=True, kw_only=True):
+    """In a pool's requirement on a key."""
+
+    pool: str
+    key: str
+    values: tuple[str, ...]
+
+
+RemedyStep: TypeAlias = TolerateTaints | RequestAtMost | RaiseLimits | LabelPool | AllowValues
+
+
+class KarpenterRemedy(Struct, frozen=True, kw_only=True):
+    """A change, and what Karpenter does then."""
+
+    step: RemedyStep
+    pool: str
+    """That gets a node."""
+    types: tuple[str, ...]
+    """That the node can be of; empty where the types that would do are not known."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from kschedx.errors import InputError, Place
 
@@ -244,3 +247,69 @@ def as_new(manifest: Mapping[str, object]) -> dict[str, object]:
     if not isinstance(metadata, dict):
         return dict(manifest)
     return {**manifest, "metadata": {key: value for key, value in metadata.items() if key not in _GIVEN}}
+
+
+def manifest(api_version: str, kind: str, record: Struct) -> dict[str, object]:
+    """The object as it would be created."""
+    fields = to_plain(record)
+    head: dict[str, object] = {"apiVersion": api_version, "kind": kind}
+    return head | fields | head if isinstance(fields, dict) else head
+
+
+def to_plain(value: object) -> object:
+    """A record as JSON would hold it, without the fields that have their default."""
+    if isinstance(value, Struct):
+        fields = msgspec.structs.fields(value)
+        told = {info.encode_name: (getattr(value, info.name), _default(info)) for info in fields}
+        return {name: to_plain(item) for name, (item, default) in told.items() if item != default}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: to_plain(item) for key, item in value.items()}
+    return value
+
+
+def _default(info: msgspec.structs.FieldInfo) -> object:
+    return info.default_factory() if callable(info.default_factory) else info.default
+
+
+# Records in documents.
+
+
+def as_document(record: Struct) -> dict[str, object]:
+    """Every field of a record, with keys in camel case."""
+    return {key: plain(getattr(record, name)) for name, key in _keys(type(record))}
+
+
+@cache
+def _keys(record: type[Struct]) -> tuple[tuple[str, str], ...]:
+    """Fields, and what they are called in a document."""
+    return tuple((name, camel(name)) for name in record.__struct_fields__)
+
+
+_SCALARS = (str, int, bool, float, type(None))
+
+
+def plain(value: object) -> object:
+    """A field's value in JSON's types."""
+    if type(value) in _SCALARS:
+        return value
+    match value:
+        case tuple():
+            return [plain(item) for item in value]
+        case Mapping():
+            return {key: plain(item) for key, item in value.items()}
+        case Struct():
+            return as_document(value)
+        case Enum():
+            return value.value
+        case _:
+            return value
+
+
+def camel(name: str) -> str:
+    """The key of a field in a document: `min_count` is `minCount`."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)

@@ -13,7 +13,6 @@ from kschedx.autoscaler.pods import PodOutcome
 from kschedx.autoscaler.sizes import is_same_autoscaler_event, not_triggered
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render import terminal
 from kschedx.render.terminal import BLANK, DIM, SEPARATOR, fact_lines, labelled, paragraph, text
 from kschedx.render.view import Decider, Fix, Row
 from kschedx.render.wording import Fact, count, listed
@@ -158,7 +157,5 @@ def growth_texts(growth: AutoscalerGrowth | None, provisioned: Provisioned | Non
         yield provisioned_text(provisioned)
 
 
-def print_growth(growth: AutoscalerGrowth | None, provisioned: Provisioned | None) -> None:
-    out = terminal.console()
-    for told in growth_texts(growth, provisioned):
-        terminal.write([*paragraph(told, out.width), BLANK], out)
+def growth_lines(growth: AutoscalerGrowth | None, provisioned: Provisioned | None, width: int) -> list[Text]:
+    return [one for told in growth_texts(growth, provisioned) for one in (*paragraph(told, width), BLANK)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from rich.text import Text
@@ -14,7 +14,6 @@ from kschedx.framework.config.advice import Advice
 from kschedx.framework.config.origins import Expanded, flat
 from kschedx.framework.registry import IN_TREE, Known, of_packages
 from kschedx.releases import POINTS
-from kschedx.render import terminal
 from kschedx.render.terminal import BLANK, BOLD, DIM, columns, ended, line, paragraph, text, title_lines
 from kschedx.render.view import Tone
 from kschedx.render.wording import Reason, count, listed
@@ -24,29 +23,20 @@ from kschedx.render.words.guides import GUIDES, KUBERNETES_DOCS, reason_page
 LONGEST_VALUE = 40
 
 
-def print_profiles(profiles: Iterable[tuple[str, str]]) -> None:
+def profiles_lines(profiles: Sequence[tuple[str, str]], width: int) -> list[Text]:
     """Names with their purpose."""
-    out = terminal.console()
-    rows = list(profiles)
-    size = max((len(name) for name, _ in rows), default=0) + 2
-    for name, purpose in rows:
-        terminal.write(paragraph(purpose, out.width, first=name.ljust(size)), out)
+    size = max((len(name) for name, _ in profiles), default=0) + 2
+    return [line for name, purpose in profiles for line in paragraph(purpose, width, first=name.ljust(size))]
 
 
-def print_profile(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded) -> None:
-    out = terminal.console()
-    terminal.write(profile_lines(name, version, scheduler, expanded, out.width), out)
-
-
-def print_policy(name: str, version: str, profile: Profile) -> None:
+def policy_lines(name: str, version: str, profile: Profile, width: int) -> list[Text]:
     """The predicates and priorities of a Policy in order, with weights."""
-    out = terminal.console()
     rows = [("point", "name", "weight")]
     for point, plugins in profile.points.items():
         for number, plugin in enumerate(plugins):
             rows.append((point if number == 0 else "", plugin, str(profile.weights.get(plugin, ""))))
-    lines = paragraph(f"{name} · Kubernetes {version}", out.width, style=BOLD)
-    terminal.write([*lines, BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)], out)
+    lines = paragraph(f"{name} · Kubernetes {version}", width, style=BOLD)
+    return [*lines, BLANK, *columns(rows, right=frozenset({2}), indent=2, header=True)]
 
 
 def profile_lines(name: str, version: str, scheduler: SchedulerConfig, expanded: Expanded, width: int) -> list[Text]:
@@ -96,9 +86,8 @@ def _sources(origins: Mapping[str, str], where: str) -> str:
     return weight if weight.startswith(plugin) else f"{plugin}, weight: {weight}"
 
 
-def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
+def advice_lines(name: str, version: str, found: Sequence[Advice], width: int) -> list[Text]:
     """The warnings about a valid configuration."""
-    out = terminal.console()
     told = count(len(found), "warning") if found else "no warnings"
     needed = dict.fromkeys(advice.needs for advice in found if advice.needs)
     if needed:
@@ -106,44 +95,31 @@ def print_advice(name: str, version: str, found: Sequence[Advice]) -> None:
         verdict = f"the released kube-scheduler {version} does not start with it, because it lacks {lacks}"
     else:
         verdict = f"kube-scheduler {version} accepts it"
-    lines = title_lines(f"{name}: {verdict}, {told}", Tone.BAD if found else Tone.GOOD, out.width)
+    lines = title_lines(f"{name}: {verdict}, {told}", Tone.BAD if found else Tone.GOOD, width)
     for advice in found:
-        lines += paragraph(f"{advice.path}: {advice.text}", out.width, first="  ", indent=4)
+        lines += paragraph(f"{advice.path}: {advice.text}", width, first="  ", indent=4)
     if any(not advice.needs for advice in found):
         lines.append(text("  kube-scheduler does not report these", DIM))
-    terminal.write(lines, out)
+    return lines
 
 
 # The screen of `kschedx plugins`.
 
 
-def print_plugins(plugins: Sequence[Known]) -> None:
+def plugins_lines(plugins: Sequence[Known], width: int) -> list[Text]:
     """A block for each origin; plugins outside the default profile are marked."""
-    out = terminal.console()
     size = max(len(plugin.name) for plugin in plugins) + 4
     lines: list[Text] = []
     for origin, group in groupby(plugins, key=lambda plugin: plugin.origin):
-        lines += [*([BLANK] if lines else []), *paragraph(origin, out.width, style=BOLD)]
+        lines += [*([BLANK] if lines else []), *paragraph(origin, width, style=BOLD)]
         for plugin in group:
             name = f"{'  ' if plugin.by_default else '- '}{plugin.name}".ljust(size)
-            lines += paragraph(plugin.defect or ", ".join(plugin.points), out.width, first=name, indent=size)
+            lines += paragraph(plugin.defect or ", ".join(plugin.points), width, first=name, indent=size)
     told = "- is not in the default profile; a configuration can enable it"
-    terminal.write([*lines, BLANK, *paragraph(told, out.width)], out)
+    return [*lines, BLANK, *paragraph(told, width)]
 
 
 # The screens of `kschedx reason`: an id, a plugin's reasons, or an event's text taken apart.
-
-
-def print_reason(what: str) -> None:
-    """`reason_lines` on standard output."""
-    out = terminal.console()
-    terminal.write(reason_lines(what, out.width), out)
-
-
-def print_reasons() -> None:
-    """Every id with the first sentence of what it means."""
-    out = terminal.console()
-    terminal.write(all_lines(out.width), out)
 
 
 def reason_lines(what: str, width: int) -> list[Text]:

@@ -62,14 +62,6 @@ MOST_LINES = 2
 """About one pod, below its first."""
 
 
-def print_comparison(
-    before: Setup, after: Setup, changes: Sequence[Change], summary: Summary | None, *, everything: bool = False
-) -> None:
-    """On standard output."""
-    out = terminal.console()
-    terminal.write(comparison_lines(before, after, changes, summary, width=out.width, everything=everything), out)
-
-
 LEAST_ROOM = 28
 """Columns for what a change does, beside its place."""
 
@@ -184,12 +176,6 @@ class Row(Struct, frozen=True, kw_only=True):
     @property
     def differs(self) -> bool:
         return self.before != self.after
-
-
-def print_stories(before: Story, after: Story, names: tuple[str, str]) -> None:
-    """On standard output."""
-    out = terminal.console()
-    terminal.write(story_lines(before, after, names, width=out.width), out)
 
 
 def story_lines(

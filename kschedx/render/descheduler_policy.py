@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from kschedx.descheduler.advice import Advice, Goal, Trial
-from kschedx.render import terminal
 from kschedx.render.descheduling import head_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
@@ -21,11 +20,6 @@ from kschedx.snapshot.snapshot import Snapshot
 MOST_TRIED = 5
 _HEADS = ("evictions", "bounces", "returned", "pending")
 """Evicted pods; those that a later round evicts again, that return to the same node, that stay pending."""
-
-
-def print_advice(found: Advice, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(advice_lines(found, out.width, wide=wide), out)
 
 
 def advice_lines(found: Advice, width: int, *, wide: bool = False) -> list[Text]:

@@ -14,7 +14,6 @@ from kschedx.descheduler.evictor import Outcome
 from kschedx.descheduler.rounds import Chance, Fate, Landing
 from kschedx.descheduler.run import Loop
 from kschedx.descheduler.utilization import Category, Classification, Shares, rounded
-from kschedx.render import terminal
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Section, Table, Usage, page_of
 from kschedx.render.page.reports import footer
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, fact_lines, labelled, line, paragraph
@@ -49,11 +48,6 @@ _SIZES = (
 )
 """The largest first; the first that fits the screen is taken."""
 _EVERYTHING = _Most(pods=10**9, nodes=10**9, reasons=10**9, plugins=10**9)
-
-
-def print_descheduling(found: Descheduling, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(descheduling_lines(found, out.width, wide=wide), out)
 
 
 def descheduling_lines(found: Descheduling, width: int, *, wide: bool = False) -> list[Text]:

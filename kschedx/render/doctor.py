@@ -47,7 +47,6 @@ from kschedx.doctor.findings import (
 )
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
-from kschedx.render import terminal
 from kschedx.render.fixes import shell_rows
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
 from kschedx.render.view import Fix
@@ -346,11 +345,6 @@ KINDS = 4
 SNAPSHOT = "cluster.json"
 
 
-def print_diagnosis(diagnosis: Diagnosis, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(diagnosis_lines(diagnosis, width=out.width, wide=wide), out)
-
-
 class _Block(Struct, frozen=True, kw_only=True):
     """A finding's headline, and what is below it where there is room."""
 
@@ -498,7 +492,7 @@ def completion_fix(found: Completion) -> Fix:
             return Fix(title="complete it with", commands=(found.command, more))
         case Way.ANEW:
             snapshot = f"kschedx snapshot -o {SNAPSHOT}"
-            return Fix(title="take it again, all at once, with one of", commands=(snapshot, found.command))
+            return Fix(title="take one new dump with one of these commands", commands=(snapshot, found.command))
         case Way.ALLOW:
             return Fix(title="grant yourself this role", commands=(found.command,))
         case _:

@@ -8,8 +8,8 @@ from typing import assert_never
 from rich.text import Text
 
 from kschedx.controllers.disruption_budgets import ALWAYS
-from kschedx.fixes.pending_pods import PendingStory, SharedFixes
 from kschedx.fixes.stalled_drain import BudgetStep, DrainFix, EvictUnhealthy, MoreReplicas, SmallerBudget, WithoutBudget
+from kschedx.inquiry.pending_pods import PendingStory, SharedFixes
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, SEPARATOR, line, paragraph, title_lines

@@ -21,8 +21,8 @@ from kschedx.render.wording import count, listed, visible
 from kschedx.render.words.causes import because
 
 if TYPE_CHECKING:
-    from kschedx.fixes.pending_pods import PendingStory, SharedFix
     from kschedx.inquiry.fix import Fix
+    from kschedx.inquiry.pending_pods import PendingStory, SharedFix
 
 _INDENT = LABEL + 2
 SHOWN_NODES = 2

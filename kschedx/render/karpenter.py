@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 
 from msgspec import Struct
+from rich.text import Text
 
 from kschedx.inquiry.explanation import Explanation
 from kschedx.karpenter.amounts import amounts_of, subtracted
@@ -14,7 +15,6 @@ from kschedx.karpenter.instance_types import NoInstanceType
 from kschedx.karpenter.pods import PodEligibility
 from kschedx.karpenter.rejections import is_same_karpenter_event
 from kschedx.releases.karpenter import karpenter_title
-from kschedx.render import terminal
 from kschedx.render.terminal import text
 from kschedx.render.view import Decider, Fix, Row
 from kschedx.render.wording import count, listed
@@ -99,14 +99,13 @@ def _rows(pools: Sequence[PoolVerdict], helped: Container[str]) -> list[_Row]:
 _HEAD = ("NAME", "CAPACITY", "ALLOCATABLE", "OFFERED IN")
 
 
-def print_catalogue(catalogue: InstanceTypes) -> None:
-    out = terminal.console()
+def catalogue_lines(catalogue: InstanceTypes) -> list[Text]:
     rows = [_HEAD, *map(_row, catalogue.instance_types)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     lines = [
         "   ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])) for row in rows
     ]
-    terminal.write([text(line.rstrip()) for line in lines], out)
+    return [text(line.rstrip()) for line in lines]
 
 
 def _row(one: WrittenType) -> tuple[str, str, str, str]:

@@ -9,17 +9,11 @@ from rich.text import Text
 from kschedx.kueue.amounts import displayed
 from kschedx.kueue.flavors import Shortage
 from kschedx.kueue.overview import FlavorRow, Overview, QueueOverview, Waiting
-from kschedx.render import terminal
 from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, columns, line, paragraph
 from kschedx.render.wording import count, listed
 
 SHOWN = 5
 """Waiting Workloads of a queue, unless everything is shown."""
-
-
-def print_overview(found: Overview, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(overview_lines(found, out.width, wide=wide), out)
 
 
 def overview_lines(found: Overview, width: int, *, wide: bool = False) -> list[Text]:

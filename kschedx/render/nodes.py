@@ -25,11 +25,6 @@ _GAP = 2
 _CORE, _GIB, _MIB = 1000, 2**30, 2**20
 
 
-def print_nodes(rows: Sequence[NodeRow], *, wide: bool = False, notes: Sequence[str] = ()) -> None:
-    out = terminal.console()
-    terminal.write(nodes_lines(rows, out.width, wide=wide, notes=notes), out)
-
-
 class _Column(Struct, frozen=True, kw_only=True):
     label: str
     cell: Callable[[NodeRow], str]

@@ -13,7 +13,6 @@ from kschedx.findings import Finding
 from kschedx.findings.nodes import NodeAffinityMismatch
 from kschedx.framework.cycle import Outcome
 from kschedx.kube.workloads import MAKING_PODS
-from kschedx.render import terminal
 from kschedx.render.states import decision_name, row_named
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, SEPARATOR, line, paragraph, shortens, title_lines
 from kschedx.render.view import Tone
@@ -24,24 +23,6 @@ MOST_LINES = 30
 SHOWN = 3
 SHOWN_OTHERS = 2
 EACH_ALONE = "each pod is evaluated alone, as if the others were not pending"
-
-
-def print_pending(
-    answers: Sequence[PodAnswer],
-    fix_of: Callable[[CauseGroup], str],
-    *,
-    wide: bool = False,
-    competing: bool = False,
-    notes: Sequence[str] = (),
-    nothing: str = "",
-) -> None:
-    """`fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come.
-    `nothing` is said where there are no pods."""
-    out = terminal.console()
-    lines = pending_lines(
-        answers, fix_of, width=out.width, wide=wide, competing=competing, notes=notes, nothing=nothing
-    )
-    terminal.write(lines, out)
 
 
 def _nodes_of(answers: Sequence[PodAnswer]) -> Sequence[str]:
@@ -59,7 +40,11 @@ def pending_lines(
     notes: Sequence[str] = (),
     nothing: str = "",
 ) -> list[Text]:
-    """At most 30 lines, unless `wide`, which names every pod."""
+    """At most 30 lines, unless `wide`, which names every pod.
+
+    `fix_of` gives the first fix for a group that is shown; `competing` pods are new, and all of them are to come.
+    `nothing` is said where there are no pods.
+    """
     if not answers:
         return title_lines(nothing, Tone.GOOD, width)
     found = groups(answers)

@@ -14,7 +14,6 @@ from kschedx.explain.notes import ROUTINE
 from kschedx.explain.ranking import Ranking, ranking
 from kschedx.framework.cycle import Outcome, UnevaluatedKind
 from kschedx.inquiry.explanation import Explanation
-from kschedx.render import terminal
 from kschedx.render.blocks import Level, candidates_block, excluded_block, group_block, stop_block
 from kschedx.render.fixes import fix_lines, fix_views
 from kschedx.render.holding import holding_facts
@@ -67,14 +66,6 @@ SAID = frozenset(
 """Notes whose text the outcome's line has already, or that add nothing."""
 
 Block = Callable[[Level], list[Text]]
-
-
-def print_why(
-    explanation: Explanation, *, nodes: Sequence[str] = (), all_nodes: bool = False, wide: bool = False
-) -> None:
-    """`why` on standard output."""
-    out = terminal.console()
-    terminal.write(why_lines(explanation, width=out.width, nodes=nodes, all_nodes=all_nodes, wide=wide), out)
 
 
 LIBRARY_WIDTH = 100

@@ -20,10 +20,9 @@ from kschedx.controllers.update_strategy import (
 )
 from kschedx.controllers.workloads import Workload
 from kschedx.explain.notes import AfterChanges
-from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.framework.cycle import Outcome
-from kschedx.render import terminal
+from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.render.drain import drain_facts, drain_lines, each_lines, several_lines, verdict
 from kschedx.render.fixes import fix_lines, story_fix_lines, story_reason
 from kschedx.render.outcome import outcome_tone
@@ -158,26 +157,6 @@ class Shown(Struct, frozen=True):
 SHOWN_ROWS = (Shown(8, 3, 3), Shown(6, 3, 2), Shown(5, 2, 1), Shown(3, 2, 1), Shown(2, 1, 1))
 """What is tried until a screen is short enough."""
 ALL = Shown(1_000_000, 1_000_000, 1_000_000)
-
-
-def print_simulation(
-    simulation: Simulation, *, steps: bool = False, wide: bool = False, ties: str | None = None
-) -> None:
-    out = terminal.console()
-    terminal.write(simulation_lines(simulation, width=out.width, steps=steps, wide=wide, ties=ties), out)
-
-
-def print_drains(
-    simulation: Simulation,
-    *,
-    each: bool,
-    lets_go: Sequence[DrainFix] = (),
-    forced: Sequence[DrainResult] = (),
-    wide: bool = False,
-) -> None:
-    out = terminal.console()
-    lines = drains_lines(simulation, width=out.width, each=each, lets_go=lets_go, forced=forced, wide=wide)
-    terminal.write(lines, out)
 
 
 def _nodes_before(simulation: Simulation) -> Sequence[str]:
@@ -572,11 +551,6 @@ def _scheduler_ties(found: OtherOutcomes) -> str:
 # The screen of `kschedx fit`.
 
 SHOWN_FITS = 8
-
-
-def print_fit(found: Fit, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(fit_lines(found, width=out.width, wide=wide), out)
 
 
 def _nodes_of(found: Fit) -> Sequence[str]:

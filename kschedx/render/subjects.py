@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from itertools import groupby
-from typing import assert_never
 
 from rich.text import Text
 
-from kschedx.apiserver.pod_security import PREFIX
 from kschedx.explain.node_groups import NodeGroup
 from kschedx.explain.notes import ROUTINE
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.daemon_set import DaemonSetAnswer
 from kschedx.inquiry.node import NodeAnswer, ResourceUse, Verdict
-from kschedx.inquiry.pod_security import PodSecurityAnswer, SaidByPod, SecurityFix, TakenByNamespace
-from kschedx.kube.escaping import shell_command
-from kschedx.render import terminal
-from kschedx.render.fixes import command_lines, fixes_block
+from kschedx.render.fixes import fixes_block
 from kschedx.render.lifecycle import causes, state_tone
 from kschedx.render.simulation import rollout_text
 from kschedx.render.states import headline as state_headline
@@ -28,14 +21,11 @@ from kschedx.render.terminal import (
     BOLD,
     DIM,
     GOOD,
-    LABEL,
     columns,
     fact_lines,
-    joined,
     line,
     paragraph,
     shortens,
-    text,
     title_lines,
 )
 from kschedx.render.view import Tone
@@ -45,11 +35,6 @@ from kschedx.render.words import describe, headline
 SHOWN_NODES = 3
 MOST_GROUPS = 6
 _FIX_LINES = 6
-
-
-def print_daemon_set(answer: DaemonSetAnswer, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(daemon_set_lines(answer, width=out.width, wide=wide), out)
 
 
 def _nodes_of(answer: DaemonSetAnswer) -> Sequence[str]:
@@ -151,11 +136,6 @@ SHOWN_HOLDERS = 4
 SHOWN_PODS = 8
 
 
-def print_node(answer: NodeAnswer, verdicts: Sequence[Verdict], *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(node_lines(answer, verdicts, width=out.width, wide=wide), out)
-
-
 def node_lines(answer: NodeAnswer, verdicts: Sequence[Verdict], *, width: int, wide: bool = False) -> list[Text]:
     """What it offers, who holds it, and which of the pods that wait it would take."""
     fitting = [one for one in verdicts if one.fits]
@@ -226,84 +206,3 @@ def _verdicts(verdicts: Sequence[Verdict], width: int, *, wide: bool) -> list[Te
     if len(verdicts) > len(shown):
         lines.append(line((f"  {len(verdicts) - len(shown):,} more pending pods: -o wide shows all", DIM)))
     return [*lines, BLANK, *paragraph("each pod is evaluated alone", width, style=DIM)]
-
-
-# The screen of `kschedx why` for a pod that Pod Security refuses.
-
-_INDENT = LABEL + 2
-_SHOWN_NODES = 2
-_SHOWN_NAMES = 3
-
-
-def print_pod_security(answer: PodSecurityAnswer, headline: str) -> None:
-    out = terminal.console()
-    terminal.write(pod_security_lines(answer, headline, width=out.width), out)
-
-
-def pod_security_lines(answer: PodSecurityAnswer, headline: str, *, width: int) -> list[Text]:
-    lines = title_lines(headline, Tone.BAD, width)
-    maker = answer.maker
-    lines += paragraph(answer.message, width, first=f"  {'because'.ljust(LABEL)}", indent=_INDENT + 2)
-    for number, fix in enumerate(answer.fixes, start=1):
-        label = ("fix 1" if len(answer.fixes) > 1 else "fix") if number == 1 else f"    {number}"
-        lines += _pod_security_fix(answer, fix, label, width)
-    if answer.fixes:
-        lines.append(text(f"{' ' * _INDENT}to apply: --fix {'N' if len(answer.fixes) > 1 else '1'} -o patch", DIM))
-    if answer.insists_on:
-        lines += [BLANK, *_insists(answer, width)]
-    if answer.warns_only and maker is not None:
-        note = f"kubectl apply only warns: it creates the {maker.get('kind')}, but its pods are refused"
-        lines += [BLANK, *paragraph(note, width, first="  note      ", style=DIM)]
-    return lines
-
-
-def _pod_security_fix(answer: PodSecurityAnswer, fix: SecurityFix, label: str, width: int) -> list[Text]:
-    level = answer.wanted.level
-    details: list[str] = []
-    commands: tuple[str, ...] = ()
-    match fix.step:
-        case SaidByPod(settings=settings):
-            where = "pod" if answer.maker is None else "template"
-            title = f"set what {level} requires in the {where}"
-            for container, of_one in groupby(settings, key=lambda one: one.container):
-                told = [f"{one.field}: {_flow(one.value)}" for one in of_one]
-                rows = joined(told, width - _INDENT - 2)
-                named = f"container {container}" if container else "the pod"
-                details += [f"securityContext of {named}", *(f"  {row}" for row in rows)]
-            if any(one.field == "runAsNonRoot" for one in settings) and answer.without_user:
-                names = listed(answer.without_user, _SHOWN_NAMES)
-                image = f"the image{'s' if len(answer.without_user) > 1 else ''} of {names}"
-                details.append(f"{image} must set a non-root user, or set runAsUser")
-        case TakenByNamespace(namespace=namespace, level=level):
-            title = f"enforce {level} in namespace {namespace}, for all its pods"
-            commands = (shell_command(f"kubectl label namespace {{}} {PREFIX}enforce={level} --overwrite", namespace),)
-        case _:
-            assert_never(fix.step)
-    lines = paragraph(f"{title} ({_seen(fix)})", width, first=f"  {label.ljust(LABEL)}", indent=_INDENT + 2)
-    for one in details:
-        inside = _INDENT + len(one) - len(one.lstrip())
-        lines += paragraph(one.lstrip(), width, first=" " * inside, indent=inside + 2)
-    return [*lines, *command_lines(commands, width)]
-
-
-def _seen(fix: SecurityFix) -> str:
-    """The pod's outcome then."""
-    if fix.then is None:
-        return f"admitted, then: {fix.obstacle}"
-    if fix.then.becomes is Outcome.SCHEDULED:
-        return f"fits {listed(fix.then.chosen_nodes, _SHOWN_NODES)}"
-    return f"admitted, then unschedulable: {fix.then.message}"
-
-
-def _insists(answer: PodSecurityAnswer, width: int) -> list[Text]:
-    """Violations that the pod's own settings cause; the fix does not remove them."""
-    text = f"namespace {answer.pod.metadata.namespace} enforces {answer.wanted}; the pod sets what it forbids"
-    lines = paragraph(text, width)
-    for one in answer.insists_on:
-        lines += paragraph(f"{one.reason} · {one.detail}", width, first="  ✗ ", indent=6)
-    return lines
-
-
-def _flow(value: object) -> str:
-    """As YAML writes it in a line."""
-    return json.dumps(value).replace('"', "")

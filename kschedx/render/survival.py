@@ -9,7 +9,6 @@ from rich.text import Text
 from kschedx.controllers.node_lifecycle import LARGE_ZONE, ZoneEvictions, ZoneState
 from kschedx.errors import UndecidableError
 from kschedx.explain.diagnosis import Diagnosis
-from kschedx.render import terminal
 from kschedx.render.fixes import fix_lines
 from kschedx.render.page.model import SCREEN_WIDTH, Column, HeatMap, Page, Section, Table, page_of
 from kschedx.render.terminal import BAD, BLANK, DIM, GOOD, OPEN, columns, cut, fact_lines, line, paragraph, shortens
@@ -48,11 +47,6 @@ LABELS = {
 
 def _node_names(found: Survival) -> Sequence[str]:
     return found.simulation.run.cluster.node_names
-
-
-def print_survival(found: Survival, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(survival_lines(found, width=out.width, wide=wide), out)
 
 
 @shortens(_node_names)

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
-from kschedx.render import terminal
 from kschedx.render.descheduling import head_lines
 from kschedx.render.manifests import to_yaml
 from kschedx.render.page.model import SCREEN_WIDTH, Column, Page, Table, page_of
@@ -27,11 +26,6 @@ Differences: TypeAlias = "tuple[Setup, Setup, Sequence[Change]]"
 SHOWN = 6
 """Rows of the front."""
 HEADS = ("nodes", "fragmented", "spread", "moves", "unplaced")
-
-
-def print_tuning(found: Tuning, differences: Differences, *, wide: bool = False) -> None:
-    out = terminal.console()
-    terminal.write(tuning_lines(found, differences, out.width, wide=wide), out)
 
 
 def tuning_lines(found: Tuning, differences: Differences, width: int, *, wide: bool = False) -> list[Text]:

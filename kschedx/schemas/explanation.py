@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kschedx.render.states import STATES
 from kschedx.schemas.parts import (
+    BOOLEAN,
     CODES,
     COUNTS,
     INTEGER,
@@ -19,232 +20,127 @@ from kschedx.schemas.parts import (
     document,
     json_object,
     nullable,
+    of_facts,
+    open_object,
 )
-
-_BOOLEAN: Json = {"type": "boolean"}
-
-
-def _object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
-    """A reader has to put up with new keys."""
-    return json_object(required, optional=optional, closed=False)
-
 
 _RANGE = {"from": INTEGER, "to": INTEGER, "max": INTEGER}
 _REASONS: Mapping[str, Json] = {"code": {"enum": list(CODES)}, "reasons": STRINGS}
 
-_KARPENTER = _object(
+_KARPENTER = open_object(
     {
         "kind": {"const": "karpenter"},
         "follows": STRING,
         "outcome": STRING,
-        "pools": by_name(_object({"certainty": STRING}, {"reason": STRING, "text": STRING})),
+        "pools": by_name(open_object({"certainty": STRING}, {"reason": STRING, "text": STRING})),
         "skippedPools": by_name(STRING),
         "event": STRING,
-        "typesAreKnown": _BOOLEAN,
-        "byChance": _BOOLEAN,
+        "typesAreKnown": BOOLEAN,
+        "byChance": BOOLEAN,
     },
     {
-        "adds": _object({"pool": STRING, "instanceTypes": STRINGS}),
+        "adds": open_object({"pool": STRING, "instanceTypes": STRINGS}),
         "expectedOn": STRING,
-        "gaveUpPreference": _BOOLEAN,
-        "fixes": array(_object({"title": STRING, "pool": STRING, "instanceTypes": STRINGS})),
+        "gaveUpPreference": BOOLEAN,
+        "fixes": array(open_object({"title": STRING, "pool": STRING, "instanceTypes": STRINGS})),
     },
 )
 
-_CLUSTER_AUTOSCALER = _object(
+_CLUSTER_AUTOSCALER = open_object(
     {
         "kind": {"const": "cluster-autoscaler"},
         "outcome": STRING,
         "result": STRING,
         "groups": by_name(
-            _object(
-                {"target": INTEGER, "minSize": INTEGER, "maxSize": INTEGER, "fits": _BOOLEAN},
+            open_object(
+                {"target": INTEGER, "minSize": INTEGER, "maxSize": INTEGER, "fits": BOOLEAN},
                 {
                     "skipped": STRINGS,
                     "detail": STRING,
                     "template": {"type": "null"},
-                    "rejectedBy": by_name(_object(STATUS)),
+                    "rejectedBy": by_name(open_object(STATUS)),
                 },
             )
         ),
-        "scaleUps": array(_object({"group": STRING, **_RANGE})),
+        "scaleUps": array(open_object({"group": STRING, **_RANGE})),
         "event": STRING,
-        "isTold": _BOOLEAN,
+        "isTold": BOOLEAN,
         "groupsToldBy": STRINGS,
-        "flagsAreKnown": _BOOLEAN,
-        "isMeasured": _BOOLEAN,
+        "flagsAreKnown": BOOLEAN,
+        "isMeasured": BOOLEAN,
     },
     {
         "node": STRING,
-        "isUpcoming": _BOOLEAN,
+        "isUpcoming": BOOLEAN,
         "error": STRING,
         "alternatives": STRINGS,
-        "isWaiting": _BOOLEAN,
+        "isWaiting": BOOLEAN,
         "schedulerConfigFile": STRING,
         "unknownStatus": STRINGS,
-        "fixes": array(_object({"title": STRING, "group": STRING, "nodes": INTEGER})),
+        "fixes": array(open_object({"title": STRING, "group": STRING, "nodes": INTEGER})),
         "karpenter": _KARPENTER,
     },
 )
 
 AUTOSCALER: Json = {"oneOf": [_CLUSTER_AUTOSCALER, _KARPENTER]}
 
-_GROWTH_OF_POOLS = _object(
+_GROWTH_OF_POOLS = open_object(
     {
         "kind": {"const": "karpenter"},
         "follows": STRING,
-        "nodes": array(_object({"pool": STRING, "instanceType": STRING, "nodes": INTEGER, "choices": INTEGER})),
+        "nodes": array(open_object({"pool": STRING, "instanceType": STRING, "nodes": INTEGER, "choices": INTEGER})),
         "helped": INTEGER,
         "expected": INTEGER,
         "left": INTEGER,
-        "typesAreKnown": _BOOLEAN,
-        "byChance": _BOOLEAN,
+        "typesAreKnown": BOOLEAN,
+        "byChance": BOOLEAN,
     }
 )
 
-_GROWTH_OF_GROUPS = _object(
+_GROWTH_OF_GROUPS = open_object(
     {
         "kind": {"const": "cluster-autoscaler"},
         "loops": INTEGER,
-        "groups": by_name(_object(_RANGE)),
+        "groups": by_name(open_object(_RANGE)),
         "helped": INTEGER,
         "result": STRING,
-        "byChance": _BOOLEAN,
+        "byChance": BOOLEAN,
     },
     {"karpenter": _GROWTH_OF_POOLS},
 )
 GROWTH: Json = {"oneOf": [_GROWTH_OF_GROUPS, _GROWTH_OF_POOLS]}
 """What the autoscaler adds in the end, of a Simulation."""
 
-_SAID = array(_object({"type": STRING, "status": STRING}, {"reason": STRING, "message": STRING}))
-_QUOTA = _object(
-    {"resource": STRING, "flavor": STRING, "asked": INTEGER, "nominal": INTEGER, "used": INTEGER},
-    {
-        "borrowingLimit": INTEGER,
-        "cohortNominal": INTEGER,
-        "cohortUsed": INTEGER,
-        "available": INTEGER,
-        "lendingLimit": INTEGER,
-        "pools": array(_object({"cohort": STRING, "quota": INTEGER, "used": INTEGER})),
-        "users": array(_object({"workload": STRING, "priority": INTEGER, "amount": INTEGER})),
-    },
-)
-_KUEUE = _object(
-    {"state": STRING, "priority": INTEGER, "waiting": INTEGER, "isGated": _BOOLEAN, "isByUsage": _BOOLEAN},
-    {
-        "weightedShare": INTEGER,
-        "fairWeight": STRING,
-        "withinQueue": STRING,
-        "withinCohort": STRING,
-        "requeueAt": STRING,
-        "queue": STRING,
-        "workload": STRING,
-        "clusterQueue": STRING,
-        "cohort": STRING,
-        "cohorts": STRINGS,
-        "circle": STRINGS,
-        "cluster": STRING,
-        "said": _SAID,
-        "checks": _SAID,
-        "quotas": array(_QUOTA),
-        "position": INTEGER,
-        "ahead": STRINGS,
-        "fits": array(
-            _object(
-                {"flavor": STRING, "exists": _BOOLEAN, "nodes": INTEGER},
-                {"feasible": STRINGS, "reasons": STRINGS, "topology": STRING, "refused": STRING},
-            )
-        ),
-    },
-)
-_SHARES = array(
-    _object(
-        {"resource": STRING, "isInThousandths": _BOOLEAN},
-        {"allocated": INTEGER, "capability": INTEGER, "deserved": INTEGER, "requested": INTEGER},
-    )
-)
-_OTHER_SCHEDULER = _object(
-    {"name": STRING, "members": INTEGER, "running": INTEGER},
-    {
-        "title": STRING,
-        "group": STRING,
-        "phase": STRING,
-        "said": _SAID,
-        "queue": STRING,
-        "queueState": STRING,
-        "queueShares": _SHARES,
-        "queuesAbove": array(
-            _object({"name": STRING}, {"state": STRING, "shares": _SHARES, "said": _SAID}),
-        ),
-        "rooms": array(_object({"name": STRING}, {"phase": STRING, "node": STRING, "said": _SAID})),
-        "application": STRING,
-        "taskGroup": STRING,
-        "minMember": INTEGER,
-        "lookAt": STRING,
-    },
-)
-_GROUP = _object(
-    {
-        "name": STRING,
-        "minCount": INTEGER,
-        "pods": INTEGER,
-        "placed": INTEGER,
-        "isHeeded": _BOOLEAN,
-        "more": INTEGER,
-        "hasTies": _BOOLEAN,
-        "isByDraw": _BOOLEAN,
-        "domains": INTEGER,
-        "fittingDomains": INTEGER,
-    },
-    {
-        "together": INTEGER,
-        "topologyKey": STRING,
-        "domain": STRING,
-        "preempted": STRINGS,
-        "preemption": STRING,
-        "undecided": STRING,
-        "message": STRING,
-        "waiting": array(
-            _object(
-                {"pod": STRING, "feasible": INTEGER, "evicts": INTEGER},
-                {"gates": STRINGS, "node": STRING, "reasons": STRINGS},
-            )
-        ),
-    },
-)
 
-HOLDING = _object(
-    {},
-    {
-        "kueue": _KUEUE,
-        "gates": array(_object({"name": STRING}, {"owner": STRING, "lookAt": STRING})),
-        "scheduler": _OTHER_SCHEDULER,
-        "group": _GROUP,
-    },
-)
+def holding() -> Json:
+    from kschedx.holding.model import Holding
+    from kschedx.kueue.verdict import Verdict
 
-DAEMON_SET = _object(
+    return of_facts(Holding, {"Verdict": Verdict})
+
+
+DAEMON_SET = open_object(
     {"name": STRING, "runs": STRINGS, "waits": array(STRINGS), "leftOut": array(STRINGS)},
     {
         "refused": INTEGER,
         "refusal": STRING,
-        "rollout": _object(
-            {"workload": STRING, "old": INTEGER, "replaced": INTEGER, "waiting": INTEGER, "done": {"type": "boolean"}},
+        "rollout": open_object(
+            {"workload": STRING, "old": INTEGER, "replaced": INTEGER, "waiting": INTEGER, "done": BOOLEAN},
             {"refusal": STRING},
         ),
     },
 )
 
 _FAILED: Mapping[str, Json] = {"error": STRING, "ignored": {"const": True}}
-_VICTIMS = by_name(_object({"pods": STRINGS, "numPDBViolations": INTEGER}))
+_VICTIMS = by_name(open_object({"pods": STRINGS, "numPDBViolations": INTEGER}))
 
-EXTENDERS = _object(
-    {"interested": array(_BOOLEAN), "called": _BOOLEAN},
+EXTENDERS = open_object(
+    {"interested": array(BOOLEAN), "called": BOOLEAN},
     {
         "order": array(INTEGER),
         "passedPlugins": STRINGS,
         "filter": array(
-            _object(
+            open_object(
                 {
                     "extender": INTEGER,
                     "in": STRINGS,
@@ -255,39 +151,39 @@ EXTENDERS = _object(
                 _FAILED,
             )
         ),
-        "statuses": by_name(_object(_REASONS)),
+        "statuses": by_name(open_object(_REASONS)),
         "silent": STRINGS,
         "scores": array(
-            _object(
+            open_object(
                 {
                     "extender": INTEGER,
-                    "raw": array(_object({"host": STRING, "score": INTEGER})),
+                    "raw": array(open_object({"host": STRING, "score": INTEGER})),
                     "weight": INTEGER,
                     "added": COUNTS,
                 },
                 _FAILED,
             )
         ),
-        "preempt": array(_object({"extender": INTEGER, "in": _VICTIMS, "out": nullable(_VICTIMS)}, _FAILED)),
-        "candidates": array(_object({"node": STRING, "victims": STRINGS, "pdbViolations": INTEGER})),
-        "candidatesStatus": _object(_REASONS),
+        "preempt": array(open_object({"extender": INTEGER, "in": _VICTIMS, "out": nullable(_VICTIMS)}, _FAILED)),
+        "candidates": array(open_object({"node": STRING, "victims": STRINGS, "pdbViolations": INTEGER})),
+        "candidatesStatus": open_object(_REASONS),
     },
 )
 
-SHARD = _object({"index": INTEGER, "of": INTEGER})
+SHARD = open_object({"index": INTEGER, "of": INTEGER})
 """Which part of an answer that several processes work out."""
 
 
 # The Explanation document (`why -o json`), and the list of them.
 
-_STEP: Mapping[str, Json] = {"plugin": {"type": "string"}, **STATUS}
-_VERDICT = json_object({"code": {"enum": list(CODES)}, "plugin": nullable({"type": "string"}), "reasons": STRINGS})
+_STEP: Mapping[str, Json] = {"plugin": STRING, **STATUS}
+_VERDICT = json_object({"code": {"enum": list(CODES)}, "plugin": nullable(STRING), "reasons": STRINGS})
 _NODE = json_object({"verdict": _VERDICT, "rejectedBy": by_name(json_object(STATUS))})
 _TARGET = json_object(
-    {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "name": {"type": "string"}},
-    optional={"namespace": {"type": "string"}},
+    {"apiVersion": STRING, "kind": STRING, "name": STRING},
+    optional={"namespace": STRING},
 )
-_BY: Mapping[str, Json] = {"by": {"type": "string"}}
+_BY: Mapping[str, Json] = {"by": STRING}
 _CHANGE: Json = {
     "oneOf": [
         json_object(
@@ -301,36 +197,36 @@ _CHANGE: Json = {
 
 _REPLICAS: Json = json_object(
     {
-        "workload": {"type": "string"},
+        "workload": STRING,
         "wanted": {"type": "integer", "minimum": 0},
         "running": {"type": "integer", "minimum": 0},
-        "placed": by_name({"type": "string"}),
+        "placed": by_name(STRING),
         "pending": STRINGS,
         "evicted": STRINGS,
         "replaced": {"type": "integer", "minimum": 0},
     },
     optional={
         "refused": STRINGS,
-        "refusal": {"type": "string"},
-        "kubelet": {"type": "string"},
-        "undecided": {"type": "string"},
+        "refusal": STRING,
+        "kubelet": STRING,
+        "undecided": STRING,
     },
 )
 """Of a workload that lacks several: the outcome of each. The explanation is that of the first without a node."""
 
 _FIX: Mapping[str, Json] = {
-    "title": {"type": "string"},
+    "title": STRING,
     "certainty": {"enum": ["verified", "partial", "untried"]},
     "group": {"enum": ["capacity", "workload", "cluster"]},
     "changes": {"type": "array", "items": _CHANGE},
     "feasibleNodes": STRINGS,
 }
-_COVERED: Json = json_object({"title": {"type": "string"}, "pods": {"type": "integer"}, "of": {"type": "integer"}})
+_COVERED: Json = json_object({"title": STRING, "pods": INTEGER, "of": INTEGER})
 _OF_FIX: Mapping[str, Json] = {"costs": STRINGS, "apply": {"type": "array", "items": _CHANGE}, "replicas": _COVERED}
 
 STATE: Json = json_object(
     {"name": {"enum": [row.name for row in STATES]}},
-    optional={"subject": {"type": "string"}, "headline": {"type": "string"}},
+    optional={"subject": STRING, "headline": STRING},
     closed=False,
 )
 
@@ -341,11 +237,11 @@ EXPLANATION: Json = {
         {
             "apiVersion": {"const": "kschedx/v1"},
             "kind": {"const": "Explanation"},
-            "kubernetesVersion": {"type": "string"},
+            "kubernetesVersion": STRING,
             "source": json_object(
-                {"text": {"type": "string"}, "kinds": COUNTS},
+                {"text": STRING, "kinds": COUNTS},
                 optional={
-                    "serverVersion": {"type": "string"},
+                    "serverVersion": STRING,
                     "missing": {"type": "object", "additionalProperties": {"enum": ["forbidden", "absent"]}},
                     "namespaces": STRINGS,
                     "anonymized": {"const": True},
@@ -354,22 +250,22 @@ EXPLANATION: Json = {
             ),
             "pod": json_object(
                 {
-                    "namespace": {"type": "string"},
-                    "name": {"type": "string"},
-                    "schedulerName": {"type": "string"},
-                    "priority": {"type": "integer"},
+                    "namespace": STRING,
+                    "name": STRING,
+                    "schedulerName": STRING,
+                    "priority": INTEGER,
                 }
             ),
             "profile": json_object(
                 {
-                    "schedulerName": {"type": "string"},
+                    "schedulerName": STRING,
                     "extensionPoints": by_name(
                         {
                             "type": "array",
                             "items": {
                                 "oneOf": [
-                                    {"type": "string"},
-                                    json_object({"name": {"type": "string"}, "weight": {"type": "integer"}}),
+                                    STRING,
+                                    json_object({"name": STRING, "weight": INTEGER}),
                                 ]
                             },
                         }
@@ -378,7 +274,7 @@ EXPLANATION: Json = {
             ),
             "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]},
             "bestNodes": STRINGS,
-            "message": {"type": "string"},
+            "message": STRING,
             "preEnqueue": {"type": "array", "items": json_object(_STEP)},
             "preFilter": {"type": "array", "items": json_object({**_STEP, "nodes": nullable(STRINGS)})},
             "filter": nullable(
@@ -402,7 +298,7 @@ EXPLANATION: Json = {
                                     "raw": COUNTS,
                                     "normalized": COUNTS,
                                     "weighted": COUNTS,
-                                    "total": {"type": "integer"},
+                                    "total": INTEGER,
                                 }
                             )
                         ),
@@ -414,13 +310,11 @@ EXPLANATION: Json = {
                     {
                         "code": {"enum": list(CODES)},
                         "reasons": STRINGS,
-                        "nominatedNode": nullable({"type": "string"}),
+                        "nominatedNode": nullable(STRING),
                         "bestCandidates": STRINGS,
                         "candidates": {
                             "type": "array",
-                            "items": json_object(
-                                {"node": {"type": "string"}, "victims": STRINGS, "pdbViolations": {"type": "integer"}}
-                            ),
+                            "items": json_object({"node": STRING, "victims": STRINGS, "pdbViolations": INTEGER}),
                         },
                     }
                 )
@@ -431,21 +325,21 @@ EXPLANATION: Json = {
             },
             "notes": {
                 "type": "array",
-                "items": json_object({"id": {"type": "string"}, "text": {"type": "string"}}, closed=False),
+                "items": json_object({"id": STRING, "text": STRING}, closed=False),
             },
         },
         optional={
             "unheard": {"type": "array", "items": UNHEARD},
             "autoscaler": AUTOSCALER,
-            "holding": HOLDING,
+            "holding": holding(),
             "extenders": EXTENDERS,
             "daemonSet": DAEMON_SET,
             "replicas": _REPLICAS,
             "kubelet": json_object(
                 {
-                    "node": {"type": "string"},
-                    "exists": {"type": "boolean"},
-                    "takes": {"type": "boolean"},
+                    "node": STRING,
+                    "exists": BOOLEAN,
+                    "takes": BOOLEAN,
                     "refusals": STRINGS,
                 }
             ),
@@ -457,7 +351,7 @@ EXPLANATION: Json = {
 }
 """JSON schema (2020-12) of the document. Keys are added, never changed, so a reader must put up with new ones."""
 
-_PODS_WITH_REASON = array(json_object({"pod": {"type": "string"}, "reason": {"type": "string"}}))
+_PODS_WITH_REASON = array(json_object({"pod": STRING, "reason": STRING}))
 
 EXPLANATION_LIST: Json = document(
     "ExplanationList",

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
+from typing import get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, Struct
+
+from kschedx.kube.decoding import camel
 
 Json = dict[str, object]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 STRING: Json = {"type": "string"}
 INTEGER: Json = {"type": "integer"}
+BOOLEAN: Json = {"type": "boolean"}
 
 CODES = ("Success", "Error", "Unschedulable", "UnschedulableAndUnresolvable", "Wait", "Skip", "Pending")
 
@@ -41,6 +48,11 @@ def json_object(
     }
 
 
+def open_object(required: Mapping[str, Json], optional: Mapping[str, Json] | None = None) -> Json:
+    """An object with these keys; a reader has to put up with new ones."""
+    return json_object(required, optional=optional, closed=False)
+
+
 def nullable(schema: Json) -> Json:
     return {"oneOf": [{"type": "null"}, schema]}
 
@@ -51,6 +63,37 @@ def by_name(schema: Json) -> Json:
 
 def array(items: Json) -> Json:
     return {"type": "array", "items": items}
+
+
+def of_facts(record: type[Struct], names: Mapping[str, object]) -> Json:
+    """Of a record that is written as it is: keys in camel case; functions, and what is empty, are left out. A text
+    without a default is never empty. `names` are types that its annotations name and its module does not have."""
+    required: dict[str, Json] = {}
+    optional: dict[str, Json] = {}
+    hints = get_type_hints(record, localns=dict(names))
+    without_default = len(record.__struct_fields__) - len(record.__struct_defaults__)
+    defaults = (NODEFAULT,) * without_default + record.__struct_defaults__
+    for name, default in zip(record.__struct_fields__, defaults, strict=True):
+        schema, is_left_out = _of_hint(hints[name], names)
+        if schema is not None:
+            may_lack = is_left_out or (hints[name] is str and default is not NODEFAULT)
+            (optional if may_lack else required)[camel(name)] = schema
+    return json_object(required, optional=optional, closed=False)
+
+
+def _of_hint(hint: object, names: Mapping[str, object]) -> tuple[Json | None, bool]:
+    """What a field holds, None for a function; and whether it is left out where it is empty."""
+    arguments = get_args(hint)
+    if type(None) in arguments:
+        return _of_hint(arguments[0], names)[0], True
+    if get_origin(hint) is tuple:
+        return array(_of_hint(arguments[0], names)[0] or {}), True
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return of_facts(hint, names), False
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [one.value for one in hint]}, False
+    plain: dict[object, Json] = {str: STRING, int: INTEGER, bool: BOOLEAN}
+    return plain.get(hint), False
 
 
 def document(kind: str, required: Mapping[str, Json], *, optional: Mapping[str, Json] | None = None) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kschedx.autoscaler.scale_down import RemovalBlocker, RemovalFate, Unremovable
 from kschedx.schemas.explanation import STATE
 from kschedx.schemas.parts import (
+    BOOLEAN,
     COUNTS,
     DIALECT,
     FINDING,
@@ -53,7 +54,7 @@ _RESOURCE = json_object(
     }
 )
 _VERDICT = json_object(
-    {"pod": STRING, "fits": {"type": "boolean"}, "rejectedBy": STRINGS, "findings": array(FINDING)},
+    {"pod": STRING, "fits": BOOLEAN, "rejectedBy": STRINGS, "findings": array(FINDING)},
     optional={"undecided": STRING},
 )
 
@@ -128,7 +129,7 @@ PLUGIN_LIST: Json = document(
         "kubernetesVersion": STRING,
         "items": array(
             json_object(
-                {"name": STRING, "origin": STRING, "points": STRINGS, "default": {"type": "boolean"}},
+                {"name": STRING, "origin": STRING, "points": STRINGS, "default": BOOLEAN},
                 optional={"defect": STRING},
             )
         ),
@@ -138,9 +139,7 @@ PLUGIN_LIST: Json = document(
 
 # The ScaleDown document, of `kschedx scale-down`.
 
-ScaleDownJson = dict[str, object]
-
-_COUNT: ScaleDownJson = {"type": "integer", "minimum": 0}
+_COUNT: Json = {"type": "integer", "minimum": 0}
 _POD = json_object(
     {"pod": STRING, "fate": {"enum": [one.value for one in RemovalFate]}},
     optional={
@@ -155,7 +154,7 @@ _POD = json_object(
 
 _NODE = json_object(
     {
-        "removable": {"type": "boolean"},
+        "removable": BOOLEAN,
         "reasons": array({"enum": [one.value for one in Unremovable]}),
         "group": nullable(json_object({"name": STRING, "target": INTEGER, "minSize": INTEGER, "maxSize": INTEGER})),
         "utilization": nullable(
@@ -181,11 +180,11 @@ _NODE = json_object(
 _OF_KARPENTER = json_object(
     {
         "pool": STRING,
-        "mayGo": {"type": "boolean"},
+        "mayGo": BOOLEAN,
         "obstacles": array(json_object({"reason": STRING, "text": STRING})),
-        "consolidatable": {"type": "boolean"},
-        "drifted": {"type": "boolean"},
-        "empty": {"type": "boolean"},
+        "consolidatable": BOOLEAN,
+        "drifted": BOOLEAN,
+        "empty": BOOLEAN,
     },
     optional={
         "balance": json_object(
@@ -210,12 +209,12 @@ _COMMAND = json_object(
 )
 """Prices are of an hour, as texts; null where they are not known."""
 
-SCALE_DOWN: ScaleDownJson = document(
+SCALE_DOWN: Json = document(
     "ScaleDown",
     {
         "autoscaler": {"enum": ["cluster-autoscaler", "karpenter"]},
         "kubernetesVersion": STRING,
-        "flagsAreKnown": {"type": "boolean"},
+        "flagsAreKnown": BOOLEAN,
         "groupsToldBy": STRINGS,
         "nodes": by_name(_NODE),
     },
@@ -227,7 +226,7 @@ SCALE_DOWN: ScaleDownJson = document(
                 "commands": array(_COMMAND),
                 "kept": by_name(STRING),
                 "prices": by_name(nullable(STRING)),
-                "byChance": {"type": "boolean"},
+                "byChance": BOOLEAN,
             }
         ),
         "together": json_object(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kschedx.schemas.explanation import GROWTH, STATE
 from kschedx.schemas.parts import (
+    BOOLEAN,
     COUNTS,
     INTEGER,
     STRING,
@@ -17,175 +16,157 @@ from kschedx.schemas.parts import (
     document,
     json_object,
     nullable,
+    open_object,
 )
 
-SimulationJson = dict[str, object]
-
-_TEXT: SimulationJson = {"type": "string"}
-_COUNT: SimulationJson = {"type": "integer", "minimum": 0}
-_TEXTS: SimulationJson = {"type": "array", "items": _TEXT}
-_TEXT_BY_NAME: SimulationJson = {"type": "object", "additionalProperties": _TEXT}
-_COUNT_BY_NAME: SimulationJson = {"type": "object", "additionalProperties": {"type": "integer"}}
-
-
-def _object(
-    required: Mapping[str, SimulationJson], optional: Mapping[str, SimulationJson] | None = None
-) -> SimulationJson:
-    """An object with these keys; a reader has to put up with new ones."""
-    return {"type": "object", "required": list(required), "properties": {**required, **(optional or {})}}
-
-
-def _list(items: SimulationJson) -> SimulationJson:
-    return {"type": "array", "items": items}
-
-
-_USE: SimulationJson = {
-    "oneOf": [{"type": "null"}, _object({"requested": _COUNT_BY_NAME, "allocatable": _COUNT_BY_NAME})],
-}
-_STEP = _object(
-    {"pod": _TEXT, "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]}},
+_COUNT: Json = {"type": "integer", "minimum": 0}
+_USE = nullable(open_object({"requested": COUNTS, "allocatable": COUNTS}))
+_STEP = open_object(
+    {"pod": STRING, "outcome": {"enum": ["Scheduled", "Unschedulable", "Gated", "Error", "Undecided"]}},
     {
-        "bestNodes": _TEXTS,
-        "node": _TEXT,
-        "message": _TEXT,
-        "nominatedNode": _TEXT,
-        "tiedCandidates": _TEXTS,
-        "victims": _TEXTS,
+        "bestNodes": STRINGS,
+        "node": STRING,
+        "message": STRING,
+        "nominatedNode": STRING,
+        "tiedCandidates": STRINGS,
+        "victims": STRINGS,
     },
 )
-_DRAIN = _object(
+_DRAIN = open_object(
     {
-        "node": _TEXT,
-        "done": {"type": "boolean"},
+        "node": STRING,
+        "done": BOOLEAN,
         "waves": _COUNT,
-        "budgets": _COUNT_BY_NAME,
-        "pods": _list(_object({"pod": _TEXT, "fate": _TEXT, "budget": _TEXT, "node": _TEXT, "message": _TEXT})),
+        "budgets": COUNTS,
+        "pods": array(
+            open_object({"pod": STRING, "fate": STRING, "budget": STRING, "node": STRING, "message": STRING})
+        ),
     }
 )
-_WORKLOAD = _object(
+_WORKLOAD = open_object(
     {
-        "kind": _TEXT,
-        "namespace": _TEXT,
-        "name": _TEXT,
+        "kind": STRING,
+        "namespace": STRING,
+        "name": STRING,
         "pods": _COUNT,
-        "placed": _TEXTS,
-        "nodes": _COUNT_BY_NAME,
-        "pending": _TEXTS,
-        "evicted": _TEXTS,
-        "message": _TEXT,
+        "placed": STRINGS,
+        "nodes": COUNTS,
+        "pending": STRINGS,
+        "evicted": STRINGS,
+        "message": STRING,
     },
-    {"refused": _COUNT, "refusal": _TEXT},
+    {"refused": _COUNT, "refusal": STRING},
 )
-_EFFECT = _object({"change": _TEXT, "made": _TEXTS, "evicted": _TEXTS, "gone": _TEXTS})
-_ROLLOUT = _object(
-    {"workload": _TEXT, "old": _COUNT, "replaced": _COUNT, "waiting": _COUNT, "done": {"type": "boolean"}},
-    {"refusal": _TEXT},
+_EFFECT = open_object({"change": STRING, "made": STRINGS, "evicted": STRINGS, "gone": STRINGS})
+_ROLLOUT = open_object(
+    {"workload": STRING, "old": _COUNT, "replaced": _COUNT, "waiting": _COUNT, "done": BOOLEAN},
+    {"refusal": STRING},
 )
-_FIX = _object({"workload": _TEXT, "title": _TEXT, "certainty": _TEXT, "pods": _COUNT, "of": _COUNT})
+_FIX = open_object({"workload": STRING, "title": STRING, "certainty": STRING, "pods": _COUNT, "of": _COUNT})
 """`pods` of the `of` that wait have a node with it."""
 
-SIMULATION: SimulationJson = document(
+SIMULATION: Json = document(
     "Simulation",
     {
-        "kubernetesVersion": _TEXT,
-        "unknownPlugins": _list(UNHEARD),
+        "kubernetesVersion": STRING,
+        "unknownPlugins": array(UNHEARD),
         "source": {"type": "object"},
-        "changes": _TEXTS,
-        "steps": _list(_STEP),
-        "placed": _TEXT_BY_NAME,
-        "pending": _TEXTS,
-        "gated": _TEXTS,
-        "ofOtherSchedulers": _TEXTS,
-        "evicted": _TEXT_BY_NAME,
-        "drains": _list(_DRAIN),
-        "workloads": _list(_WORKLOAD),
-        "nodes": {"type": "object", "additionalProperties": _object({"before": _USE, "after": _USE})},
+        "changes": STRINGS,
+        "steps": array(_STEP),
+        "placed": by_name(STRING),
+        "pending": STRINGS,
+        "gated": STRINGS,
+        "ofOtherSchedulers": STRINGS,
+        "evicted": by_name(STRING),
+        "drains": array(_DRAIN),
+        "workloads": array(_WORKLOAD),
+        "nodes": by_name(open_object({"before": _USE, "after": _USE})),
     },
     optional={
-        "kueue": _object(
-            {"admitted": _TEXTS, "evicted": _TEXT_BY_NAME, "pending": _TEXT_BY_NAME, "refused": _TEXT_BY_NAME}
+        "kueue": open_object(
+            {"admitted": STRINGS, "evicted": by_name(STRING), "pending": by_name(STRING), "refused": by_name(STRING)}
         ),
-        "ties": _TEXT,
+        "ties": STRING,
         "autoscaler": GROWTH,
-        "fixes": _list(_FIX),
-        "budgetFixes": _list(_object({"title": _TEXT, "commands": _TEXTS, "drained": _COUNT, "of": _COUNT})),
-        "effects": _list(_EFFECT),
-        "rollouts": _list(_ROLLOUT),
-        "states": _list(dict(STATE)),
-        "goal": _object(
+        "fixes": array(_FIX),
+        "budgetFixes": array(open_object({"title": STRING, "commands": STRINGS, "drained": _COUNT, "of": _COUNT})),
+        "effects": array(_EFFECT),
+        "rollouts": array(_ROLLOUT),
+        "states": array(STATE),
+        "goal": open_object(
             {
-                "text": _TEXT,
-                "reached": {"type": "boolean"},
-                "moves": _list(_object({"pod": _TEXT, "from": _TEXT, "to": _TEXT, "for": _TEXT})),
-                "placed": _TEXTS,
-                "pending": _TEXTS,
+                "text": STRING,
+                "reached": BOOLEAN,
+                "moves": array(open_object({"pod": STRING, "from": STRING, "to": STRING, "for": STRING})),
+                "placed": STRINGS,
+                "pending": STRINGS,
             }
         ),
     },
 )
 """Of `kschedx simulate` and `kschedx drain`."""
 
-FIT: SimulationJson = document(
+FIT: Json = document(
     "Fit",
     {
-        "kubernetesVersion": _TEXT,
-        "unknownPlugins": _list(UNHEARD),
-        "undecided": _list(UNHEARD),
-        "pod": _object({"namespace": _TEXT, "name": _TEXT, "of": _TEXT}),
+        "kubernetesVersion": STRING,
+        "unknownPlugins": array(UNHEARD),
+        "undecided": array(UNHEARD),
+        "pod": open_object({"namespace": STRING, "name": STRING, "of": STRING}),
         "fits": _COUNT,
         "wanted": {"type": ["integer", "null"]},
-        "nodes": _COUNT_BY_NAME,
-        "message": _TEXT,
-        "missing": _list(_object({"like": _TEXT, "nodes": _COUNT})),
+        "nodes": COUNTS,
+        "message": STRING,
+        "missing": array(open_object({"like": STRING, "nodes": _COUNT})),
     },
-    optional={"refusal": _TEXT},
+    optional={"refusal": STRING},
 )
 """Of `kschedx fit`."""
-FIT_LIST: SimulationJson = document(
+FIT_LIST: Json = document(
     "FitList",
     {
-        "items": _list(
+        "items": array(
             {"type": "object", "properties": {"kind": {"enum": ["Fit", "Explanation"]}}, "required": ["kind"]}
         )
     },
 )
 """Of `kschedx fit` for a file with several workloads: a document for each."""
 
-_COUNT_OR_NULL: SimulationJson = {"type": ["integer", "null"], "minimum": 0}
-_LOST_POD = _object(
+_COUNT_OR_NULL: Json = {"type": ["integer", "null"], "minimum": 0}
+_LOST_POD = open_object(
     {
-        "pod": _TEXT,
-        "node": _TEXT,
+        "pod": STRING,
+        "node": STRING,
         "outcome": {"enum": ["rescheduled", "pending", "not created", "not recreated", "blocked", "undecided"]},
-        "to": _TEXT,
-        "message": _TEXT,
-        "byPreemption": {"type": "boolean"},
+        "to": STRING,
+        "message": STRING,
+        "byPreemption": BOOLEAN,
     }
 )
-_LOSS = _object(
+_LOSS = open_object(
     {
-        "kind": _TEXT,
-        "namespace": _TEXT,
-        "name": _TEXT,
+        "kind": STRING,
+        "namespace": STRING,
+        "name": STRING,
         "state": {"enum": ["down", "pending", "blocked", "undecided", "interrupted", "rescheduled"]},
         "replicas": _COUNT,
         "ready": _COUNT,
         "lost": _COUNT,
         "left": {"type": "integer"},
         "after": {"type": "integer"},
-        "pods": _list(_LOST_POD),
+        "pods": array(_LOST_POD),
     }
 )
-_ADDED = _object(
+_ADDED = open_object(
     {
-        "nodes": _list(_object({"like": _TEXT, "zone": _TEXT, "count": _COUNT})),
+        "nodes": array(open_object({"like": STRING, "zone": STRING, "count": _COUNT})),
         "pods": _COUNT,
-        "notHelped": _TEXTS,
+        "notHelped": STRINGS,
     }
 )
-_ZONE = _object(
+_ZONE = open_object(
     {
-        "zone": _TEXT,
+        "zone": STRING,
         "nodes": _COUNT,
         "lost": _COUNT,
         "state": {"enum": ["Normal", "PartialDisruption", "FullDisruption"]},
@@ -194,40 +175,40 @@ _ZONE = _object(
         "lastTaintAfterSeconds": _COUNT_OR_NULL,
     }
 )
-_EVICTION = _object(
+_EVICTION = open_object(
     {
-        "node": _TEXT,
+        "node": STRING,
         "taintAfterSeconds": _COUNT_OR_NULL,
-        "pods": {"type": "object", "additionalProperties": _COUNT_OR_NULL},
+        "pods": by_name(_COUNT_OR_NULL),
     }
 )
-_FAILURE = _object(
+_FAILURE = open_object(
     {
-        "failure": _TEXT,
-        "nodes": _TEXTS,
-        "survives": {"type": "boolean"},
+        "failure": STRING,
+        "nodes": STRINGS,
+        "survives": BOOLEAN,
         "lost": _COUNT,
-        "pods": _COUNT_BY_NAME,
-        "workloads": _list(_LOSS),
-        "volumes": _TEXTS,
+        "pods": COUNTS,
+        "workloads": array(_LOSS),
+        "volumes": STRINGS,
         "freedByNodeDeletion": _COUNT,
-        "needed": {"oneOf": [{"type": "null"}, _ADDED]},
-        "zones": _list(_ZONE),
-        "evictions": _list(_EVICTION),
-        "drains": _list(_DRAIN),
+        "needed": nullable(_ADDED),
+        "zones": array(_ZONE),
+        "evictions": array(_EVICTION),
+        "drains": array(_DRAIN),
     }
 )
 
-SURVIVAL: SimulationJson = document(
+SURVIVAL: Json = document(
     "Survival",
     {
-        "kubernetesVersion": _TEXT,
-        "unknownPlugins": _list(UNHEARD),
+        "kubernetesVersion": STRING,
+        "unknownPlugins": array(UNHEARD),
         "source": {"type": "object"},
-        "changes": _TEXTS,
+        "changes": STRINGS,
         "mode": {"enum": ["outage", "drain"]},
-        "survives": {"type": "boolean"},
-        "failures": _list(_FAILURE),
+        "survives": BOOLEAN,
+        "failures": array(_FAILURE),
     },
 )
 """Of `kschedx survive`."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import count, zip_longest
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.daemon_set import compares_taints
-from kschedx.fixes.pending_pods import kind_of, left_over
 from kschedx.framework.cycle import Outcome
+from kschedx.framework.moving import Run
+from kschedx.kube.decoding import as_document
 from kschedx.kube.names import ZONE_LABELS, first_label
 from kschedx.kube.types import Node
 from kschedx.simulate.fit import SHAPES, shapes
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulator import Simulator
 from kschedx.snapshot.daemon_sets import DaemonPod, daemon_pods, less, overhead
+from kschedx.snapshot.pods import PodTable
 
 MOST_ADDED = 500
 """Nodes; what fits none of them is reported as not helped."""
@@ -43,11 +45,7 @@ class AddedNodes(Struct, frozen=True, kw_only=True):
     """Pods, `namespace/name`, that no added node helps."""
 
     def to_dict(self) -> dict[str, object]:
-        return {
-            "nodes": [{"like": one.like, "zone": one.zone, "count": one.count} for one in self.nodes],
-            "pods": self.pods,
-            "notHelped": list(self.not_helped),
-        }
+        return as_document(self)
 
 
 def nodes_for(
@@ -65,6 +63,24 @@ def nodes_for(
     found = _Addition(simulator, gone).place(rows)
     cluster.revert(mark)
     return found
+
+
+def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
+    return tuple(int(column.codes[row]) for column in (pods.namespaces, pods.labels, pods.specs))
+
+
+def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
+    """The pods that are unschedulable, one after the other; after one of a class is, the others of it are not tried."""
+    pods = run.cluster.pods
+    full: set[tuple[int, ...]] = set()
+    for row in rows:
+        kind = kind_of(pods, row)
+        decision = None if kind in full else run.decide(row)
+        if decision is not None and decision.outcome is Outcome.SCHEDULED:
+            run.bind(row, decision.choice[0])
+        else:
+            full.add(kind)
+            yield row
 
 
 class _Addition:

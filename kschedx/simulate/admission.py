@@ -20,6 +20,7 @@ from kschedx.errors import InputError
 from kschedx.explain.subject import admitted as stored_pod
 from kschedx.holding.kueue import as_if_admitted
 from kschedx.kube import kueue as api
+from kschedx.kube.decoding import as_document
 from kschedx.kube.kueue import PodSetAssignment, ResourceFlavor, Workload
 from kschedx.kube.types import Pod
 from kschedx.kueue.document import Eviction
@@ -44,12 +45,7 @@ class KueueResult(Struct, frozen=True, kw_only=True):
     """Admitted Workloads to why the API server refuses their pods."""
 
     def to_dict(self) -> dict[str, object]:
-        return {
-            "admitted": list(self.admitted),
-            "evicted": dict(self.evicted),
-            "pending": dict(self.pending),
-            "refused": dict(self.refused),
-        }
+        return as_document(self)
 
 
 def admit_workloads(simulator: Simulator) -> KueueResult:

@@ -22,6 +22,7 @@ from kschedx.controllers.workloads import Workload, is_controlled, stays_with_no
 from kschedx.errors import InputError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.inquiry.document import source_document
+from kschedx.kube.decoding import camel
 from kschedx.kube.names import CPU, MEMORY, POOL_LABELS, ZONE_LABELS, first_label
 from kschedx.kube.selectors import required_node_affinity
 from kschedx.kube.types import Node
@@ -295,13 +296,12 @@ class FailureResult(Struct, frozen=True, kw_only=True):
         return bool(self.of(WorkloadState.UNDECIDED)) and self.survives
 
     def to_dict(self) -> Json:
-        counts = {one.value: len(self.pods(one)) for one in PodOutcome}
         return {
             "failure": self.failure.name,
             "nodes": list(self.failure.nodes),
             "survives": self.survives,
             "lost": self.lost,
-            "pods": {"".join(_camel(name)): number for name, number in counts.items()},
+            "pods": {camel(one.name.lower()): len(self.pods(one)) for one in PodOutcome},
             "workloads": [one.to_dict() for one in self.workloads],
             "volumes": list(self.volumes),
             "freedByNodeDeletion": self.freed_by_deletion,
@@ -310,11 +310,6 @@ class FailureResult(Struct, frozen=True, kw_only=True):
             "evictions": [one.to_dict() for one in self.evictions],
             "drains": [one.to_dict() for one in self.drained],
         }
-
-
-def _camel(name: str) -> Iterator[str]:
-    first, *others = name.split(" ")
-    return iter((first, *(one.capitalize() for one in others)))
 
 
 class Survival(Shown, Struct, frozen=True, kw_only=True):

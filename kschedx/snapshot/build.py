@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -145,7 +146,7 @@ class SnapshotBuilder:
 
     def add_page(self, page: Page) -> None:
         """A part of an API server's list, whose items do not repeat their kind. Raises `InputError` as `add` does."""
-        items = _ITEMS.get(page.kind)
+        items = _decoder(page.kind)
         if items is not None:
             try:
                 self._add_items(page.decode(items), page.origin)
@@ -449,15 +450,16 @@ _BulkItem = PodItem | NodeItem | PersistentVolumeItem | PersistentVolumeClaimIte
 _BULK: msgspec.json.Decoder[list[_BulkItem]] = msgspec.json.Decoder(list[_BulkItem])
 
 
-def _decoder(item: type[Struct]) -> msgspec.json.Decoder[Sequence[_BulkItem]]:
-    return msgspec.json.Decoder(list[item])  # type: ignore[valid-type] # a type at run time
+@cache
+def _decoder(kind: str) -> msgspec.json.Decoder[Sequence[_BulkItem]] | None:
+    """Of items of this kind; None for kinds with few objects."""
+    item = {
+        "Pod": PodItem,
+        "Node": NodeItem,
+        "PersistentVolume": PersistentVolumeItem,
+        "PersistentVolumeClaim": PersistentVolumeClaimItem,
+    }.get(kind)
+    return None if item is None else msgspec.json.Decoder(list[item])  # type: ignore[valid-type] # a type at run time
 
 
-_ITEMS = {
-    "Pod": _decoder(PodItem),
-    "Node": _decoder(NodeItem),
-    "PersistentVolume": _decoder(PersistentVolumeItem),
-    "PersistentVolumeClaim": _decoder(PersistentVolumeClaimItem),
-}
-"""Decoders of items whose kind is known."""
 _RAWS: msgspec.json.Decoder[list[Raw]] = msgspec.json.Decoder(list[Raw])

@@ -39,6 +39,8 @@ class MoveKind(IntEnum):
     REMOVE = -1
 
 
+MANY = 256
+"""From so many moves on, they are undone at once."""
 NOBODY = -1
 """In place of a pod, where it is the node itself that has changed, or the volumes of its pods."""
 
@@ -62,6 +64,11 @@ class Steps:
             self._moves = np.concatenate((self._moves, np.empty_like(self._moves)), axis=1)
         self._moves[:, self._count] = pod, node, sign
         self._count += 1
+
+    def add_many(self, pods: IntArray, nodes: IntArray, signs: IntArray) -> None:
+        """The same for many moves, in order."""
+        self._moves = np.concatenate((self._moves[:, : self._count], np.stack((pods, nodes, signs))), axis=1)
+        self._count += len(pods)
 
     def copy(self) -> Steps:
         steps = Steps()
@@ -93,6 +100,11 @@ class _OnNodes(Struct):
     def remove(self, pod: int, node: ClusterRow) -> None:
         rows = self.on(node)
         self.touched[node] = rows[rows != pod]
+
+    def put(self, nodes: IntArray, node: IntArray) -> None:
+        """The lists of some nodes again, from where each pod is; `node` is (pod,)."""
+        order, start = rows_by_group(node, len(self.start) - 1)
+        self.touched.update((row, order[start[row] : start[row + 1]]) for row in each_cluster_row(ClusterRows(nodes)))
 
 
 class _Tallied(Struct):
@@ -488,6 +500,13 @@ class MovingCluster:
     def revert(self, mark: int) -> None:
         """Undo every move since `mark`, the last one first."""
         while len(self._undo) > mark:
+            first = len(self._undo)
+            while first > mark and isinstance(self._undo[first - 1], Move):
+                first -= 1
+            if len(self._undo) - first > MANY:
+                self._undo_moves([move for move in reversed(self._undo[first:]) if isinstance(move, Move)])
+                del self._undo[first:]
+                continue
             move = self._undo.pop()
             self._undone += 1
             if isinstance(move, _Nodes):
@@ -514,6 +533,25 @@ class MovingCluster:
             self._set_nominated(move.pod, move.nominated)
             self._set_started(move.pod, move.start_time, move.started)
             self._moved(move.pod, move.node, MoveKind(-move.kind))
+
+    def _undo_moves(self, moves: Sequence[Move]) -> None:
+        """Undo many moves, the last one first, at once."""
+        for move in moves:
+            self._undone += 1
+            self.pods.node_names.codes[move.pod] = move.node_name_code
+            self._set_nominated(move.pod, move.nominated)
+            self._set_started(move.pod, move.start_time, move.started)
+        rows = np.array([(move.pod, move.node, -move.kind) for move in moves], dtype=np.int64)
+        pods, nodes, signs = rows.T
+        table = self.pods
+        for row, node, sign in rows.tolist():
+            table.node[row] = node if sign > 0 else -1
+        table.on_nodes.put(distinct(nodes), table.node)
+        table.steps.add_many(pods, nodes, signs)
+        for sums in self._tables():
+            np.add.at(sums.requested, nodes, signs[:, None] * sums.requests.matrix[pods])
+            np.add.at(sums.nonzero_requested, nodes, signs[:, None] * sums.requests.nonzero[pods])
+            np.add.at(sums.pod_count, nodes, signs)
 
     def _remember(self, kind: MoveKind, pod: int, node: ClusterRow) -> None:
         pods = self.pods

@@ -1,4 +1,4 @@
-"""YAML dumps of many megabytes, by rapidyaml where its reading is known to be kubectl's."""
+"""YAML by rapidyaml, where its reading is known to be kubectl's."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def _silent_stderr() -> Iterator[None]:
         os.close(nowhere)
 
 
-# YAML dumps of many megabytes, by rapidyaml where its reading is known to be kubectl's.
+# YAML by rapidyaml, where its reading is known to be kubectl's.
 #
 # rapidyaml is many times as fast as pyyaml, but reads plain scalars by YAML 1.2, does not mind a key that is written
 # twice, and writes JSON in which an unquoted `yes` looks like a quoted one. So every piece of text is examined: it is
 # taken if nothing in it can be read in two ways, and otherwise read again by `yaml_text`, item by item.
 
 SMALL = 256 << 10
-"""Bytes; below this pyyaml is quick enough, and knows every line."""
+"""Bytes of a list; below this pyyaml is quick enough, and knows the line of every item."""
 PIECE = 1 << 20
 MAX_BULK = 2 << 20
 """Bytes; rapidyaml takes three hundred times as much for a text that does nothing but open brackets."""
@@ -112,7 +112,7 @@ def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | Non
     is_alone = True
     for document in split(data, source=source):
         try:
-            for batch in _document(document, source, is_long=len(data) > SMALL):
+            for batch in _document(document, source):
                 is_alone = False
                 yield batch
         except InputError as error:
@@ -126,13 +126,12 @@ def read(data: bytes, *, source: str, refuse: Callable[[InputError], None] | Non
         refuse(one)
 
 
-def _document(document: Text, source: str, *, is_long: bool) -> Iterator[Batch]:
-    """`is_long`: the text with all its documents is long."""
+def _document(document: Text, source: str) -> Iterator[Batch]:
     pieces = _Pieces.of(document, source) if len(document.text) > SMALL else None
     if pieces is not None:
         yield from _list(document, pieces, source)
         return
-    value = _bulk(document.text) if is_long else None
+    value = _bulk(document.text)
     if isinstance(value, dict) and value.get("kind") and not str(value["kind"]).endswith("List"):
         spot = Spot(document=document.number, line=_first_line(document))
         origin = ListedOrigin(source=source, spots=(spot,))

@@ -113,7 +113,7 @@ def test_many_pods_as_a_page(cluster: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", [Format.NAME, Format.PATCH, Format.MARKDOWN, Format.JUNIT, Format.SARIF])
 def test_an_answer_without_a_form_says_so(form: Format) -> None:
-    bare = Report(screen=lambda _: None, document=dict)
+    bare = Report(screen=lambda *_: (), document=dict)
     with pytest.raises(InputError, match=f"^-o {form} is not available for this answer"):
         output.write(bare, form)
 

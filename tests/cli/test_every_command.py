@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kschedx.cli.app import app
+from kschedx.cli.app import program
 from kschedx.kube.escaping import is_hidden
 from tests.builders import Manifest, at, node
 from tests.cli.manifests import NODE, POD, changed, configuration, small_pod, write
@@ -115,7 +115,7 @@ def ran(line: tuple[str, ...], files: dict[str, Path]) -> Ran:
 
 
 def test_every_command_is_here() -> None:
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(program())
     names = set(getattr(group, "commands", {}))
     assert {line[0] for line in LINES} == names | {"--version", "--help"}
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from kschedx.cli.app import app
+from kschedx.cli.app import program
 from kschedx.cli.help import COMMANDS as GROUPS
 from tests.command import kschedx
 
-COMMANDS = [name for command in app.registered_commands if (name := command.name) is not None]
+COMMANDS = [name for command in program().registered_commands if (name := command.name) is not None]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from kschedx.cli.app import app
+from kschedx.cli.app import program
 from kschedx.cli.integrations import INTEGRATIONS
 from tests.cli.manifests import NODE, write
 from tests.command import ROOT, kschedx
@@ -132,7 +132,7 @@ def commands(value: object) -> list[list[str]]:
 def test_every_command_in_it_exists(name: str) -> None:
     found = commands(content(name))
     assert found
-    known = {command.name: command for command in app.registered_commands}
+    known = {command.name: command for command in program().registered_commands}
     for line in found:
         if line == ["--version"]:
             continue
@@ -208,7 +208,7 @@ def test_the_action_fails_after_it_wrote_its_files(tmp_path: Path, baseline: str
 def test_the_commands_of_the_skill_exist() -> None:
     text = kschedx("integrations", "skill").out
     assert text.startswith("---\nname: kschedx\ndescription: ")
-    known = {command.name for command in app.registered_commands}
+    known = {command.name for command in program().registered_commands}
     assert set(re.findall(r"`kschedx ([a-z-]+)", text)) <= known
 
 

@@ -24,9 +24,8 @@ import mcp.types
 import pydantic
 from markdown_it import MarkdownIt
 
-from kschedx.cli.app import run
 from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Context, Detail
-from kschedx.cli.mcp.tools import TOOLS
+from kschedx.cli.mcp.tools import TOOLS, Asked, answer
 from kschedx.cli.worker import Captured, captured
 from kschedx.kube.escaping import is_hidden
 from kschedx.progress import Step
@@ -357,9 +356,9 @@ _LARGEST = BOUNDS[Detail.FULL]
 class _InThisProcess(Answers):
     """Answers without a process of its own."""
 
-    def _asked(self, command: list[str], see: Callable[[Step], None]) -> Captured:
+    def _asked(self, asked: Asked, see: Callable[[Step], None]) -> Captured:
         with contextlib.chdir(self._folder.name):
-            return captured(run, command)
+            return captured(partial(answer, asked))
 
 
 @cache
@@ -377,7 +376,7 @@ def _answers() -> Answers:
     (folder / "one.json").write_bytes(hostile.as_json(_small_stories()[0]))
     (folder / "two.json").write_bytes(hostile.as_json(_small_stories()[5]))
     sys.addaudithook(_watch)
-    return _InThisProcess(Clusters(snapshots=(str(folder / "one.json"), str(folder / "two.json"))), run, limit=60)
+    return _InThisProcess(Clusters(snapshots=(str(folder / "one.json"), str(folder / "two.json"))), limit=60)
 
 
 _opened: list[str] = []

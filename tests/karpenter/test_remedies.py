@@ -6,7 +6,7 @@ import pytest
 
 from kschedx.autoscaler.remedies import RequestAtMost, ResourceAmount
 from kschedx.inquiry.karpenter_remedies import remedies
-from kschedx.karpenter.remedies import AllowValues, LabelPool, Limit, RaiseLimits, RemedyStep
+from kschedx.karpenter.cluster import AllowValues, LabelPool, Limit, RaiseLimits, RemedyStep
 from tests.karpenter.test_cluster import ZONE, Json, karpenter, node, node_class, pod, pool
 
 ONE_ZONE = {"key": ZONE, "operator": "In", "values": ["eu-1a"]}

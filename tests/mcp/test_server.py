@@ -18,10 +18,10 @@ from jsonschema import Draft202012Validator
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
-from kschedx.cli.app import run
-from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, server
-from kschedx.cli.mcp.tools import TOOLS
-from kschedx.cli.worker import Worker
+from kschedx.cli.connection import Connection
+from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, _result, server
+from kschedx.cli.mcp.tools import TOOLS, tool
+from kschedx.cli.worker import Captured, Worker
 from kschedx.progress import Phase, Step, say
 from tests.command import ROOT
 
@@ -34,7 +34,7 @@ CLUSTERS = Clusters(snapshots=(ZONE_FULL, str(ROOT / "fixtures" / "tie")))
 
 def asked(talk: Callable[[Client], Awaitable[None]], clusters: Clusters = CLUSTERS, *, limit: float = 60) -> None:
     """A conversation with a server in this process; what it asks is answered in a process of its own."""
-    answers = Answers(clusters, run, limit=limit)
+    answers = Answers(clusters, limit=limit)
 
     async def converse() -> None:
         async with Client(server(answers)) as client:
@@ -147,9 +147,9 @@ def test_a_link_out_of_a_folder_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_contexts_are_those_named() -> None:
-    clusters = Clusters(contexts=("prod", "staging"), options=("--kubeconfig=k",))
-    assert clusters.chosen({"context": "staging"}) == ["--kubeconfig=k", "--context=staging"]
-    assert clusters.chosen({}) == ["--kubeconfig=k", "--context=prod"]
+    clusters = Clusters(contexts=("prod", "staging"), kubeconfig="k")
+    assert clusters.question({"context": "staging"}).where == Connection(kubeconfig="k", context="staging")
+    assert clusters.question({}).where == Connection(kubeconfig="k", context="prod")
     assert "snapshot" not in clusters.properties()
 
 
@@ -205,6 +205,17 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
         assert len(json.dumps(each)) < 8_000
 
     asked(talk, Clusters(snapshots=(str(path),)))
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
+    long = "a line of a screen\n" * 10_000
+    result = _result(tool("event_decode"), Captured(exit_code=0, screen=long, errors=long), detail)
+    shown = text(result)
+    assert shown.startswith("a line of a screen\n")
+    assert len(shown) <= BOUNDS[detail].text + 60
+    assert shown.splitlines()[-1].endswith(" more lines; detail: full shows more)")
+    assert len(structured(result)["notes"]) <= BOUNDS[detail].notes + 60
 
 
 def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import html as entities
-import io
 import re
 import shlex
-import sys
 from collections.abc import Iterator
-from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -16,7 +13,7 @@ from msgspec.structs import replace
 
 import kschedx
 from kschedx.cli.app import run
-from kschedx.cli.output import Report, kept_report
+from kschedx.cli.output import Answer, Report, answer_to
 from kschedx.render.page.html import html
 from kschedx.render.page.markdown import markdown
 from kschedx.render.page.model import Items, Page, PageFix
@@ -60,16 +57,14 @@ def letters(text: str) -> str:
 
 def reported(asked: str) -> Report | None:
     """None for an answer that has no page."""
-    with kept_report() as reports:
-        assert run(shlex.split(asked)) in (0, 1, 3), asked
-    return reports[0] if reports[0].page is not None else None
+    answer = answer_to(run, shlex.split(asked))
+    assert isinstance(answer, Answer), asked
+    assert answer.exit_code in (0, 1, 3), asked
+    return answer.report if answer.report.page is not None else None
 
 
 def screen_of(report: Report) -> str:
-    out = io.StringIO()
-    with patch.object(sys, "stdout", out), patch.dict("os.environ", {"COLUMNS": "100000"}):
-        report.screen(True)
-    return out.getvalue()
+    return "\n".join(line.plain for line in report.screen(100_000, True))
 
 
 def strings(page: Page) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kschedx.explain.setup import Setup
-from kschedx.fixes.pending_pods import SharedFixes
+from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.render.simulation import MOST_LINES, drains_lines, simulation_lines
 from kschedx.simulate.changes import parse_changes
 from kschedx.simulate.simulation import Simulation

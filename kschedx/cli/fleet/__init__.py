@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kschedx.cli.output import Format, Report, option, write
+from kschedx.cli.output import Answer, Format, Report, option
 
 HELP = """Ask many clusters one question, each in its own process with a time limit.
 
@@ -29,7 +29,7 @@ QUESTIONS = ("why", "doctor", "diff-profiles", "drain", "simulate", "fit")
 
 def fleet(
     program: typer.Context,
-    question: Annotated[list[str], typer.Argument(metavar="QUESTION...", show_default=False)],
+    words: Annotated[list[str], typer.Argument(metavar="QUESTION...", show_default=False)],
     snapshot: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,17 +67,19 @@ def fleet(
             text="json and yaml every document; html, markdown, and svg one page that sums up.",
         ),
     ] = None,
-) -> int:
+) -> Answer:
     """The command; its help is HELP."""
+    from functools import partial
+
     from kschedx.cli.fleet import survey as summary
     from kschedx.cli.fleet.survey import Row, ask, members, results, resumed
-    from kschedx.cli.worker import run_of
+    from kschedx.cli.output import answer_to
     from kschedx.errors import InputError, nearest
     from kschedx.progress import Phase, say
 
-    if question[0] not in QUESTIONS:
-        hint = nearest(question[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
-        raise InputError(f'"{question[0]}" cannot be asked of several clusters', hint=hint)
+    if words[0] not in QUESTIONS:
+        hint = nearest(words[0], QUESTIONS) or f"one of {', '.join(QUESTIONS)}"
+        raise InputError(f'"{words[0]}" cannot be asked of several clusters', hint=hint)
     found = members(
         snapshots=snapshot or (),
         folders=snapshots or (),
@@ -85,7 +87,7 @@ def fleet(
         all_contexts=all_contexts,
         kubeconfig=kubeconfig,
     )
-    done = resumed(out, question)
+    done = resumed(out, words)
     answered = 0
     say(Phase.ASKING, answered, len(found), "clusters")
     with results(out) as keep:
@@ -96,16 +98,13 @@ def fleet(
             answered += 1
             say(Phase.ASKING, answered, len(found), "clusters")
 
-        rows = ask(found, question, run_of(program), jobs=jobs, limit=limit, done=done, see=see)
+        rows = ask(found, words, partial(answer_to, program.obj), jobs=jobs, limit=limit, done=done, see=see)
     if parquet is not None:
         summary.write_parquet(rows, parquet)
 
-    def screen(_: bool) -> None:
-        from kschedx.render import terminal
-
-        console = terminal.console()
-        terminal.write(summary.screen(rows, console.width), console)
-
-    report = Report(screen=screen, document=lambda: summary.document(rows), page=lambda _: summary.page(rows))
-    write(report, output)
-    return summary.exit_code(rows)
+    report = Report(
+        screen=lambda width, _: summary.screen(rows, width),
+        document=lambda: summary.document(rows),
+        page=lambda _: summary.page(rows),
+    )
+    return Answer(report, summary.exit_code(rows))

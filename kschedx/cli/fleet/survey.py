@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from kschedx.cli.output import ExitCode
-from kschedx.cli.worker import Captured, Run, Worker
+from kschedx.cli.output import Answer, ExitCode
+from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, Place, nearest
 from kschedx.render.wording import count
 
@@ -132,17 +132,17 @@ class Row(Struct, frozen=True, kw_only=True, rename="camel"):
 def ask(
     members: Sequence[Member],
     question: Sequence[str],
-    run: Run,
+    answer: Callable[[Sequence[str]], Answer | int],
     *,
     jobs: int,
     limit: float,
     done: Mapping[str, Row],
     see: Callable[[Row], None],
 ) -> tuple[Row, ...]:
-    """Every cluster's row in the order of the clusters; `run` is
-    `cli.app`'s, `done` are known, and `see` is called with each new one."""
+    """Every cluster's row in the order of the clusters; `answer` is that to a command line, `done` are known, and `see`
+    is called with each new one."""
     rows = dict(done)
-    with _Workers(run) as workers, ThreadPoolExecutor(jobs) as pool:
+    with _Workers(answer) as workers, ThreadPoolExecutor(jobs) as pool:
         waiting = [pool.submit(_row, workers, one, question, limit) for one in members if one.name not in rows]
         try:
             for future in as_completed(waiting):
@@ -159,10 +159,10 @@ def ask(
 class _Workers:
     """A process for each thread that asks."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, answer: Callable[[Sequence[str]], Answer | int]) -> None:
+        self._answer = answer
         self._own = threading.local()
-        self._all: list[Worker] = []
+        self._all: list[Worker[Sequence[str]]] = []
         self._is_stopped = False
 
     def stop(self) -> None:
@@ -171,10 +171,10 @@ class _Workers:
         for worker in self._all:
             worker.stop()
 
-    def mine(self) -> Worker:
-        worker: Worker | None = getattr(self._own, "worker", None)
+    def mine(self) -> Worker[Sequence[str]]:
+        worker: Worker[Sequence[str]] | None = getattr(self._own, "worker", None)
         if worker is None or not worker.is_alive:
-            worker = self._own.worker = Worker(self._run)
+            worker = self._own.worker = Worker(self._answer)
             self._all.append(worker)
             if self._is_stopped:
                 worker.stop()

@@ -26,7 +26,6 @@ SUMMARY = "Serve assistants (Model Context Protocol)"
 
 
 def mcp(
-    program: typer.Context,
     snapshot: Annotated[
         list[str] | None,
         typer.Option("--snapshot", "-s", metavar="PATH", help="A snapshot, or a folder of them. Repeatable."),
@@ -45,7 +44,6 @@ def mcp(
     from pathlib import Path
 
     from kschedx.cli.output import needs
-    from kschedx.cli.worker import run_of
     from kschedx.errors import InputError, Place
     from kschedx.progress import silence
 
@@ -57,7 +55,7 @@ def mcp(
     from kschedx.cli.mcp.server import Clusters
 
     silence()
-    options = () if kubeconfig is None else (f"--kubeconfig={Path(kubeconfig).resolve()}",)
-    clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), options=options)
-    serve(clusters, run_of(program), limit=limit, port=port)
+    file = None if kubeconfig is None else str(Path(kubeconfig).resolve())
+    clusters = Clusters(snapshots=tuple(snapshot or ()), contexts=tuple(context or ()), kubeconfig=file)
+    serve(clusters, limit=limit, port=port)
     return ExitCode.SCHEDULABLE

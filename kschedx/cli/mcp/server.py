@@ -22,9 +22,11 @@ from mcp.server.stdio import stdio_server
 from msgspec import Struct
 
 from kschedx import __version__
-from kschedx.cli.mcp.tools import TOOLS, Tool, bounded, tool
+from kschedx.cli.connection import Connection
+from kschedx.cli.mcp.tools import TOOLS, Asked, Tool, answer, bounded, tool
 from kschedx.cli.output import ExitCode
-from kschedx.cli.worker import Captured, Run, Worker
+from kschedx.cli.question import Question
+from kschedx.cli.worker import Captured, Worker
 from kschedx.errors import InputError, nearest
 from kschedx.kube.escaping import visible
 from kschedx.progress import Phase, Step
@@ -36,8 +38,7 @@ class Clusters(Struct, frozen=True, kw_only=True):
     snapshots: tuple[str, ...] = ()
     """Files and folders, or folders whose files may be named."""
     contexts: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-    """Of every live cluster: --kubeconfig and the like."""
+    kubeconfig: str | None = None
 
     def properties(self) -> dict[str, dict[str, object]]:
         """JSON Schema of the arguments that choose one of them."""
@@ -59,27 +60,21 @@ class Clusters(Struct, frozen=True, kw_only=True):
         named = [*snapshots, *(f"context {one}" for one in self.contexts)]
         return "\n".join(named or ["the current context of the kubeconfig"]) + "\n"
 
-    def chosen(self, arguments: Mapping[str, object]) -> list[str]:
-        """The options that name the cluster of a question. Raises `InputError` for one that is not among these."""
+    def question(self, arguments: Mapping[str, object]) -> Question:
+        """The question about the cluster that is meant. Raises `InputError` for one that is not among these."""
         snapshot, context = arguments.get("snapshot"), arguments.get("context")
         if snapshot is not None and context is not None:
             raise InputError("pass a snapshot or a context, not both")
-        if context is not None:
-            return self._context(str(context))
+        if snapshot is None and context is None and self.snapshots:
+            snapshot = self.snapshots[0]
         if snapshot is not None:
-            return [f"--snapshot={self._snapshot(str(snapshot))}"]
-        if self.snapshots:
-            return [f"--snapshot={Path(self.snapshots[0]).resolve()}"]
-        if self.contexts:
-            return self._context(self.contexts[0])
-        return list(self.options)
-
-    def _context(self, context: str) -> list[str]:
-        if context not in self.contexts:
-            raise InputError(
-                f'this server was not started with context "{context}"', hint=nearest(context, self.contexts)
-            )
-        return [*self.options, f"--context={context}"]
+            return Question(snapshot=(self._snapshot(str(snapshot)),))
+        if context is None:
+            context = next(iter(self.contexts), None)
+        elif context not in self.contexts:
+            hint = nearest(str(context), self.contexts)
+            raise InputError(f'this server was not started with context "{context}"', hint=hint)
+        return Question(where=Connection(kubeconfig=self.kubeconfig, context=None if context is None else str(context)))
 
     def _snapshot(self, snapshot: str) -> str:
         """A path that is one of those allowed, or lies in one, links followed."""
@@ -150,12 +145,11 @@ Context = ServerRequestContext[dict[str, Any]]
 class Answers:
     """Answers questions one after the other, in a process that can be ended."""
 
-    def __init__(self, clusters: Clusters, run: Run, *, limit: float) -> None:
+    def __init__(self, clusters: Clusters, *, limit: float) -> None:
         self._clusters = clusters
-        self._run = run
         self._limit = limit
         self._lock = anyio.Lock()
-        self._worker: Worker | None = None
+        self._worker: Worker[Asked] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="kschedx-")
         """An empty one, in which questions are answered: no name in them is a file."""
         self._manifests = tempfile.TemporaryDirectory(prefix="kschedx-")
@@ -168,19 +162,18 @@ class Answers:
         try:
             wanted = tool(params.name)
             self._check(wanted, arguments)
-            answer = await self._answer(context, wanted, arguments)
+            found = await self._answer(context, wanted, arguments)
         except InputError as error:
             return _failed(f"error: {visible(str(error))}")
-        return _result(wanted, answer, Detail(arguments.get("detail", Detail.SUMMARY)))
+        return _result(wanted, found, Detail(arguments.get("detail", Detail.SUMMARY)))
 
     async def _answer(self, context: Context, wanted: Tool, arguments: Mapping[str, Any]) -> Captured:
-        if wanted.command is None:
+        if wanted.answer is None:
             return Captured(exit_code=ExitCode.SCHEDULABLE, screen=self._clusters.listed(), errors="", document=None)
         async with self._lock:
             with tempfile.TemporaryDirectory(dir=self._manifests.name) as folder:
-                command = wanted.command(arguments, Path(folder))
-                if wanted.reads_cluster:
-                    command[1:1] = self._clusters.chosen(arguments)
+                question = self._clusters.question(arguments) if wanted.reads_cluster else Question()
+                asked = Asked(wanted.name, question, arguments, Path(folder))
                 told = itertools.count(1)  # a notification's number has to grow, and phases follow each other
 
                 def see(step: Step) -> None:
@@ -189,17 +182,17 @@ class Answers:
 
                 await context.session.report_progress(0, None, Phase.STARTING)
                 try:
-                    answer = await anyio.to_thread.run_sync(partial(self._asked, command, see), abandon_on_cancel=True)
+                    found = await anyio.to_thread.run_sync(partial(self._asked, asked, see), abandon_on_cancel=True)
                 except anyio.get_cancelled_exc_class():
                     self._stop()
                     raise
                 await context.session.report_progress(next(told), None, "done")
-                return answer
+                return found
 
-    def _asked(self, command: list[str], see: Callable[[Step], None]) -> Captured:
+    def _asked(self, asked: Asked, see: Callable[[Step], None]) -> Captured:
         if self._worker is None or not self._worker.is_alive:
-            self._worker = Worker(self._run, self._folder.name)
-        return self._worker.ask(command, self._limit, see)
+            self._worker = Worker(answer, self._folder.name)
+        return self._worker.ask(asked, self._limit, see)
 
     def _check(self, wanted: Tool, arguments: Mapping[str, Any]) -> None:
         """Raises `InputError` for arguments that the tool does not take."""
@@ -212,7 +205,7 @@ class Answers:
         clusters = self._clusters.properties() if wanted.reads_cluster else {}
         return {
             "type": "object",
-            "properties": {**wanted.properties, **clusters, **({"detail": DETAIL} if wanted.command else {})},
+            "properties": {**wanted.properties, **clusters, **({"detail": DETAIL} if wanted.answer else {})},
             "required": list(wanted.required),
             "additionalProperties": False,
         }
@@ -298,9 +291,9 @@ def server(answers: Answers) -> Server[dict[str, Any]]:
     )
 
 
-def serve(clusters: Clusters, run: Run, *, limit: float, port: int | None) -> None:
+def serve(clusters: Clusters, *, limit: float, port: int | None) -> None:
     """Until the other side goes away; with a port over HTTP on the loopback, at /mcp."""
-    answers = Answers(clusters, run, limit=limit)
+    answers = Answers(clusters, limit=limit)
 
     def ended(number: int, _: object) -> None:
         answers.end()

@@ -9,7 +9,20 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kschedx.cli.diff_profiles import diff_profiles
+from kschedx.cli.doctor import doctor
+from kschedx.cli.drain import drain
+from kschedx.cli.fit import fit
+from kschedx.cli.nodes import nodes
+from kschedx.cli.output import Answer
+from kschedx.cli.question import Question
+from kschedx.cli.reason import reason
+from kschedx.cli.scale_down import scale_down
+from kschedx.cli.simulate import simulate
+from kschedx.cli.survive import survive
+from kschedx.cli.why import why
 from kschedx.errors import InputError, nearest
 from kschedx.inquiry.target import FILE_ENDINGS
 
@@ -87,7 +100,7 @@ def _size(value: object) -> int:
     return len(msgspec.json.encode(value))
 
 
-# What an assistant may ask: for each tool its arguments and the command line that answers it.
+# What an assistant may ask: for each tool its arguments, and the command that answers it.
 #
 # Arguments become options and names, never files: a manifest is given as text, and a snapshot or context only where the
 # server was started with it.
@@ -113,9 +126,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     document: str | None = None
     """Kind of the document that it answers with; None for text alone."""
     reads_cluster: bool = True
-    command: Callable[[Arguments, Path], list[str]] | None
-    """The command line without the cluster's options; the folder is for files that it needs. Raises `InputError`. None
-    where the server answers by itself."""
+    answer: Callable[[Question, Arguments, Path], Answer | int] | None
+    """The answer about the cluster that the question names; the folder is for files that it needs. Raises `InputError`.
+    None where the server answers by itself."""
 
 
 def name(arguments: Arguments, key: str) -> str:
@@ -126,22 +139,37 @@ def name(arguments: Arguments, key: str) -> str:
     return value
 
 
-def options(arguments: Arguments, **flags: str) -> list[str]:
-    """Arguments that are names, as options: those that are given."""
-    return [f"{flag}={name(arguments, key)}" for key, flag in flags.items() if arguments.get(key) is not None]
+def _asked(question: Question, arguments: Arguments) -> Question:
+    """The question with the namespace, profile, and version that are named. Raises `InputError`."""
+    fields = {"namespace": "namespace", "config": "profile", "kube_version": "kube_version"}
+    return replace(
+        question, **{field: name(arguments, key) for field, key in fields.items() if arguments.get(key) is not None}
+    )
 
 
-def _target(arguments: Arguments, folder: Path) -> list[str]:
+def _manifest(arguments: Arguments, folder: Path) -> str:
+    path = folder / "manifest.yaml"
+    path.write_text(str(arguments["manifest"]), encoding="utf-8")
+    return str(path)
+
+
+def _target(arguments: Arguments, folder: Path) -> str:
     target, manifest = arguments.get("target"), arguments.get("manifest")
     if (target is None) == (manifest is None):
         raise InputError("pass either target, as pod/NAME or deploy/NAME, or manifest, as YAML")
     if manifest is not None:
-        path = folder / "manifest.yaml"
-        path.write_text(str(manifest), encoding="utf-8")
-        return [str(path)]
+        return _manifest(arguments, folder)
     if not isinstance(target, str) or not _REFERENCE.fullmatch(target) or target.endswith(FILE_ENDINGS):
         raise InputError(f"target: found {target!r}, allowed are pod/NAME, deploy/NAME, sts/NAME and the like")
-    return [target]
+    return target
+
+
+def _nodes_in(arguments: Arguments) -> list[str]:
+    nodes: list[str] = arguments.get("nodes") or []
+    for node in nodes:
+        if not re.fullmatch(_NODE.pattern, node):
+            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
+    return nodes
 
 
 _POD = {
@@ -169,38 +197,34 @@ _SCHEDULER = {
 }
 
 
-def _why(arguments: Arguments, folder: Path) -> list[str]:
-    more = options(arguments, namespace="--namespace", node="--node", profile="--config", kube_version="--kube-version")
-    return ["why", *more, *_target(arguments, folder)]
+def _why(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
+    node = None if arguments.get("node") is None else [name(arguments, "node")]
+    return why(target=[_target(arguments, folder)], node=node, question=_asked(question, arguments))
 
 
-def _why_pending(arguments: Arguments, folder: Path) -> list[str]:
-    more = options(arguments, namespace="--namespace", profile="--config", kube_version="--kube-version")
-    return ["why", "--all-pending", *more]
+def _why_pending(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
+    return why(all_pending=True, question=_asked(question, arguments))
 
 
-def _diff_profiles(arguments: Arguments, folder: Path) -> list[str]:
-    pods = {"running": "--all", "pending": "--all-pending"}
-    which = arguments.get("pods")
-    if which is not None and which not in pods:
-        raise InputError(f"pods: found {which!r}, allowed are running and pending", hint=nearest(str(which), pods))
-    sides = [name(arguments, "before"), name(arguments, "after")]
-    more = options(arguments, kube_version="--kube-version")
-    return ["diff-profiles", *more, *([pods[which]] if which else []), *sides]
+def _diff_profiles(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    pods = arguments.get("pods")
+    return diff_profiles(
+        [name(arguments, "before"), name(arguments, "after")],
+        all_running=pods == "running",
+        all_pending=pods == "pending",
+        kube_version=None if arguments.get("kube_version") is None else name(arguments, "kube_version"),
+        question=question,
+    )
 
 
-def _simulate(arguments: Arguments, folder: Path) -> list[str]:
-    more = options(arguments, namespace="--namespace", profile="--config", kube_version="--kube-version")
-    if arguments.get("manifest") is not None:
-        path = folder / "manifest.yaml"
-        path.write_text(str(arguments["manifest"]), encoding="utf-8")
-        more.append(f"--filename={path}")
+def _simulate(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    what_if = [] if arguments.get("manifest") is None else [("apply", _manifest(arguments, folder))]
     for key, change in _CHANGES.items():
         for value in arguments.get(key) or ():
             if not re.fullmatch(change.pattern, value):
                 raise InputError(f"{key}: found {value!r}, allowed is {change.told}")
-            more.append(f"--{key.replace('_', '-')}={value}")
-    return ["simulate", *more]
+            what_if.append((key, value))
+    return simulate(question=replace(_asked(question, arguments), what_if=what_if))
 
 
 class _Change(Struct, frozen=True):
@@ -224,56 +248,44 @@ _CHANGES = {
 }
 
 
-def _drain(arguments: Arguments, folder: Path) -> list[str]:
-    nodes = arguments.get("nodes") or []
-    for node in nodes:
-        if not re.fullmatch(_NODE.pattern, node):
-            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
-    if bool(nodes) == bool(arguments.get("each")):
+def _drain(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    nodes, each = _nodes_in(arguments), bool(arguments.get("each"))
+    if bool(nodes) == each:
         raise InputError("pass either nodes or each")
-    return ["drain", *(nodes or ["--each"])]
+    return drain(nodes, each=each, question=question)
 
 
-def _fit(arguments: Arguments, folder: Path) -> list[str]:
-    more = options(arguments, namespace="--namespace", profile="--config", kube_version="--kube-version")
-    replicas = arguments.get("replicas")
-    more += [] if replicas is None else [f"--replicas={replicas}"]
-    return ["fit", *more, *_target(arguments, folder)]
+def _fit(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    return fit(_target(arguments, folder), arguments.get("replicas"), question=_asked(question, arguments))
 
 
-def _scale_down(arguments: Arguments, folder: Path) -> list[str]:
-    nodes = arguments.get("nodes") or []
-    for node in nodes:
-        if not re.fullmatch(_NODE.pattern, node):
-            raise InputError(f"nodes: found {node!r}, allowed is {_NODE.told}")
-    return ["scale-down", *nodes]
+def _scale_down(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    return scale_down(_nodes_in(arguments), question=question)
 
 
-def _survive(arguments: Arguments, folder: Path) -> list[str]:
-    targets, each, busiest = arguments.get("targets") or [], arguments.get("each"), arguments.get("busiest")
+def _survive(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    targets, each = arguments.get("targets") or [], arguments.get("each")
     for target in targets:
         if not re.fullmatch(rf"{_ONE_LABEL}(={_ONE_NAME})?", target):
             raise InputError(f"targets: found {target!r}, allowed are a node's name, zone=NAME, and LABEL=VALUE")
     if each is not None and not re.fullmatch(_ONE_LABEL, each):
         raise InputError(f"each: found {each!r}, allowed are zone, nodepool, node, and a label")
-    flags = [*([f"--each={each}"] if each else []), *([] if busiest is None else [f"--busiest={busiest}"])]
-    flags += ["--drain"] if arguments.get("drain") else []
-    return ["survive", *flags, *targets]
+    return survive(targets, each, arguments.get("busiest"), not arguments.get("drain"), question=question)
 
 
-def _nodes(arguments: Arguments, folder: Path) -> list[str]:
-    column = arguments.get("sort")
-    if column is not None and not re.fullmatch(_ONE_LABEL, column):
+def _nodes(question: Question, arguments: Arguments, folder: Path) -> Answer | int:
+    column = arguments.get("sort", "name")
+    if not re.fullmatch(_ONE_LABEL, column):
         raise InputError(f"sort: found {column!r}, allowed are free, pods, zone, and a resource")
-    return ["nodes", *([] if column is None else [f"--sort={column}"])]
+    return nodes(sort=column, question=question)
 
 
-def _reason(arguments: Arguments, folder: Path) -> list[str]:
-    return ["reason", "--", str(arguments.get("text", ""))]
+def _reason(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    return reason([str(arguments.get("text", ""))])
 
 
-def _doctor(arguments: Arguments, folder: Path) -> list[str]:
-    return ["doctor"]
+def _doctor(question: Question, arguments: Arguments, folder: Path) -> Answer:
+    return doctor(question=question)
 
 
 _REPLICAS = {"type": "integer", "minimum": 1, "maximum": 1_000_000, "description": "report whether this many more fit"}
@@ -286,7 +298,7 @@ TOOLS: tuple[Tool, ...] = (
         "that this server was started with. Changes nothing.",
         properties={},
         reads_cluster=False,
-        command=None,
+        answer=None,
     ),
     Tool(
         name="nodes_list",
@@ -296,7 +308,7 @@ TOOLS: tuple[Tool, ...] = (
             "sort": {**TEXT, "description": "free, pods, zone, price, or a resource", "examples": ["nvidia.com/gpu"]}
         },
         document="Nodes",
-        command=_nodes,
+        answer=_nodes,
     ),
     Tool(
         name="pod_explain",
@@ -306,7 +318,7 @@ TOOLS: tuple[Tool, ...] = (
         "manifest. Changes nothing.",
         properties={**_POD, "node": {**TEXT, "description": "show everything about this node"}, **_SCHEDULER},
         document="Explanation",
-        command=_why,
+        answer=_why,
     ),
     Tool(
         name="pending_explain",
@@ -315,7 +327,7 @@ TOOLS: tuple[Tool, ...] = (
         "nothing.",
         properties={"namespace": {**TEXT, "description": "only pods of this namespace"}, **_SCHEDULER},
         document="ExplanationList",
-        command=_why_pending,
+        answer=_why_pending,
     ),
     Tool(
         name="changes_simulate",
@@ -329,7 +341,7 @@ TOOLS: tuple[Tool, ...] = (
             **_SCHEDULER,
         },
         document="Simulation",
-        command=_simulate,
+        answer=_simulate,
     ),
     Tool(
         name="node_drain_preview",
@@ -341,7 +353,7 @@ TOOLS: tuple[Tool, ...] = (
             "each": {"type": "boolean", "description": "drain every node by itself, to see which can be drained today"},
         },
         document="Simulation",
-        command=_drain,
+        answer=_drain,
     ),
     Tool(
         name="failure_simulate",
@@ -362,7 +374,7 @@ TOOLS: tuple[Tool, ...] = (
             "drain": {"type": "boolean", "description": "evict pods within budgets instead of losing them at once"},
         },
         document="Survival",
-        command=_survive,
+        answer=_survive,
     ),
     Tool(
         name="capacity_check",
@@ -371,7 +383,7 @@ TOOLS: tuple[Tool, ...] = (
         "nothing.",
         properties={**_POD, "replicas": _REPLICAS, **_SCHEDULER},
         document="Fit",
-        command=_fit,
+        answer=_fit,
     ),
     Tool(
         name="profiles_compare",
@@ -386,7 +398,7 @@ TOOLS: tuple[Tool, ...] = (
         },
         required=("before", "after"),
         document="ProfileDifference",
-        command=_diff_profiles,
+        answer=_diff_profiles,
     ),
     Tool(
         name="event_decode",
@@ -396,7 +408,7 @@ TOOLS: tuple[Tool, ...] = (
         properties={"text": {**TEXT, "description": "an ID such as insufficient-resource, or an event's text"}},
         required=("text",),
         reads_cluster=False,
-        command=_reason,
+        answer=_reason,
     ),
     Tool(
         name="dump_check",
@@ -405,7 +417,7 @@ TOOLS: tuple[Tool, ...] = (
         "complete it. Changes nothing.",
         properties={},
         document="Diagnosis",
-        command=_doctor,
+        answer=_doctor,
     ),
     Tool(
         name="scale_down_explain",
@@ -414,7 +426,7 @@ TOOLS: tuple[Tool, ...] = (
         "pods, budgets, and limits. Changes nothing.",
         properties={"nodes": {**NAMES, "description": "node names; default: every node", "examples": [["node-7"]]}},
         document="ScaleDown",
-        command=_scale_down,
+        answer=_scale_down,
     ),
 )
 
@@ -425,3 +437,19 @@ def tool(wanted: str, known: Sequence[Tool] = TOOLS) -> Tool:
     if found is None:
         raise InputError(f'no tool "{wanted}"', hint=nearest(wanted, [one.name for one in known]))
     return found
+
+
+class Asked(Struct, frozen=True):
+    """A call of a tool, for the process that answers it."""
+
+    tool: str
+    question: Question
+    arguments: Arguments
+    folder: Path
+
+
+def answer(asked: Asked) -> Answer | int:
+    """Raises `KschedxError`."""
+    answers = tool(asked.tool).answer
+    assert answers is not None, "the server answers by itself"
+    return answers(asked.question, asked.arguments, asked.folder)

@@ -14,9 +14,9 @@ from kschedx.explain.causes import CauseGroup, PodAnswer, groups
 from kschedx.explain.difference import Difference, DifferenceGroup, PlacedAnew, Summary
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
-from kschedx.fixes.pending_pods import SharedFixes
 from kschedx.fixes.stalled_drain import DrainFix
 from kschedx.inquiry.explanation import Explanation
+from kschedx.inquiry.pending_pods import SharedFixes
 from kschedx.kube.names import POOL_LABELS, ZONE_LABELS
 from kschedx.render.comparison import comparison_lines, comparison_tone
 from kschedx.render.doctor import (

@@ -7,7 +7,16 @@ from typing import assert_never
 
 from kschedx.autoscaler.remedies import RequestAtMost, TolerateTaints
 from kschedx.karpenter.amounts import NODES, ZERO, Amount, Amounts
-from kschedx.karpenter.cluster import Karpenter, LaunchCertainty, PodProvisioning, PoolVerdict
+from kschedx.karpenter.cluster import (
+    AllowValues,
+    Karpenter,
+    LabelPool,
+    LaunchCertainty,
+    PodProvisioning,
+    PoolVerdict,
+    RaiseLimits,
+    RemedyStep,
+)
 from kschedx.karpenter.devices import NoDevices
 from kschedx.karpenter.growth import KarpenterGrowth
 from kschedx.karpenter.instance_types import InstanceType, NoInstanceType
@@ -22,7 +31,6 @@ from kschedx.karpenter.rejections import (
     NotTolerated,
     PortTaken,
 )
-from kschedx.karpenter.remedies import AllowValues, LabelPool, RaiseLimits, RemedyStep
 from kschedx.karpenter.requirements import ZONE, LabelRequirement, NothingInCommon, RequirementConflict, UnknownLabel
 from kschedx.karpenter.topology import TopologyType, Unsatisfiable
 from kschedx.kube.autoscalers import NodeClaim, NodeOverlay

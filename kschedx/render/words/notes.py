@@ -130,6 +130,8 @@ def admission_note_text(note: AdmissionNote) -> str:
                 "than its label, or a webhook changes them"
             )
         case PodSecurityWarning(warning=warning):
+            if note.workload:
+                return f"kubectl apply only warns: it creates the {note.workload}, but its pods are refused"
             return f"kubectl apply warns but admits the pod: {warning}"
         case DefaultPriority(source=source, priority=priority):
             return f"{source}, the global default, set priority {priority}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import count, islice
 
@@ -13,17 +13,16 @@ from kschedx.errors import UndecidableError
 from kschedx.fixes import FixCertainty
 from kschedx.fixes.proposal import Ground, Proposal, apply_steps
 from kschedx.fixes.steps import PodStep, Uncordon
-from kschedx.framework.cycle import Outcome
 from kschedx.framework.moving import Run
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.kube.types import Pod
 from kschedx.render.words.fixes import with_nodes
+from kschedx.simulate.added_nodes import kind_of, left_over
 from kschedx.simulate.node_changes import another_like
 from kschedx.simulate.simulation import Simulation
 from kschedx.simulate.simulator import SimulationOptions, Simulator
 from kschedx.snapshot.daemon_sets import less
-from kschedx.snapshot.pods import PodTable
 from kschedx.snapshot.snapshot import Snapshot
 
 MOST_SHARED_FIXES = 4
@@ -168,24 +167,6 @@ class SharedFixes:
     @cached_property
     def _then(self) -> Snapshot:
         return self._scene or self._simulation.run.cluster.frozen()
-
-
-def kind_of(pods: PodTable, row: int) -> tuple[int, ...]:
-    return tuple(int(column.codes[row]) for column in (pods.namespaces, pods.labels, pods.specs))
-
-
-def left_over(run: Run, rows: Sequence[int]) -> Iterator[int]:
-    """The pods that are unschedulable, one after the other; after one of a class is, the others of it are not tried."""
-    pods = run.cluster.pods
-    full: set[tuple[int, ...]] = set()
-    for row in rows:
-        kind = kind_of(pods, row)
-        decision = None if kind in full else run.decide(row)
-        if decision is not None and decision.outcome is Outcome.SCHEDULED:
-            run.bind(row, decision.choice[0])
-        else:
-            full.add(kind)
-            yield row
 
 
 class _LazyQueue:
