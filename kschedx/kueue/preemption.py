@@ -5,7 +5,7 @@ Upstream: pkg/scheduler/preemption (preemption.go, preemption_oracle.go, classic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
@@ -72,12 +72,18 @@ class _Variant(StrEnum):
         return Reason.WHILE_BORROWING if self is _Variant.WHILE_BORROWING else Reason.RECLAMATION
 
 
+_Place = tuple[bool, int, int, str]
+"""Not evicted, priority, the negative time since when it has quota, uid: what is taken first comes first."""
+
+
 @dataclass(slots=True)
 class _Candidate:
     job: Job
     variant: _Variant
-    common: CohortNode | None = None
+    common: CohortNode | None
     """The lowest cohort that both queues are in."""
+    place: _Place
+    """Among the candidates of its kind, where usage does not order them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,6 +104,10 @@ class Preemptor:
         self._now = now
         self._usage_share = usage_share
         self._is_usage_based = cache.settings.usage_based is not None
+        self._held: dict[str, list[tuple[_Place, Job, frozenset[FlavorResource]]]] = {}
+        """By ClusterQueue, the Workloads with quota in order, and what they use; in a cycle they stay the same."""
+        self._alike: dict[Hashable, list[_Candidate]] = {}
+        """The candidates of a queue, for preemptors that are alike."""
 
     # --- asked by the scheduler
 
@@ -146,13 +156,13 @@ class Preemptor:
     # --- classical
 
     def _classical(self, attempt: _Attempt) -> list[Target]:
-        hierarchy, by_priority, own = self._classical_candidates(attempt)
+        groups = self._classical_candidates(attempt)
+        if not self._may_suffice(attempt, (one for group in groups for one in group)):
+            return []
+        hierarchy, by_priority, _ = groups
+        in_order = [self._in_order(attempt.node, group) for group in groups]
         candidates = [
-            one
-            for is_evicted in (True, False)
-            for group in (hierarchy, by_priority, own)
-            for one in group
-            if one.job.is_evicted is is_evicted
+            one for is_evicted in (True, False) for group in in_order for one in group if one.place[0] is not is_evicted
         ]
         is_forbidden = not self._may_borrow(attempt.node)
         is_under_nominal = all(attempt.node.quota(fr).nominal > attempt.node.used(fr) for fr in attempt.short)
@@ -162,8 +172,6 @@ class Preemptor:
             order = [False, True]
         else:
             order = [True, False]
-        if not self._may_suffice(attempt, candidates):
-            return []
         for may_borrow in order:
             found = self._remove_until_fit(attempt, candidates, may_borrow)
             if found:
@@ -177,7 +185,9 @@ class Preemptor:
         for one in candidates if missing else ():
             for fr in missing:
                 missing[fr] = minus(missing[fr], one.job.usage.get(fr, 0))
-        return all(amount <= 0 for amount in missing.values())
+            if all(amount <= 0 for amount in missing.values()):
+                return True
+        return not missing
 
     def _may_borrow(self, node: QueueNode) -> bool:
         borrow = policies(node).borrow_within_cohort
@@ -202,10 +212,29 @@ class Preemptor:
                 has_advantage = has_advantage or fits
                 below = cohort
 
-        def ordered(group: list[_Candidate]) -> list[_Candidate]:
-            return sorted(group, key=lambda one: self._order(node, one.job, by_usage=self._is_usage_based))
+        return hierarchy, by_priority, own
 
-        return ordered(hierarchy), ordered(by_priority), ordered(own)
+    def _in_order(self, node: QueueNode, group: list[_Candidate]) -> list[_Candidate]:
+        if self._is_usage_based:
+            return sorted(group, key=lambda one: self._order(node, one.job, by_usage=True))
+        return sorted(group, key=lambda one: one.place)
+
+    def _in_queue(self, name: str) -> list[tuple[_Place, Job, frozenset[FlavorResource]]]:
+        known = self._held.get(name)
+        if known is None:
+            jobs = self._cache.jobs[name].values()
+            known = self._held[name] = sorted(
+                (
+                    (
+                        (not job.is_evicted, job.priority, -job.quota_since(self._now), job.uid),
+                        job,
+                        job.flavor_resources,
+                    )
+                    for job in jobs
+                ),
+                key=lambda one: one[0],
+            )
+        return known
 
     def _below(
         self,
@@ -228,13 +257,18 @@ class Preemptor:
         self, attempt: _Attempt, queue: QueueNode, common: CohortNode | None, *, has_advantage: bool
     ) -> list[_Candidate]:
         policy = policies(attempt.node)
-        is_own = queue is attempt.node
+        is_own, short, me = queue is attempt.node, attempt.short, attempt.job
         allowed = policy.within_cluster_queue if is_own else policy.reclaim_within_cohort
+        since = me.queued_since if allowed == "LowerOrNewerEqualPriority" else 0
+        likeness = queue.name, id(common), policy, short, is_own, has_advantage, me.priority, since
+        if likeness in self._alike:
+            return self._alike[likeness]
         found = []
-        for job in self._cache.jobs[queue.name].values():
-            if job.uses_any(attempt.short) and self._satisfies(allowed, attempt.job, job):
+        for place, job, used in self._in_queue(queue.name):
+            if self._satisfies(allowed, attempt.job, job) and not short.isdisjoint(used):
                 variant = self._variant(attempt, job, is_own=is_own, has_advantage=has_advantage)
-                found.append(_Candidate(job, variant, common))
+                found.append(_Candidate(job, variant, common, place))
+        self._alike[likeness] = found
         return found
 
     def _variant(self, attempt: _Attempt, job: Job, *, is_own: bool, has_advantage: bool) -> _Variant:

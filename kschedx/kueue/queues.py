@@ -6,6 +6,7 @@ Upstream: pkg/cache/queue (cluster_queue.go, manager.go, inadmissible_workloads.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -41,6 +42,14 @@ _AT_ONCE = (Requeue.FAILED_AFTER_NOMINATION, Requeue.PENDING_PREEMPTION)
 _BUNDLED = (Requeue.NO_FIT, Requeue.NO_CANDIDATES)
 
 
+Place = tuple[int, int, str, str]
+
+
+def _place(job: Job) -> Place:
+    """Where a Workload stands among others that use as much."""
+    return -job.priority, job.queued_since, job.uid, job.key
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Queue:
     """The pending Workloads of a ClusterQueue."""
@@ -55,10 +64,14 @@ class Queue:
     preemptor: str | None = None
     """The Workload whose victims are on their way."""
     in_flight: str | None = None
-    _line: list[Job] | None = None
-    """The order, the first one last; some are not queued any more."""
-    _equals: dict[bytes | None, list[Job]] = field(default_factory=dict)
-    """Those of `_line` by their shapes."""
+    _line: list[Place] = field(default_factory=list)
+    """The places of all that were ever queued, in order; some are not queued any more."""
+    _places: dict[str, Place] = field(default_factory=dict)
+    """By key, what stands in `_line`."""
+    _first_place: int = 0
+    """In `_line`: what stands before it is not queued."""
+    _equals: dict[bytes | None, dict[str, Job]] = field(default_factory=dict)
+    """Those that were ever queued, by their shapes and keys."""
 
     @property
     def is_strict(self) -> bool:
@@ -67,7 +80,7 @@ class Queue:
     def order(self, job: Job) -> tuple[object, ...]:
         is_sticky = not self.is_strict and self.preemptor == job.key
         used = self.ledger.share(job.local_queue) if self.ledger is not None else 0.0
-        return used, not is_sticky, -job.priority, job.queued_since, job.uid
+        return used, not is_sticky, *_place(job)
 
     @property
     def ordered(self) -> list[Job]:
@@ -94,23 +107,27 @@ class Queue:
         sticky = self.waiting.get(self.preemptor or "") if not self.is_strict else None
         if sticky is not None:
             return sticky
-        if self._line is None:
-            self._line = sorted(self.waiting.values(), key=self.order, reverse=True)
-        while self.waiting.get(self._line[-1].key) is not self._line[-1]:
-            self._line.pop()
-        return self._line[-1]
+        while (key := self._line[self._first_place][-1]) not in self.waiting:
+            self._first_place += 1
+        return self.waiting[key]
 
     def add(self, job: Job) -> None:
         """Queue a Workload, whatever its backoff."""
         self.waiting[job.key] = job
-        self._line = None
-        self._equals.clear()
+        self._equals.setdefault(job.shape, {})[job.key] = job
+        self._first_place = 0
+        place = _place(job)
+        before = self._places.get(job.key)
+        if before == place:
+            return
+        if before is not None:
+            del self._line[bisect_left(self._line, before)]
+        insort(self._line, place)
+        self._places[job.key] = place
 
     def _bundled(self, shape: bytes) -> Iterator[Job]:
-        if not self._equals:
-            for job in self.waiting.values():
-                self._equals.setdefault(job.shape, []).append(job)
-        return (job for job in self._equals.get(shape, ()) if self.waiting.get(job.key) is job)
+        equals = self._equals.get(shape, {}).values()
+        return (job for job in equals if job.shape == shape and self.waiting.get(job.key) is job)
 
     def push(self, job: Job, now: int) -> None:
         """Add a Workload that became pending, or one whose conditions order it otherwise."""

@@ -98,6 +98,8 @@ class Stamped:
 class Job:
     """A Workload and its state in the run."""
 
+    key: str
+    """`namespace/name`."""
     workload: Workload
     """Adjusted."""
     settings: Settings
@@ -129,6 +131,7 @@ class Job:
             priority += int(boost) if boost.lstrip("+-").isdigit() else 0
         state = workload.status.requeue_state
         return cls(
+            key=workload.key,
             workload=adjusted(workload, tuple(limit_ranges), runtime_classes),
             settings=settings,
             priority=priority,
@@ -145,10 +148,6 @@ class Job:
         other = copy(self)
         other.conditions = {kind: copy(one) for kind, one in self.conditions.items()}
         return other
-
-    @property
-    def key(self) -> str:
-        return self.workload.key
 
     @property
     def uid(self) -> str:
@@ -422,11 +421,13 @@ class Job:
         stamps = [(kind, one.status, one.reason, one.since) for kind, one in sorted(self.conditions.items())]
         return hash((self.key, self.priority, repr(self.admission), repr(self.counted), tuple(stamps)))
 
+    @property
+    def flavor_resources(self) -> frozenset[FlavorResource]:
+        """What its assigned flavors stand for."""
+        return frozenset(FlavorResource(flavor, name) for one in self.counted for name, flavor in one.flavors.items())
+
     def uses_any(self, frs: Iterable[FlavorResource]) -> bool:
-        wanted = frozenset(frs)
-        return any(
-            FlavorResource(flavor, name) in wanted for one in self.counted for name, flavor in one.flavors.items()
-        )
+        return not self.flavor_resources.isdisjoint(frs)
 
     @property
     def shape(self) -> bytes | None:
