@@ -313,7 +313,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         {},
         "repair what answers for webhook v.example.com: service policy/svc · not tried",
     ),
-    ('violates PodSecurity "restricted:latest": runAsNonRoot != true', {}, "set runAsNonRoot true"),
+    (
+        'violates PodSecurity "restricted:latest": runAsNonRoot != true',
+        {},
+        "set the securityContext that restricted requires",
+    ),
 ]
 """What a ReplicaSet's condition says, what its template has beside, and the first fix."""
 
