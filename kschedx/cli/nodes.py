@@ -11,6 +11,7 @@ import typer
 from kschedx.cli.options import READS, Part
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -88,7 +89,7 @@ def nodes(
         return _watch(look, interval, wide=output is Format.WIDE)
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
-        typer.echo(f"note: no node has the labels {selector}", err=True)
+        print_note(f"no node has the labels {selector}")
     code = ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
     return Answer(_report(snapshot, rows), code)
 
@@ -103,7 +104,7 @@ def _prices(path: str) -> PriceOf:
 
 def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: int, *, wide: bool) -> int:
     """The screen again and again: in its place in a terminal, one below the other in a pipe. A request that fails is
-    said on standard error and made again, once there has been one that did not fail."""
+    made again, once there has been one that did not fail; a line below the table says so, or standard error."""
     from rich.live import Live
     from rich.text import Text
 
@@ -118,9 +119,10 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
     rows = look()[1]
     silence()
 
-    def screen() -> Text:
+    def screen(failure: str = "") -> Text:
         now = time.strftime("%H:%M:%S")
         lines = nodes_lines(rows, out.width, wide=wide)
+        lines += terminal.paragraph(failure, out.width, first="  ", style=terminal.OPEN) if failure else []
         return Text("\n").join([*lines, Text(f"  at {now}, every {interval} s; Ctrl-C ends", style=terminal.DIM)])
 
     with Live(screen(), console=out, auto_refresh=False) as live:
@@ -129,7 +131,11 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
             try:
                 rows = look()[1]
             except KschedxError as error:
-                typer.echo(f"warning: {visible(str(error))}; kschedx tries again", err=True)
+                told = f"warning: {visible(str(error))}; kschedx tries again"
+                if out.is_terminal:
+                    live.update(screen(told), refresh=True)
+                else:
+                    typer.echo(told, err=True)
                 continue
             if out.is_terminal:
                 live.update(screen(), refresh=True)

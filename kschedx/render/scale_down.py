@@ -176,7 +176,7 @@ def scale_down_screen(
     with short_node_names([] if asked is None else asked.autoscaler.snapshot.cluster.names):
         lines = title_lines(view.headline, view.tone, width)
         if len(view.items) == 1:
-            lines += _details(view.items[0], width)
+            lines += _details(view.items[0], width, wide=wide)
         elif removals:
             lines += [BLANK, *_table(view.items[: len(removals)], width, wide=wide)]
         if view.facts:
@@ -188,7 +188,7 @@ def scale_down_screen(
         if len(view.items) > 1:
             for item in view.items if wide else view.items[len(removals) :][:MOST_NODES]:
                 title = f"{item.title}: {item.facts[0].items[0]}"
-                lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width)]
+                lines += [BLANK, *title_lines(title, item.tone, width), *_details(item, width, wide=wide)]
         if len(kept) > MOST_NODES and not wide:
             lines.append(text(f"  {count(len(kept) - MOST_NODES, 'more node')}: -o wide", DIM))
         lines.append(BLANK)
@@ -197,9 +197,12 @@ def scale_down_screen(
     return lines
 
 
-def _details(item: Item, width: int) -> list[Text]:
+def _details(item: Item, width: int, *, wide: bool) -> list[Text]:
     """Below the sentence of a node, which is its first fact."""
-    return [*fix_lines(item.fixes, "", width), *(row for fact in item.facts[1:] for row in fact_lines(fact, width))]
+    facts = list(item.facts[1:])
+    if item.members:
+        facts.append(Fact(label="moves", items=item.members if wide else (listed(item.members, NAMES),)))
+    return [*fix_lines(item.fixes, "", width), *(row for fact in facts for row in fact_lines(fact, width))]
 
 
 def _table(items: Sequence[Item], width: int, *, wide: bool) -> list[Text]:
@@ -320,9 +323,6 @@ def removal_facts(found: Removal, *, wide: bool = True) -> Iterator[Fact]:
         yield Fact(
             label="group", items=(f"{group.name}: {count(group.target, 'node')}, {group.min_size} to {group.max_size}",)
         )
-    places = [f"{pod} → {node}" for pod, node in found.places.items()]
-    if places:
-        yield Fact(label="moves", items=tuple(places) if wide else (listed(places, NAMES),))
     staying = found.of(RemovalFate.DAEMON_SET)
     if staying:
         yield Fact(label="removed", items=(f"{count(len(staying), 'pod')} of DaemonSets with the node",))
