@@ -1,4 +1,5 @@
-"""What an API server refuses about a workload and its claims: names, labels, and a selector that misses its own pods.
+"""What an API server refuses about a workload and its claims: names, labels, a selector that misses its own pods, and
+updates of immutable fields.
 
 The rest of a workload's spec, --dry-run=server checks. Upstream: pkg/apis/apps/validation and, for
 PersistentVolumeClaims, pkg/apis/core/validation.
@@ -9,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import msgspec
+from msgspec import Struct
 
 from kschedx.apiserver.placement_validation import validate_label_selector, validate_labels
 from kschedx.apiserver.validation import validate_claim_spec
-from kschedx.errors import InputError, Place
+from kschedx.errors import InputError, NotChangedError, Place
 from kschedx.kube.decoding import decode, is_stored
 from kschedx.kube.field_errors import invalid, quoted, syntax
+from kschedx.kube.kinds import KINDS, ResourceKind, name_of
 from kschedx.kube.names import dns_label_errors, dns_subdomain_errors, label_key_errors
 from kschedx.kube.selectors import LabelSelector, compile_selector
+from kschedx.kube.storage import PersistentVolumeClaim
 from kschedx.kube.types import PersistentVolumeClaimSpec
-from kschedx.kube.workloads import MAKING_PODS
+from kschedx.kube.workloads import MAKING_PODS, has_same_template, says
 
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 _COUNTS = ("replicas", "parallelism", "completions")
@@ -118,3 +122,139 @@ def _is_of_patch(template: Mapping[str, object]) -> bool:
 
 def _map(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
+
+
+# Fields that an API server lets no update change, and how it refuses one.
+
+Manifest = Mapping[str, object]
+
+_FIXED: Mapping[str, tuple[str, ...]] = {
+    "PersistentVolume": ("spec.csi", "spec.hostPath", "spec.local", "spec.volumeMode"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.selector", "spec.volumeMode"),
+    "PriorityClass": ("value", "preemptionPolicy"),
+    "ResourceClaim": ("spec",),
+    "ResourceClaimTemplate": ("spec",),
+    "RuntimeClass": ("handler",),
+    "StorageClass": ("provisioner", "volumeBindingMode"),
+}
+_FIXED_ONCE_SET: Mapping[str, tuple[str, ...]] = {
+    "PersistentVolume": ("spec.nodeAffinity",),
+    "PersistentVolumeClaim": ("spec.storageClassName", "spec.volumeName"),
+}
+"""Fields that may be given a value, but no other one."""
+
+_CLAIM = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_STATEFUL_SET = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+_FORBIDDEN: Mapping[tuple[str, str], str] = {
+    **{
+        ("PersistentVolume", field): "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable "
+        "after creation"
+        for field in ("spec.csi", "spec.hostPath", "spec.local")
+    },
+    **{
+        ("PersistentVolumeClaim", f"spec.{field}"): f"spec: Forbidden: {_CLAIM}"
+        for field in ("accessModes", "resources", "selector", "storageClassName", "volumeMode", "volumeName")
+    },
+    **{
+        ("StatefulSet", f"spec.{field}"): f"spec: Forbidden: {_STATEFUL_SET}"
+        for field in ("podManagementPolicy", "selector", "serviceName", "volumeClaimTemplates")
+    },
+    ("PriorityClass", "value"): "value: Forbidden: may not be changed in an update.",
+    ("StorageClass", "provisioner"): "provisioner: Forbidden: updates to provisioner are forbidden.",
+}
+"""How the API server refuses a change; other fields have "field is immutable"."""
+_LONG = 200
+"""Characters of a value that a refusal repeats."""
+
+
+def fixed_fields(before: Struct, kind: ResourceKind) -> Iterator[str]:
+    """Paths of the immutable fields, of the object as it is."""
+    yield from _FIXED.get(kind.key, ())
+    if isinstance(before, PersistentVolumeClaim) and before.status.phase != "Bound":
+        yield "spec.resources"  # only a volume that is there can grow
+    empty = kind.record() if kind.record is not None else None
+    once_set = _FIXED_ONCE_SET.get(kind.key, ())
+    yield from (field for field in once_set if field_at(before, field) != field_at(empty, field))
+
+
+def field_at(record: object, path: str) -> object:
+    """The field of a record."""
+    found = msgspec.to_builtins(record)
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def fixed_kind(written: Manifest) -> ResourceKind | None:
+    """The kind of a manifest, if its objects have immutable fields and create no pods."""
+    kind = next((one for one in KINDS.values() if one.name == written.get("kind") and one.key in _FIXED), None)
+    return None if kind is None or written.get("apiVersion") != kind.api_version else kind
+
+
+def require_same_fields(kind: ResourceKind, before: Struct, written: Manifest) -> None:
+    """Raises `NotChangedError` where an object that exists is written with another value of an immutable field.
+
+    A whole spec, and a field that one of the two leaves to the API server's default, are not compared.
+    """
+    assert kind.record is not None, "a kind of the table has objects"
+    after, unset = decode(msgspec.json.encode(written), kind.record), kind.record()
+    for field in fixed_fields(before, kind):
+        stored, value = field_at(before, field), field_at(after, field)
+        if field == "spec" or stored == value or field_at(unset, field) in (stored, value):
+            continue
+        raise _refused(kind.key, name_of(after)[1], field, value)
+
+
+def require_same_workload(stored: Manifest, written: Manifest) -> None:
+    """Raises `NotChangedError` where a workload that exists is written with another value of an immutable field. What
+    one of the two manifests leaves out is not compared."""
+    kind = str(written.get("kind"))
+    before, after = _map(stored.get("spec")), _map(written.get("spec"))
+    for name in _changed(kind, before, after):
+        value = after.get(name)
+        raise _refused(kind, str(_map(written.get("metadata")).get("name")), f"spec.{name}", value)
+    if kind == "Job" and before.get("suspend") is not True and not has_same_template(stored, written):
+        raise _refused(kind, str(_map(written.get("metadata")).get("name")), "spec.template", after.get("template"))
+
+
+def _changed(kind: str, before: Manifest, after: Manifest) -> Iterator[str]:
+    """Names of the fields of the spec."""
+    if kind in ("Deployment", "ReplicaSet", "DaemonSet", "StatefulSet", "Job"):
+        one, other = before.get("selector"), after.get("selector")
+        if one and other and _selector(one) != _selector(other):
+            yield "selector"
+    if kind == "StatefulSet":
+        for name, default in (("serviceName", ""), ("podManagementPolicy", "OrderedReady")):
+            if name in before and name in after and (before[name] or default) != (after[name] or default):
+                yield name
+        templates = [one.get("volumeClaimTemplates") for one in (before, after)]
+        if all(isinstance(one, list) for one in templates) and not says(*templates):
+            yield "volumeClaimTemplates"
+    if kind == "Job":
+        is_indexed = "Indexed" in (before.get("completionMode"), after.get("completionMode"))
+        if (
+            "completionMode" in before
+            and "completionMode" in after
+            and before["completionMode"] != after["completionMode"]
+        ):
+            yield "completionMode"
+        is_elastic = is_indexed and after.get("completions") == after.get("parallelism", before.get("parallelism"))
+        if "completions" in after and before.get("completions", 1) != after["completions"] and not is_elastic:
+            yield "completions"
+
+
+def _selector(value: object) -> tuple[object, object]:
+    selector = _map(value)
+    expressions = selector.get("matchExpressions")
+    return dict(_map(selector.get("matchLabels"))), expressions or []
+
+
+def _refused(kind: str, name: str, field: str, value: object) -> NotChangedError:
+    shown = msgspec.json.encode(value).decode()
+    shown = shown if len(shown) <= _LONG else f"{shown[: _LONG - 1]}…"
+    refusal = _FORBIDDEN.get((kind, field), f"{field}: Invalid value: {shown}: field is immutable")
+    hint = f"delete {kind} {name} first, and apply it then"
+    return NotChangedError(f'The {kind} "{name}" is invalid: {refusal}', hint=hint)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import assert_never
 
 import msgspec
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kschedx.cli.streams import print_note
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, Place, SeveralConfigError
 from kschedx.explain.causes import PodAnswer
 from kschedx.explain.difference import Summary
@@ -19,7 +19,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.render.checks import FINGERPRINT, Check, Result, Since
 from kschedx.render.states import ExitCode
-from kschedx.render.wording import visible
 
 
 def of_pod(
@@ -146,7 +145,7 @@ class Baseline:
         unchanged = sum(one.since is Since.UNCHANGED for one in marked)
         if unchanged:
             told = f"{unchanged:,} finding{'s' * (unchanged > 1)} of {self._path} ignored, {new:,} new"
-            typer.echo(f"note: {visible(told)}", err=True)
+            print_note(told)
             code = code if new else ExitCode.SCHEDULABLE
         return marked, code
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from msgspec import Struct
 
+from kschedx.cli.streams import print_note
+
 if TYPE_CHECKING:
     from kschedx.explain.setup import Setup
     from kschedx.export.slim import Slim
@@ -194,7 +196,7 @@ def tell_missing(snapshot: Snapshot) -> None:
 
     found = missing_for_many(snapshot)
     if found is not None:
-        typer.echo(f"note: {note_text(found)}", err=True)
+        print_note(note_text(found))
 
 
 def tell_left_out(*setups: Setup) -> None:
@@ -204,8 +206,7 @@ def tell_left_out(*setups: Setup) -> None:
 
     left_out = {one.name: one for setup in setups for one in setup.unknown_plugins}
     if left_out:
-        note = UnknownPlugins(left_out=tuple(left_out.values()), stands=False)
-        typer.echo(f"note: {note_text(note)}", err=True)
+        print_note(note_text(UnknownPlugins(left_out=tuple(left_out.values()), stands=False)))
 
 
 def tell_ignored_groups(snapshot: Snapshot, setup: Setup) -> None:
@@ -225,7 +226,7 @@ def tell_ignored_groups(snapshot: Snapshot, setup: Setup) -> None:
     if groups:
         shown = ", ".join(groups[:3]) + (f" and {len(groups) - 3} more" if len(groups) > 3 else "")
         gates = "the feature gates GenericWorkload and, up to Kubernetes 1.36, GangScheduling"
-        typer.echo(f"note: PodGroups are ignored unless {gates} are on: {shown}", err=True)
+        print_note(f"PodGroups are ignored unless {gates} are on: {shown}")
 
 
 def connect(connection: Connection) -> tuple[ApiServer, str, str]:

@@ -12,6 +12,7 @@ from kschedx.cli import connection
 from kschedx.cli.options import DECIDES
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -105,10 +106,10 @@ def deschedule(
     connection.tell_missing(snapshot)
     connection.tell_left_out(setup)
     for ignored in found.policy.ignored:
-        typer.echo(f"note: {_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}", err=True)
+        print_note(f"{_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}")
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
-        typer.echo(f"note: {lacks}; `kschedx snapshot` keeps them", err=True)
+        print_note(f"{lacks}; `kschedx snapshot` keeps them")
     report = _report(found, snapshot)
     if found.is_undecided:
         return Answer(report, ExitCode.UNDECIDED)

@@ -11,6 +11,7 @@ from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -110,7 +111,7 @@ def drain(
     count = len(shown) if nodes else len(snapshot.cluster.names)
     if each and count > MANY:
         hint = "for an answer sooner, name the nodes of one pool or zone"
-        typer.echo(f"note: --each drains {count:,} nodes by themselves, which takes minutes; {hint}", err=True)
+        print_note(f"--each drains {count:,} nodes by themselves, which takes minutes; {hint}")
     simulation = by_themselves(shown if nodes else None) if each else in_turn()
     lets_go = () if each else drain_fixes(simulation, in_turn)
     refused = [one.node for one in simulation.drained if one.is_refused]

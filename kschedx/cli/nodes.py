@@ -11,6 +11,7 @@ import typer
 from kschedx.cli.options import READS, Part
 from kschedx.cli.output import Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -88,7 +89,7 @@ def nodes(
         return _watch(look, interval, wide=output is Format.WIDE)
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
-        typer.echo(f"note: no node has the labels {selector}", err=True)
+        print_note(f"no node has the labels {selector}")
     code = ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
     return Answer(_report(snapshot, rows), code)
 

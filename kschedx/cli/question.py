@@ -15,7 +15,6 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -23,6 +22,7 @@ from kschedx.cli.connection import OPTIONS as CONNECTION_OPTIONS
 from kschedx.cli.connection import Connection, Reached
 from kschedx.cli.options import CHANGES, OPTIONS, Part
 from kschedx.cli.output import Answer, show
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -363,7 +363,6 @@ def cluster_after_changes(
     from kschedx.explain.notes import AfterChanges
     from kschedx.render.drain import verdict
     from kschedx.render.simulation import rollout_text
-    from kschedx.render.wording import visible
     from kschedx.simulate.simulator import SimulationOptions
     from kschedx.simulate.what_if import settled
 
@@ -373,10 +372,10 @@ def cluster_after_changes(
     tell_open_counts(done)
     for drained in done.drained:
         if not drained.is_done:
-            typer.echo(visible(f"note: drain {drained.node}: {verdict(drained)}"), err=True)
+            print_note(f"drain {drained.node}: {verdict(drained)}")
     for rolled in done.rolled_out:
         if not rolled.is_done:
-            typer.echo(visible(f"note: {rollout_text(rolled)}"), err=True)
+            print_note(rollout_text(rolled))
     lost = done.displaced
     note = AfterChanges(
         changes=tuple(map(str, question.changes)), moved=lost.moved, waiting=lost.waiting, gone=lost.gone
@@ -386,7 +385,5 @@ def cluster_after_changes(
 
 def tell_open_counts(simulation: Simulation) -> None:
     """A line on stderr about each custom resource whose pods are not all known."""
-    from kschedx.render.wording import visible
-
     for workload, why in simulation.open_counts.items():
-        typer.echo(visible(f"note: {workload.title}: {why}"), err=True)
+        print_note(f"{workload.title}: {why}")

@@ -16,6 +16,7 @@ from kschedx.cli import completion
 from kschedx.cli.options import READS
 from kschedx.cli.output import ExitCode
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,7 +138,7 @@ def snapshot(
         counts = ", ".join(count(number, what) for number, what in counted)
         _tell(output, counts, source)
         if anonymize and config is None:
-            typer.echo(f"note: {_WITHOUT_CONFIG}", err=True)
+            print_note(_WITHOUT_CONFIG)
     return ExitCode.SCHEDULABLE
 
 

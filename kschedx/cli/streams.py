@@ -139,3 +139,12 @@ def end_in_order() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _ended)
+
+
+def print_note(text: str) -> None:
+    """A line beside the answer, on stderr. Names in it are shown and not obeyed."""
+    import typer
+
+    from kschedx.render.wording import visible
+
+    typer.echo(f"note: {visible(text)}", err=True)

@@ -150,7 +150,6 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     """About many pods, a node, several pods, or one."""
     from msgspec.structs import replace
 
-    from kschedx.cli.why_list import why_node
     from kschedx.cli.why_pod import why_one
     from kschedx.errors import InputError
     from kschedx.inquiry.ask import Clusters, notes_about, waiting_member_of
@@ -176,6 +175,8 @@ def _answer(question: Question, wanted: Wanted, interval: int) -> Answer | int:
     if len(names) == 1 and (node_name := named_node(names[0])):
         if not wanted.is_plain or wanted.watch or wanted.dry_run:
             raise InputError(f"{names[0]} is not a pod", hint="a node is shown as text, wide, json, yaml or name")
+        from kschedx.cli.why_list import why_node
+
         return why_node(snapshot, setup, node_name)
     clusters = Clusters(read=read.snapshot, before=reached.snapshot, applied=snapshot)
     written = manifests.pods(clusters.before, clusters.applied) if manifests is not None else []

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kschedx.cli.output import Answer, Format, Report, exit_code_of, write
 from kschedx.cli.question import Question
+from kschedx.cli.streams import print_note
 from kschedx.errors import NotAdmittedError
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -59,8 +60,6 @@ class Wanted(Struct, frozen=True, kw_only=True):
         """Names and files; `pod web-0` in two words is `pod/web-0`."""
         from pathlib import Path
 
-        import typer
-
         from kschedx.inquiry.target import NODE_NAMES, is_file, is_object
         from kschedx.kube.workloads import SHORT_NAMES
 
@@ -70,7 +69,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
                     return [f"{kind}/{name}"], files
         for one in arguments:
             if is_object(one) and Path(one).exists():
-                typer.echo(f"note: {one} is also a file here: ./{one} means the file", err=True)
+                print_note(f"{one} is also a file here: ./{one} means the file")
         return [one for one in arguments if not is_file(one)], [
             *files,
             *(one for one in arguments if is_file(one)),
@@ -257,7 +256,6 @@ def _daemon_set(
 
 def _watched(question: Question, pod: Pod, first: Explanation, interval: int) -> int:
     """The same question again and again."""
-    import typer
 
     from kschedx.cli.watch import Watch
     from kschedx.explain.subject import stored
@@ -267,7 +265,7 @@ def _watched(question: Question, pod: Pod, first: Explanation, interval: int) ->
         return explain(stored(snapshot, pod), question.setup(snapshot))
 
     if question.snapshot:
-        typer.echo(f"note: every {interval} s, --watch reads {', '.join(question.snapshot)} again", err=True)
+        print_note(f"every {interval} s, --watch reads {', '.join(question.snapshot)} again")
     return Watch(pod, again, lambda: question.read_to_decide().snapshot, interval=interval).run(first)
 
 

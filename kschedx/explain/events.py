@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from kschedx.explain.notes import (
     Contrast,
+    FailedAfterwards,
     FitsHere,
     FoundHereOnly,
     Moved,
@@ -311,6 +312,10 @@ def _is_same(theirs: FailedScheduling, message: str) -> bool:
     return theirs.message == message
 
 
+AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
+"""How an event begins that reports no rejection of nodes: a node was found (pkg/scheduler/schedule_one.go)."""
+
+
 def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -> tuple[Contrast, ...]:
     """What is different about the two messages; none where they are equal.
 
@@ -321,6 +326,8 @@ def contrasts(theirs: FailedScheduling, ours: str, *, nominated: bool = False) -
         return ()
     if not ours:
         return (FitsHere(),)
+    if AFTER_THE_CHOICE.match(theirs.message):
+        return (FailedAfterwards(message=theirs.message),)
     told, found = parse(theirs.message.removesuffix(CUT)), parse(ours)
     parts = told.parts[:-1] if theirs.is_cut else told.parts  # the last one may be half a text
     says_nothing = nominated and not any(part.stage is Stage.PREEMPTION for part in told.parts)

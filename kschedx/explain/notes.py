@@ -664,6 +664,12 @@ QuestionNote: TypeAlias = (
 # What the cluster's own kube-scheduler said of the pod, and how it differs.
 
 
+class FailedAfterwards(Struct, frozen=True, kw_only=True):
+    """A node was found there, and what had to be done on it failed."""
+
+    message: str
+
+
 class FitsHere(Struct, frozen=True, kw_only=True):
     """kschedx finds a node for the pod."""
 
@@ -719,6 +725,7 @@ class OtherRelease(Struct, frozen=True, kw_only=True):
 
 Contrast: TypeAlias = (
     FitsHere
+    | FailedAfterwards
     | OtherNodeCount
     | OtherCounts
     | OtherWords

@@ -26,8 +26,8 @@ from kschedx.fixes.node_requirements import (
     contradiction,
     faults_of,
     is_kept,
+    is_removed_by_itself,
     meant_key,
-    taken_away_by,
 )
 from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import expressions
@@ -264,7 +264,7 @@ def taint_remedies(place: Candidate) -> Iterator[s.Step]:
             return
     if len(missing) > MOST_TAINTS:
         return
-    if all(map(taken_away_by, missing)):
+    if all(is_removed_by_itself(taint, place.node, place.snapshot) for taint in missing):
         yield s.RepairNode(
             row=place.node_row, node=place.node.name, faults=faults_of(place.node, missing, place.snapshot)
         )

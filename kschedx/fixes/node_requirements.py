@@ -16,6 +16,7 @@ from kschedx.findings.nodes import CONDITION_OF_TAINT, CORDON_TAINT
 from kschedx.fixes.steps.node import NodeFault
 from kschedx.framework.args import NodeAffinityArgs
 from kschedx.framework.config import Profile
+from kschedx.kube.autoscalers import NODE_POOL, NodePool
 from kschedx.kube.selectors import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kschedx.kube.storage import PersistentVolume, PersistentVolumeClaim, claim_name
 from kschedx.kube.types import Node, NodeAffinity, Pod, Taint
@@ -314,11 +315,30 @@ def taken_away_by(taint: Taint) -> str:
     return TAKEN_AWAY_BY.get(taint.key, "")
 
 
+def startup_pool(taint: Taint, node: Node, snapshot: Snapshot) -> str:
+    """The NodePool that gives its nodes this startup taint, which an agent removes; empty for another taint."""
+    name = node.metadata.labels.get(NODE_POOL, "")
+    pool = next((one for one in snapshot.of(NodePool) if one.name == name), None) if name else None
+    startup = () if pool is None else pool.spec.template.spec.startup_taints
+    return name if any((one.key, one.effect) == (taint.key, taint.effect) for one in startup) else ""
+
+
+def is_removed_by_itself(taint: Taint, node: Node, snapshot: Snapshot) -> bool:
+    """A component removes it once the node is healthy."""
+    return bool(taken_away_by(taint) or startup_pool(taint, node, snapshot))
+
+
 def faults_of(node: Node, taints: Iterable[Taint], snapshot: Snapshot) -> tuple[NodeFault, ...]:
     """With what the node reports, and the agents that should have set it up."""
     agents = agents_down(snapshot, node.name)
     return tuple(
-        NodeFault(taint=taint, by=taken_away_by(taint), reported=_reported(node, taint), agents=agents)
+        NodeFault(
+            taint=taint,
+            by=taken_away_by(taint) or taint.key,
+            reported=_reported(node, taint),
+            agents=agents,
+            pool="" if taken_away_by(taint) else startup_pool(taint, node, snapshot),
+        )
         for taint in taints
     )
 

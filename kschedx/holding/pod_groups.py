@@ -98,7 +98,8 @@ def pod_group_of(scheduler: Scheduler, cycle: Cycle, attempt: Attempt) -> GangSt
     )
     if not is_heeded or found.more:
         return found
-    if found.pods < found.min_count and gang.group is not None and gang.group.spec.scheduling_constraints is not None:
+    is_constrained = gang.group is None or gang.group.spec.scheduling_constraints is not None
+    if found.pods < found.min_count and is_constrained:
         return found
     try:
         return _decided(scheduler.on(snapshot), cycle, gang, found, rows)

@@ -23,7 +23,7 @@ from kschedx.controllers.workloads import (
     workload_of,
 )
 from kschedx.errors import nearest
-from kschedx.explain.events import parse, recorded
+from kschedx.explain.events import AFTER_THE_CHOICE, parse, recorded
 from kschedx.explain.notes import AfterChanges, Tried
 from kschedx.explain.root_causes import newer_revision, provisioning_reports
 from kschedx.explain.setup import Setup
@@ -96,6 +96,44 @@ _CONFIGURATION_REASONS = frozenset(
     }
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+PULLS = (
+    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
+    (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
+    (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
+    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
+    (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
+    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
+)
+"""Words of a failed pull, and what helps."""
+NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
+STARTS = (
+    (r"not found in the list of registered CSI drivers",
+     "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
+    (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IP|ip) addresses|IPAMError",
+     "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
+    (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
+     "install or repair the CNI plugin on {node}{agents}"),
+    (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
+    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
+    (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
+    (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
+     "let {node} access the volume: the storage system refuses it"),
+    (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
+    (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
+     "let {node} reach the storage system, and repair {driver} if it is not running there"),
+)  # fmt: skip
+"""Words of the kubelet about volumes and networks, and what helps."""
+FAILURES = (
+    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
+    (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
+    (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
+    (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
+    (r"^(?:NodeShutdown|Terminated|Shutdown)", "create the pod again: {node} was shut down"),
+    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
+    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
+     "create the pod again without nodeName: the kubelet of {node} refuses it"),
+)  # fmt: skip
+"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
 _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready")
 
 
@@ -280,10 +318,6 @@ def no_scheduler(snapshot: Snapshot, pod: Pod, setup: Setup) -> NoScheduler | No
     return NoScheduler(subject=pod.key, scheduler=name, profiles=known, others=others, hint=meant)
 
 
-_AFTER_THE_CHOICE = re.compile(r"^(running \S+ plugin|binding )")
-"""How an event begins that reports no rejection of nodes: a node was found (pkg/scheduler/schedule_one.go)."""
-
-
 def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted | NotBound | ComponentDown | None:
     """What the cluster's own components say of a pod of a dump that fits here; None where they agree, or where time, a
     chosen profile or a change explains the difference."""
@@ -315,7 +349,7 @@ def contradiction(cycle: Cycle, subject: Subject, setup: Setup) -> Contradicted 
 def _not_bound(snapshot: Snapshot, pod: Pod) -> NotBound | None:
     """Of a pod whose claim is provisioned in vain, or that cannot be bound to the node that was found."""
     theirs = recorded(snapshot, pod)
-    message = theirs.message if theirs is not None and _AFTER_THE_CHOICE.match(theirs.message) else ""
+    message = theirs.message if theirs is not None and AFTER_THE_CHOICE.match(theirs.message) else ""
     for claim, report in provisioning_reports(snapshot, pod):
         storage_class = snapshot.storage.classes.get(claim.storage_class)
         provisioner = storage_class.provisioner if storage_class and storage_class.can_provision else ""

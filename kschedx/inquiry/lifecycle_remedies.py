@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import starmap
 from shlex import quote
@@ -27,7 +27,7 @@ from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
-from kschedx.inquiry.lifecycle import is_node_lost, replica_sets_of
+from kschedx.inquiry.lifecycle import FAILURES, NO_DRIVER, PULLS, STARTS, is_node_lost, is_ready, replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
@@ -52,7 +52,7 @@ from kschedx.render.states import (
     WaitingForOrdinal,
     Waits,
 )
-from kschedx.render.wording import count
+from kschedx.render.wording import count, listed
 from kschedx.snapshot.edits import with_applied
 from kschedx.snapshot.snapshot import Snapshot
 
@@ -84,44 +84,6 @@ _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
-_PULLS = (
-    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
-    (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
-    (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
-    (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
-    (r"not found|manifest unknown|does not exist|parse|invalid reference", "correct the image {image}"),
-    (r"timeout|no such host|connection refused|dial tcp|x509", "let {node} reach the registry of {image}"),
-)
-"""Words of a failed pull, and what helps."""
-_NO_DRIVER = re.compile(r"driver name (?P<name>\S+) not found in the list of registered CSI drivers")
-_STARTS = (
-    (r"not found in the list of registered CSI drivers",
-     "run the node plugin of {driver} on {node}, where it is not registered{agents}"),
-    (r"failed to assign an IP address|no (?:more )?(?:available )?(?:IP|ip) addresses|IPAMError",
-     "give {node} more pod IP addresses: a larger subnet or range, or fewer pods"),
-    (r"cni plugin not initialized|cni config uninitialized|no networks found|failed to find plugin",
-     "install or repair the CNI plugin on {node}{agents}"),
-    (r"plugin type=|[Cc][Nn][Ii]|network: |setup network", "repair the CNI plugin on {node}{agents}"),
-    (r"runtime handler|no runtime for", "install the container runtime that the pod requests on {node}"),
-    (r"already mounted|device or resource busy|target is busy", "unmount the volume where another process has it"),
-    (r"access denied by server|Permission denied|permission denied|not authorized|AccessDenied",
-     "let {node} access the volume: the storage system refuses it"),
-    (r"wrong fs type|can't read superblock|fsck", "repair the file system of the volume"),
-    (r"timed out|timeout|[Cc]onnection refused|no route to host|DeadlineExceeded",
-     "let {node} reach the storage system, and repair {driver} if it is not running there"),
-)  # fmt: skip
-"""Words of the kubelet about volumes and networks, and what helps."""
-_FAILURES = (
-    (r"^UnexpectedAdmissionError", "repair the device plugin on {node}, then delete the pod and create it again"),
-    (r"^TopologyAffinityError", "make room in one NUMA node of {node}, or relax its topology policy"),
-    (r"^Evicted .*ephemeral|^Evicted .*disk", "free disk space on {node}, or request and limit ephemeral-storage"),
-    (r"^Evicted .*memory", "raise requests.memory to what the pod uses, or free memory on {node}"),
-    (r"^(?:NodeShutdown|Terminated|Shutdown)", "create the pod again: {node} was shut down"),
-    (r"^DeadlineExceeded", "raise activeDeadlineSeconds, or make the work faster"),
-    (r"^(?:NodeAffinity|OutOf\S+|NodeName|NodePorts)",
-     "create the pod again without nodeName: the kubelet of {node} refuses it"),
-)  # fmt: skip
-"""Why the kubelet of a node failed a pod, and what helps; a controller of the pod creates another."""
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 
 
@@ -192,7 +154,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                     f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
                 )
             case Failed(node=node, reason=reason, message=message):
-                advice = next((one for words, one in _FAILURES if re.search(words, f"{reason} {message}")), "")
+                advice = next((one for words, one in FAILURES if re.search(words, f"{reason} {message}")), "")
                 yield _advice(advice.format(node=node)) if advice else None
             case _:
                 return
@@ -310,12 +272,12 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 f"create {kind} {self.pod.metadata.namespace}/{found['name']}, or correct its name in the pod"
             )
         elif state.waits is Waits.IMAGE:
-            advice = next((advice for words, advice in _PULLS if re.search(words, told, re.IGNORECASE)), "")
+            advice = next((advice for words, advice in PULLS if re.search(words, told, re.IGNORECASE)), "")
             yield _advice(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
             yield _advice(f"raise limits.memory of container {state.container}: it was OOMKilled")
-        elif advice := next((one for words, one in _STARTS if re.search(words, told)), ""):
-            driver = found["name"] if (found := _NO_DRIVER.search(told)) else "its driver"
+        elif advice := next((one for words, one in STARTS if re.search(words, told)), ""):
+            driver = found["name"] if (found := NO_DRIVER.search(told)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
             yield _advice(advice.format(node=state.node, driver=driver, agents=down))
@@ -351,7 +313,28 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 command = f"kubectl delete pod {quote(name)} {self._in_namespace}"
                 yield _advice(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
         if not rows:
-            yield _advice("delete the VolumeAttachment of the volume to its former node, if that node is gone")
+            yield self._stale_attachment(claims)
+
+    def _stale_attachment(self, claims: Iterable[str]) -> Fix:
+        """What keeps a volume at the node where its last pod ran."""
+        storage = self.snapshot.storage
+        volumes = {claim.spec.volume_name for key in claims if (claim := storage.claims.get(key)) is not None}
+        for one in storage.attachments:
+            volume, node = one.spec.source.persistent_volume_name, one.spec.node_name
+            if volume not in volumes or node == self.pod.spec.node_name:
+                continue
+            name, named = quote(one.metadata.name), f"VolumeAttachment {one.metadata.name} of volume {volume} to {node}"
+            if node in self.snapshot.cluster.index:
+                return _advice(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
+            if one.metadata.deletion_timestamp:
+                merge = quote(json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":")))
+                command = f"kubectl patch volumeattachment {name} --type merge -p {merge}"
+                title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
+                return _advice(title, commands=(command,))
+            return _advice(
+                f"delete {named}, which does not exist", commands=(f"kubectl delete volumeattachment {name}",)
+            )
+        return _advice("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """The last resort: what the finalizer's controller wanted to do first is not done then."""
@@ -427,7 +410,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         elif "violates PodSecurity" in message:
             yield from self._secured(message)
         else:
-            yield from _policies(message)
+            yield from _policies(message, self.snapshot)
 
     def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
         if close := self._near(self.snapshot.runtime_classes):
@@ -744,11 +727,13 @@ def _fix(
     )
 
 
-def _policies(message: str) -> Iterator[Fix]:
+def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
     """Who refuses pods by rules that no snapshot has."""
     if found := _DEAD_WEBHOOK.search(message):
         service = f": service {found['namespace']}/{found['service']}" if found["service"] else ""
-        yield _advice(f"repair what answers for webhook {found['name']}{service}")
+        down = _not_ready(snapshot, found["namespace"]) if found["service"] else ()
+        behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
+        yield _advice(f"repair what answers for webhook {found['name']}{service}{behind}")
         yield _advice(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
     elif found := _DENIED.search(message):
         yield _advice(f"change the pod template as webhook {found['name']} requires")
@@ -758,6 +743,14 @@ def _policies(message: str) -> Iterator[Fix]:
         yield _advice(
             "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
         )
+
+
+def _not_ready(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:
+    """Pods of a namespace that no Service sends requests to."""
+    pods = snapshot.pods
+    rows = pods.namespaces.where(lambda name: name == namespace).nonzero()[0].tolist()
+    ended = ("Succeeded", "Failed")
+    return tuple(pods.key(row) for row in rows if pods.phases[row] not in ended and not is_ready(pods[row]))
 
 
 _MILLI = -3

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from kschedx.apiserver.resource_quota import ChargedObject, New
 from kschedx.apiserver.unknown_fields import unknown_fields
-from kschedx.apiserver.updates import fixed_kind, require_same_workload
-from kschedx.apiserver.workload_validation import validate_claims, validate_workload
+from kschedx.apiserver.workload_validation import fixed_kind, require_same_workload, validate_claims, validate_workload
 from kschedx.errors import InputError, KschedxError, NotAdmittedError, NotChangedError, Place
 from kschedx.explain.admission import counted, recorded_refusal, require_quota_of_maker, with_allowed
 from kschedx.explain.missing_kinds import refuse

@@ -377,7 +377,8 @@ def _group(group: GangStatus) -> Iterator[Fact]:
     needs = f", needs {group.min_count:,} at once" if group.min_count else ""
     told = f"{group.name}: {group.placed:,} of {count(group.pods, 'pod')} assigned{needs}"
     where = f" in {group.topology_key}={group.domain}" if group.domain else ""
-    room = () if group.together is None else (f"room for {group.together:,} more at once{where}",)
+    is_complete = group.pods >= group.min_count
+    room = () if group.together is None or not is_complete else (f"room for {group.together:,} more at once{where}",)
     yield Fact(label="group", items=(told, *room))
     if not group.is_heeded:
         gates = "GenericWorkload and, up to Kubernetes 1.36, GangScheduling"

@@ -12,9 +12,15 @@ from msgspec.structs import replace
 
 from kschedx.apiserver.placement_validation import validate_labels
 from kschedx.apiserver.unknown_fields import unknown_fields
-from kschedx.apiserver.updates import field_at, fixed_fields, fixed_kind, require_same_fields
 from kschedx.apiserver.validation import validate_written_node, validate_written_pod_spec
-from kschedx.apiserver.workload_validation import validate_claims, validate_workload
+from kschedx.apiserver.workload_validation import (
+    field_at,
+    fixed_fields,
+    fixed_kind,
+    require_same_fields,
+    validate_claims,
+    validate_workload,
+)
 from kschedx.errors import InputError, nearest
 from kschedx.kube.decoding import as_new, decode, manifest
 from kschedx.kube.devices import ResourceClaim

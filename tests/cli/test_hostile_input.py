@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kschedx.cli.streams import print_note
 from tests.builders import node, pod
 from tests.cli.manifests import NODE, changed, small_pod, write
-from tests.command import kschedx
+from tests.command import ROOT, kschedx
 
 RED = "\x1b[31mred\x1b[0m"
 HOSTILE = {
@@ -22,6 +23,8 @@ HOSTILE = {
     "rich markup": ("[bold red]x[/]", "[bold red]x[/]"),
     "a rich link": ("[link=https://example.com]x[/link]", "[link=https://example.com]x[/link]"),
     "an emoji code": (":smiley:", ":smiley:"),
+    "a workflow command": ("::error::x", r":\x3aerror::x"),
+    "a command of Azure Pipelines": ("##vso[task.x]y", r"#\x23vso[task.x]y"),
     "a percent": ("%s%n%(x)s{0}{x}", "%s%n%(x)s{0}{x}"),
 }
 SCREENS = ((), ("-o", "wide"), ("--nodes", "all"))
@@ -62,6 +65,14 @@ def test_a_hostile_taint_label_and_pod_are_shown_as_they_are(raw: str, shown: st
     assert told.code == 1
     assert not obeyed(told.out)
     assert told.out.count(shown) >= 3
+
+
+@each
+def test_a_hostile_note_is_one_line(raw: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_note(f"a {raw}")
+    assert capsys.readouterr().err == f"note: a {shown}\n"
+    elsewhere = [path.name for path in (ROOT / "kschedx").rglob("*.py") if 'echo(f"note: ' in path.read_text()]
+    assert elsewhere == ["streams.py"]
 
 
 @each

@@ -181,13 +181,17 @@ OURS = f"{HERE}. no new claims to deallocate, {AFTER}"
                 '"node(s) had untolerated taint(s)" is new',
             ],
         ),
+        (
+            'running PreBind plugin "VolumeBinding": timed out',
+            ['kube-scheduler had selected a node and failed there: running PreBind plugin "VolumeBinding": timed out'],
+        ),
         (f"{HERE}.", ["it has no preemption part: another Kubernetes version, or preemption is off"]),
         (
             f"{HERE}. {AFTER}".replace("2 No preemption victims found for incoming pod", "2 Insufficient cpu"),
             ["its preemption result differs: recorded at another time, or by another Kubernetes version"],
         ),
     ],
-    ids=["same", "counts", "older words", "another resource", "unknown", "no preemption", "preemption"],
+    ids=["same", "counts", "older words", "another resource", "unknown", "afterwards", "no preemption", "preemption"],
 )
 def test_a_difference_is_explained(theirs: str, expected: list[str]) -> None:
     assert differences(theirs, OURS) == expected

@@ -83,7 +83,7 @@ def test_moving_a_pod_cordons_its_node_until_its_replacement_runs_elsewhere() ->
         "kubectl wait pod db-0 -n default --for=condition=PodScheduled",
         "kubectl uncordon n",
     )
-    assert [line.split()[1] for line in kubectl_commands(move.apply).splitlines()] == ["patch", "delete", "patch"]
+    assert [line.split()[1] for line in kubectl_commands(move.apply).splitlines()] == ["cordon", "delete", "uncordon"]
     assert move.feasible_nodes == ("n",)
 
 

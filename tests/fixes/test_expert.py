@@ -49,6 +49,16 @@ def test_a_taint_of_the_only_worker(taint: str, first: str) -> None:
     assert told(*nodes, pod("me"))[0] == first
 
 
+def test_a_startup_taint_of_a_node_pool_is_for_its_agent_to_remove() -> None:
+    warming = {"key": "example.com/warming", "effect": "NoSchedule"}
+    template = {"spec": {"startupTaints": [warming], "nodeClassRef": {"name": "default"}}}
+    pool: Manifest = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "general"}}
+    labels = {"karpenter.sh/nodepool": "general"}
+    started = node("n", taints=["example.com/warming:NoSchedule"], labels=labels)
+    first = "repair the agent that removes example.com/warming from n: NodePool general sets it"
+    assert told({**pool, "spec": {"template": template}}, started, pod("me"))[0] == first
+
+
 @pytest.mark.parametrize(
     "taint",
     [

@@ -313,7 +313,11 @@ REFUSALS: list[tuple[str, Manifest, str]] = [
         {},
         "repair what answers for webhook v.example.com: service policy/svc · not tried",
     ),
-    ('violates PodSecurity "restricted:latest": runAsNonRoot != true', {}, "set runAsNonRoot true"),
+    (
+        'violates PodSecurity "restricted:latest": runAsNonRoot != true',
+        {},
+        "set the securityContext that restricted requires",
+    ),
 ]
 """What a ReplicaSet's condition says, what its template has beside, and the first fix."""
 
@@ -489,6 +493,38 @@ def test_a_volume_is_detached_first(tmp_path: Path, is_ready: bool, metadata: Ma
         ).out
     )
     assert document["fixes"][0]["title"].startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "fix"),
+    [
+        ({}, "delete VolumeAttachment a of volume v to m, which does not exist"),
+        (GONE, "remove the finalizer of Volume"),
+    ],
+)
+def test_an_attachment_to_a_node_that_is_gone_is_named(tmp_path: Path, metadata: Manifest, fix: str) -> None:
+    starting = kubelet(containerStatuses=waiting("ContainerCreating"))
+    at(starting, "spec").update(USING)
+    claim: Manifest = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": {"volumeName": "v"}}
+    attachment: Manifest = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": "a", **metadata},
+        "spec": {"attacher": "x", "nodeName": "m", "source": {"persistentVolumeName": "v"}},
+    }
+    event = reports("Pod", "web-0", "FailedAttachVolume", 'Multi-Attach error for volume "v"')
+    objects = (starting, {**claim, "metadata": {"name": "d", "namespace": "default"}}, attachment, event)
+    document = json.loads(why(tmp_path, "pod/web-0", *objects, output="json").out)
+    assert document["fixes"][0]["title"].startswith(fix)
+
+
+def test_the_pods_behind_a_webhook_are_named(tmp_path: Path) -> None:
+    told = 'failed calling webhook "v.x": failed to call webhook: Post "https://svc.policy.svc:443/v": no endpoints'
+    condition = {**FAILURE, "message": told}
+    stuck = {**REPLICA_SET, "status": {"conditions": [condition]}}
+    backend = pod("v-0", metadata={"namespace": "policy"})
+    ran = why(tmp_path, "deploy/web", workload("Deployment", replicas=2), stuck, backend)
+    assert "webhook v.x: service policy/svc; policy/v-0 is not ready" in ran.out
 
 
 def test_a_pod_whose_volume_is_not_provisioned_is_not_bound(tmp_path: Path) -> None:

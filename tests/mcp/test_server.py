@@ -19,9 +19,9 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from kschedx.cli.connection import Connection
-from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, server
-from kschedx.cli.mcp.tools import TOOLS
-from kschedx.cli.worker import Worker
+from kschedx.cli.mcp.server import BOUNDS, Answers, Clusters, Detail, _result, server
+from kschedx.cli.mcp.tools import TOOLS, tool
+from kschedx.cli.worker import Captured, Worker
 from kschedx.progress import Phase, Step, say
 from tests.command import ROOT
 
@@ -205,6 +205,17 @@ def test_an_answer_is_cut_to_what_can_be_read(tmp_path: Path) -> None:
         assert len(json.dumps(each)) < 8_000
 
     asked(talk, Clusters(snapshots=(str(path),)))
+
+
+@pytest.mark.parametrize("detail", Detail)
+def test_a_long_screen_is_cut_to_whole_lines(detail: Detail) -> None:
+    long = "a line of a screen\n" * 10_000
+    result = _result(tool("event_decode"), Captured(exit_code=0, screen=long, errors=long), detail)
+    shown = text(result)
+    assert shown.startswith("a line of a screen\n")
+    assert len(shown) <= BOUNDS[detail].text + 60
+    assert shown.splitlines()[-1].endswith(" more lines; detail: full shows more)")
+    assert len(structured(result)["notes"]) <= BOUNDS[detail].notes + 60
 
 
 def test_an_answer_that_takes_too_long_is_ended_and_the_next_is_given() -> None:

@@ -119,6 +119,8 @@ class NodeFault(Struct, frozen=True, kw_only=True):
     """What the node says of itself."""
     agents: tuple[str, ...] = ()
     """Pods of DaemonSets, `namespace/name`, that are not ready on the node."""
+    pool: str = ""
+    """The NodePool of Karpenter whose startup taint it is."""
 
     def title(self, node: str) -> str:
         """`free memory on node-4`, `repair node-4: it is NotReady`."""
@@ -142,6 +144,10 @@ class NodeFault(Struct, frozen=True, kw_only=True):
                 return f"start {node}: it is shut down"
             case "node.cloudprovider.kubernetes.io/uninitialized" | "karpenter.sh/unregistered":
                 return f"repair {self.by}, so that it initializes {node}"
+            case _ if self.pool:
+                return (
+                    f"repair the agent{agents} that removes {self.taint.key} from {node}: NodePool {self.pool} sets it"
+                )
             case _:
                 return f"repair the agent of {self.by} on {node}{agents}, which then removes its taint"
 

@@ -28,8 +28,9 @@ from kschedx.findings import (
     VolumeLimitExceeded,
     VolumeNodeAffinityMismatch,
 )
+from kschedx.findings.nodes import TermMatch
 from kschedx.findings.topology import HOSTNAME
-from kschedx.render.wording import balance, count
+from kschedx.render.wording import balance, count, listed
 from kschedx.render.words import describe
 from kschedx.render.words.constraints import node_condition, requirement_text, unwell_nodes_text
 from kschedx.render.words.devices import shortage_text
@@ -120,6 +121,13 @@ def _key(finding: Finding) -> tuple[str, object]:
             return finding.reason, finding.same_as
 
 
+def _allowed(terms: Sequence[TermMatch]) -> str:
+    """The zones, or other parts of a topology, to which a storage class is restricted."""
+    unmet = [one for term in terms for one in term.requirements if not one.matched]
+    values = dict.fromkeys(value for one in unmet if one.key == unmet[0].key for value in one.values)
+    return f" (only in {unmet[0].key.rpartition('/')[2]} {listed([*values], 3)})" if values else ""
+
+
 def _phrase(groups: Sequence[NodeGroup]) -> str:
     """Of groups that one cause rejects, the nearest first."""
     number = sum(group.count for group in groups)
@@ -169,7 +177,7 @@ def _phrase(groups: Sequence[NodeGroup]) -> str:
         case NoMatchingVolume():
             return f"no volume matches claim {finding.claim.claim} on {nodes}"
         case ProvisioningTopologyMismatch():
-            return f"class {finding.claim.storage_class} provisions no volume for {nodes}"
+            return f"class {finding.claim.storage_class} provisions no volume for {nodes}{_allowed(finding.terms)}"
         case ClaimInUse():
             return f"claim {finding.claim} is in use by {finding.holder} on {finding.holder_node}"
         case InsufficientDevices(shortages=(first, *_)):

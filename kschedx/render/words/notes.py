@@ -39,6 +39,7 @@ from kschedx.explain.notes import (
     ExtenderFailed,
     ExtenderNote,
     ExtendersNotAsked,
+    FailedAfterwards,
     FieldDifference,
     FilesLeftOut,
     FinishedPods,
@@ -498,6 +499,8 @@ def contrast_text(contrast: Contrast) -> str:
     match contrast:
         case FitsHere():
             return "kschedx finds a node: recorded at another time, or with another configuration"
+        case FailedAfterwards(message=message):
+            return f"kube-scheduler had selected a node and failed there: {message}"
         case OtherNodeCount(there=there, here=here):
             return f"it counts {there:,} nodes, the snapshot has {here:,}: {_ELSEWHERE}, or an incomplete snapshot"
         case OtherCounts(moved=moved):
