@@ -38,6 +38,18 @@ class Owner(Struct, frozen=True, kw_only=True):
         """Where the pod's template is in the manifest."""
         return self.own_template or KINDS[self.kind].template
 
+    def resources_of(self, container: str) -> Mapping[str, Mapping[str, object]] | None:
+        """What the template says of a container's requests and limits; None where it has no such container."""
+        value: object = self.manifest
+        for part in (*self.template, "spec"):
+            value = _part(value, part)
+        for field in ("containers", "initContainers"):
+            for one in containers if isinstance(containers := _part(value, field), list) else ():
+                if _part(one, "name") == container:
+                    found = _part(one, "resources")
+                    return found if isinstance(found, dict) else {}
+        return None
+
 
 def template_owner(snapshot: Snapshot, pod: Pod) -> Owner | None:
     """What has the pod's template: the Deployment, not its ReplicaSet. None where the snapshot does not show it.

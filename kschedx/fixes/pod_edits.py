@@ -72,6 +72,8 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
     resource: str
     before: int
     after: int
+    source: str = ""
+    """`LimitRange defaults`, where the pod's template leaves the request out."""
 
 
 def lowered_requests(

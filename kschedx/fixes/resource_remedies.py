@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from kschedx.explain.diagnosis import hardware_hint
 from kschedx.explain.root_causes import allocated_amount, partitioned, pending_resizes, unhealthy_devices
 from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
+from kschedx.fixes.owners import template_owner
 from kschedx.fixes.pod_edits import ContainerRequest, amount_of
 from kschedx.fixes.trial import Candidate, Situation
 from kschedx.kube.quantity import Unit
@@ -97,7 +99,9 @@ def resource_remedies(findings: Sequence[InsufficientResource | TooManyPods], pl
         amounts = tuple(s.ResourceAmount(resource=f.resource, amount=_round_down(f.resource, f.free)) for f in short)
         lowered = s.LowerRequests.of(place.pod, amounts, place.situation.ground.options)
         if lowered is not None:
-            yield lowered
+            requests = tuple(replace(one, source=_source(one, place)) for one in lowered.requests)
+            is_unchosen = all(one.source for one in requests) and all(one.never_fits for one in short)
+            yield replace(lowered, requests=requests, is_unchosen=is_unchosen)
     going = [row for row in place.nodes.pods_on(place.row).tolist() if is_terminating(row, place.situation)]
     if going:
         yield awaiting(going, place.snapshot, node=place.node.name)
@@ -152,6 +156,21 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
         )
         if requests:
             yield s.WithdrawResize(pod=key, node=place.node.name, requests=requests)
+
+
+def _source(request: ContainerRequest, place: Candidate) -> str:
+    """The LimitRange whose default a container requests; empty where the template of its workload says how much, or is
+    not known."""
+    owner = template_owner(place.snapshot, place.pod)
+    stated = None if owner is None else owner.resources_of(request.container)
+    if stated is None or any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
+        return ""
+    for one in place.snapshot.limit_ranges.get(place.pod.metadata.namespace, ()):
+        for item in one.spec.limits:
+            written = item.default_request.get(request.resource) if item.type == "Container" else None
+            if written is not None and amount_of(request.resource, written) == request.before:
+                return f"LimitRange {one.metadata.name}"
+    return ""
 
 
 def _round_down(resource: str, amount: int) -> int:

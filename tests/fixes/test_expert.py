@@ -155,6 +155,29 @@ def test_a_label_that_nobody_has_put_on_any_node() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stated", "first"),
+    [
+        ({}, "set requests.cpu of container main to 2 (LimitRange defaults sets 4)"),
+        ({"requests": {"cpu": "4"}}, "add a node with at least 4 CPU free"),
+        ({"limits": {"cpu": "4"}}, "add a node with at least 4 CPU free"),
+    ],
+    ids=["defaulted", "requested", "limited"],
+)
+def test_a_default_that_no_node_has_is_replaced_before_a_node_is_added(stated: Manifest, first: str) -> None:
+    item = {"type": "Container", "defaultRequest": {"cpu": "4"}}
+    metadata = {"name": "defaults", "namespace": "default"}
+    limits: Manifest = {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": {"limits": [item]}}
+    template = {"spec": {"containers": [{"name": "main", "image": "i", "resources": stated}]}}
+    owned = {"name": "db", "uid": "1"}
+    spec = {"selector": {"matchLabels": {"app": "db"}}, "template": template}
+    database: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": spec}
+    me = wanting(cpu="4")
+    me["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "StatefulSet", **owned, "controller": True}]
+    stored = {**database, "metadata": {**owned, "namespace": "default"}}
+    assert told(node("n", allocatable=SMALL), limits, stored, me)[0].startswith(first)
+
+
+@pytest.mark.parametrize(
     "key",
     [
         "disktype",

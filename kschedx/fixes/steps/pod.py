@@ -277,6 +277,8 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
     """What the whole pod requests then."""
     is_most: bool = True
     """At least half of what the pod requests is left."""
+    is_unchosen: bool = False
+    """LimitRanges set all that is lowered, and it is more than a node has."""
 
     @classmethod
     def of(cls, pod: Pod, amounts: tuple[ResourceAmount, ...], options: RequestOptions) -> LowerRequests | None:
@@ -293,15 +295,20 @@ class LowerRequests(PodStep, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> Cost:
-        return Cost.REQUEST if self.is_most else Cost.STOPGAP
+        return Cost.TYPO if self.is_unchosen else Cost.REQUEST if self.is_most else Cost.STOPGAP
 
     @property
     def title(self) -> str:
-        return f"lower {' and '.join(map(self._request, self.requests))}"
+        explicit = [self._request(one) for one in self.requests if not one.source]
+        defaulted = [self._request(one) for one in self.requests if one.source]
+        told = (("lower", explicit), ("set", defaulted))
+        return " and ".join(f"{verb} {' and '.join(requests)}" for verb, requests in told if requests)
 
     @staticmethod
     def _request(one: edit.ContainerRequest) -> str:
         before, after = format_quantities((one.before, one.after), Unit.of(one.resource))
+        if one.source:
+            return f"requests.{one.resource} of container {one.container} to {after} ({one.source} sets {before})"
         return f"requests.{one.resource} of container {one.container} from {before} to {after}"
 
     def edit(self, pod: Pod, ground: Ground) -> Pod:
