@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict
-from kschedx.explain.difference import Filling, PlacedAnew
+from kschedx.explain.difference import Filling, Repacking
 from kschedx.explain.setup import Setup
 from kschedx.simulate.simulation import PODS
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -90,8 +90,8 @@ def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
     )
 
 
-def placed_anew(now: Filling, before: Repacked, after: Repacked) -> PlacedAnew:
-    return PlacedAnew(
+def repacking(now: Filling, before: Repacked, after: Repacked) -> Repacking:
+    return Repacking(
         pods=len(before.nodes),
         now=now,
         before=before.filling,
