@@ -108,6 +108,12 @@ ANY_GPU = ("cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator", 
 """Labels that providers give to nodes with accelerators of any vendor."""
 
 
+def names_hardware(key: str) -> bool:
+    """Whether a label says which hardware a node has, which a pod that selects it is made for."""
+    prefixes = (*(one for its in VENDOR_LABELS.values() for one in its), *ANY_GPU, "feature.node.kubernetes.io/")
+    return key.startswith(prefixes)
+
+
 class HardwareHint(Struct, frozen=True, kw_only=True):
     resource: str
     nodes: tuple[tuple[str, str], ...]

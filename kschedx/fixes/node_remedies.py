@@ -13,6 +13,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from kschedx.errors import is_a_letter_away
+from kschedx.explain.diagnosis import names_hardware
 from kschedx.findings import HostPortConflict, NodeAffinityMismatch, RequirementMatch
 from kschedx.findings.nodes import CORDON_TAINT
 from kschedx.fixes import steps as s
@@ -153,7 +154,10 @@ def affinity_remedies(finding: NodeAffinityMismatch, place: Candidate) -> Iterat
         if any(r.key == NODE_NAME_FIELD for r in unmatched):
             yield s.DropNodeNames()
         elif unmatched and not any(comes_back(one, finding.source, place) for one in unmatched):
-            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched)
+            known = place.nodes.cluster.label_keys
+            is_absent = any(names_hardware(one.key) and one.key not in known for one in unmatched)
+            price = s.Cost.STOPGAP if is_absent else s.Cost.CONSTRAINT
+            yield s.DropRequirements(source=finding.source, term=term.index, requirements=unmatched, price=price)
     labels = {r.key: r.values[0] if r.values else "true" for r in unmatched if _may_label(r, place)}
     if labels and len(labels) == len(unmatched) and not misspelled:
         yield s.LabelNode(

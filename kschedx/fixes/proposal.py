@@ -86,7 +86,7 @@ class Cost(IntEnum):
     MOVE = 11
     """Running pods are evicted, and each of them fits another node."""
     STOPGAP = 12
-    """Where no node can come: far less than the pod requests, or a volume made by hand."""
+    """Where no node can come: far less than the pod requests, no hardware it selects, or a volume made by hand."""
     OTHER_PODS = 13
     """Running pods are deleted."""
     DATA = 14

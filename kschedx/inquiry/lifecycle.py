@@ -18,6 +18,7 @@ from kschedx.controllers.workloads import (
     Workload,
     first_ordinal,
     is_mirror_pod,
+    is_of_daemon_set,
     ordinal_of,
     wanted_replicas,
     workload_of,
@@ -33,6 +34,7 @@ from kschedx.kube import kueue
 from kschedx.kube.autoscalers import PAUSED_REPLICAS, HorizontalPodAutoscaler, ScaledObject, ScaleTarget
 from kschedx.kube.custom_resources import custom_kind
 from kschedx.kube.storage import OfStatefulSet
+from kschedx.kube.tolerations import DO_NOT_SCHEDULE, untolerated
 from kschedx.kube.types import (
     ContainerStatus,
     ControllerCondition,
@@ -155,6 +157,7 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
             finalizers=snapshot.pods.finalizers.get(pod.key, ()),
             is_node_lost=bool(node) and is_node_lost(snapshot, node),
             owner=_owner(pod),
+            barrier=_barrier(snapshot, pod),
         )
     if pod.status.phase == "Failed":
         status = pod.status
@@ -169,6 +172,19 @@ def pod_lifecycle(snapshot: Snapshot, pod: Pod) -> Lifecycle | None:
 def _owner(pod: Pod) -> str:
     owner = pod.metadata.controller
     return "" if owner is None else f"{owner.kind} {owner.name}"
+
+
+def _barrier(snapshot: Snapshot, pod: Pod) -> str:
+    """Why a DaemonSet creates no pod for the node of one of its pods (NodeShouldRunDaemonPod); its pods tolerate that a
+    node is unreachable with NoExecute, not with NoSchedule. Empty where it creates one."""
+    if not is_of_daemon_set(pod.metadata.owner_references):
+        return ""
+    row = snapshot.cluster.index.get(pod.spec.node_name)
+    if row is None:
+        return "there is no such node"
+    taints = snapshot.cluster.nodes[row].spec.taints
+    taint = untolerated(taints, pod.spec.tolerations, effects=DO_NOT_SCHEDULE, comparison=False)
+    return "" if taint is None else f"the node has the taint {taint}"
 
 
 def namespace_lifecycle(

@@ -123,6 +123,8 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 command = f"kubectl rollout resume deployment/{quote(self._maker_name)} {self._in_namespace}"
                 patch = [_set("/spec/paused", False)]
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
+            case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
+                yield from (_advice(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
             case BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from starmap(self._moved, self._lost(node))
             case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):

@@ -201,7 +201,8 @@ def _deletion(pod: BeingDeleted) -> Iterator[str]:
     elif not pod.node and not pod.is_workload:
         yield "kube-scheduler skips pods that are being deleted"
     if pod.owner and pod.node and pod.is_node_lost:
-        yield f"{pod.owner} creates the pod again once it is gone"
+        until = f"{pod.owner} creates no other pod for {pod.node} while {pod.barrier}"
+        yield until if pod.barrier else f"{pod.owner} creates the pod again once it is gone"
 
 
 def lifecycle_notes(lifecycle: Lifecycle) -> tuple[str, ...]:

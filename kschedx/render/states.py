@@ -62,6 +62,8 @@ class BeingDeleted(Facts, frozen=True, kw_only=True):
     """The node is NotReady or gone, so that no kubelet confirms the deletion."""
     owner: str = ""
     """`StatefulSet db`."""
+    barrier: str = ""
+    """Why the DaemonSet creates no other pod there: `the node has the taint ...`."""
 
 
 class Finished(Facts, frozen=True, kw_only=True):

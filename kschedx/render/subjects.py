@@ -23,6 +23,7 @@ from kschedx.render.terminal import (
     GOOD,
     columns,
     fact_lines,
+    labelled_all,
     line,
     paragraph,
     shortens,
@@ -31,6 +32,7 @@ from kschedx.render.terminal import (
 from kschedx.render.view import Tone
 from kschedx.render.wording import amount, amounts, count, listed
 from kschedx.render.words import describe, headline
+from kschedx.render.words.causes import because
 
 SHOWN_NODES = 3
 MOST_GROUPS = 6
@@ -65,6 +67,7 @@ def daemon_set_lines(answer: DaemonSetAnswer, *, width: int, wide: bool = False)
     if answer.diagnosis.stops:
         return [*lines, *_stopped(answer, width)]
     if not meant:
+        lines += labelled_all("because", because(answer.diagnosis), width)
         lines += fixes_block(answer.explanation, width, _FIX_LINES)
     if answer.refused:
         told = f"{count(answer.refused, 'node')}: the API server refuses the pod, which node depends on the order"

@@ -344,7 +344,7 @@ class _Search:
         return Trial(
             candidate=candidate,
             nodes=found.filling.in_use,
-            fragmentation=found.fragmentation(rows),
+            fragmentation=found.fragmentation,
             spread=found.spread,
             moves=(before - after).total(),
             unplaced=len(found.filling.pending),

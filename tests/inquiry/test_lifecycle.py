@@ -228,6 +228,27 @@ def test_a_pod_on_a_lost_node_has_two_ways_out(tmp_path: Path) -> None:
     assert "$ kubectl taint node lost node.kubernetes.io/out-of-service=nodeshutdown:NoExecute" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("taints", "reads"),
+    [
+        (
+            ["node.kubernetes.io/unreachable:NoSchedule"],
+            "DaemonSet web creates no other pod for lost while",
+        ),
+        (["node.kubernetes.io/unreachable:NoExecute"], "DaemonSet web creates the pod again once it is gone"),
+    ],
+)
+def test_a_daemon_set_creates_no_pod_for_a_node_whose_taint_it_does_not_tolerate(
+    tmp_path: Path, taints: list[str], reads: str
+) -> None:
+    lost = {**node("lost", taints=taints), "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+    tolerated = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}]
+    metadata = {**owned("DaemonSet", "web"), "deletionTimestamp": SINCE}
+    ran = why(tmp_path, "pod/web-0", lost, pod("web-0", on="lost", metadata=metadata, tolerations=tolerated))
+    assert reads in ran.out
+    assert "unschedulable then" not in ran.out
+
+
 def test_an_event_that_contradicts_leaves_the_answer_open(tmp_path: Path) -> None:
     message = "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from kschedx.cli.named_profiles import configuration
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
@@ -28,6 +30,7 @@ def test_packing_leaves_nodes_that_spreading_uses() -> None:
     snapshot = cluster(*(asking(f"web-{number}", "1", f"node-{number % 3}") for number in range(4)))
     rows = range(4)
     both = [repack(snapshot, setup(profile), rows) for profile in ("default", "binpack")]
+    assert pickle.loads(pickle.dumps(both)) == both  # a worker process sends them
     spread, packed = (one.filling for one in both)
     assert spread.in_use == 3
     assert (packed.in_use, packed.unused, packed.percent("cpu")) == (1, ("node-1", "node-2"), 100)

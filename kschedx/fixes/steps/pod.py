@@ -95,10 +95,14 @@ class SelectInstead(PodStep, frozen=True, kw_only=True):
 class DropRequirements(PodStep, frozen=True, kw_only=True):
     """The expressions of a required term that a node does not satisfy."""
 
-    _cost = Cost.CONSTRAINT
     source: str
     term: int
     requirements: tuple[RequirementMatch, ...]
+    price: Cost = Cost.CONSTRAINT
+
+    @property
+    def cost(self) -> Cost:
+        return self.price
 
     @property
     def title(self) -> str:
