@@ -128,7 +128,7 @@ PARTS = (
     Part.DRAINING,
     Part.BASELINE,
 )
-MOST_PLACED_ANEW = 5_000
+MOST_REPACKED = 5_000
 """Running pods that are rescheduled by default."""
 
 
@@ -178,7 +178,7 @@ def diff_profiles(
         typer.Option(
             "--nodes/--no-nodes",
             help="Place all running pods again with each profile and compare how full nodes are.  "
-            f"[default: up to {MOST_PLACED_ANEW:,} pods]",
+            f"[default: up to {MOST_REPACKED:,} pods]",
             show_default=False,
         ),
     ] = None,
@@ -323,20 +323,20 @@ def _with_nodes(pair: Pair, rows: list[int], summary: Summary, jobs: int, wanted
     from msgspec.structs import replace
 
     from kschedx.cli.parallel import results
-    from kschedx.simulate.repack import filling, placed_anew, repack
+    from kschedx.simulate.repack import filling, repack, repacking
 
     pods = pair.snapshot.pods
     running = [row for row in rows if pods.node[row] >= 0]
     if not running or summary.undecided or wanted is False:
         return summary
-    if wanted is None and len(running) > MOST_PLACED_ANEW:
-        return replace(summary, not_placed_anew=len(running))
+    if wanted is None and len(running) > MOST_REPACKED:
+        return replace(summary, not_repacked=len(running))
     sides = (pair.before, pair.after)
     before, after = results(
         lambda side: repack(pair.snapshot, sides[side], running), range(2), jobs, weights=[len(running)] * 2
     )
     now = filling(pair.before.scheduler.on_cluster(pair.snapshot).nodes)
-    return replace(summary, placed_anew=placed_anew(now, before, after))
+    return replace(summary, repacking=repacking(now, before, after))
 
 
 def _report(

@@ -358,7 +358,7 @@ class Filling(Struct, frozen=True, kw_only=True):
         return 100 * self.requested[resource] // offered if offered else 0
 
 
-class PlacedAnew(Struct, frozen=True, kw_only=True):
+class Repacking(Struct, frozen=True, kw_only=True):
     """Running pods were removed from their nodes and rescheduled one after another, in queue order, by two profiles."""
 
     pods: int
@@ -693,9 +693,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Pods that kschedx cannot decide about, with what it would need."""
     left_out: Mapping[LeftOut, int] = field(default_factory=dict)
     """Pods that were asked for and were not compared."""
-    placed_anew: PlacedAnew | None = None
+    repacking: Repacking | None = None
     """What the profiles make of the nodes; None where that was not asked for."""
-    not_placed_anew: int = 0
+    not_repacked: int = 0
     """Running pods that were too many for it."""
 
     @property

@@ -16,8 +16,8 @@ from kschedx.explain.difference import (
     Effect,
     Filling,
     LeftOut,
-    PlacedAnew,
     Preemption,
+    Repacking,
     ScoreChange,
     Shift,
     Side,
@@ -154,11 +154,11 @@ def pods_document(summary: Summary) -> Json:
         "undecided": dict(summary.undecided),
         "leftOut": {left_out_text(why): number for why, number in summary.left_out.items()},
         "groups": [_group(group) for group in summary.groups],
-        "nodes": None if summary.placed_anew is None else _placed_anew(summary.placed_anew),
+        "nodes": None if summary.repacking is None else _repacking(summary.repacking),
     }
 
 
-def _placed_anew(found: PlacedAnew) -> Json:
+def _repacking(found: Repacking) -> Json:
     return {
         "placedAnew": found.pods,
         "now": _filling(found.now),

@@ -12,8 +12,8 @@ from rich.text import Text
 from kschedx.explain.difference import (
     Difference,
     DifferenceGroup,
-    PlacedAnew,
     Rejection,
+    Repacking,
     Story,
     Summary,
     rescored_nodes,
@@ -48,9 +48,9 @@ from kschedx.render.words.comparison import (
     left_out,
     node_notes,
     node_rows,
-    not_placed_anew,
-    placed_anew_title,
+    not_repacked,
     pod_lines,
+    repacking_title,
     side_titles,
 )
 
@@ -87,10 +87,10 @@ def comparison_lines(
     lines += [text(f"  {told}") for told in joined(effect_counts(summary), width - 2)]
     for told in left_out(summary):
         lines += paragraph(told, width, first="  ", style=DIM)
-    if summary.not_placed_anew:
-        lines += paragraph(not_placed_anew(summary), width, first="  ", style=DIM)
-    if summary.placed_anew is not None:
-        lines += _nodes(summary.placed_anew, side_titles(before, after), width)
+    if summary.not_repacked:
+        lines += paragraph(not_repacked(summary), width, first="  ", style=DIM)
+    if summary.repacking is not None:
+        lines += _nodes(summary.repacking, side_titles(before, after), width)
     groups = summary.groups
     left = len(groups)
     for group in groups:
@@ -130,10 +130,10 @@ def _changes(rows: Sequence[tuple[str, str, str]], width: int, everything: bool)
     return lines
 
 
-def _nodes(found: PlacedAnew, names: tuple[str, str], width: int) -> list[Text]:
+def _nodes(found: Repacking, names: tuple[str, str], width: int) -> list[Text]:
     if found.before == found.after:
-        return paragraph(placed_anew_title(found), width, first="  ", style=DIM)
-    lines = [BLANK, *paragraph(placed_anew_title(found), width, indent=2, style=BOLD)]
+        return paragraph(repacking_title(found), width, first="  ", style=DIM)
+    lines = [BLANK, *paragraph(repacking_title(found), width, indent=2, style=BOLD)]
     lines += columns(node_rows(found, names), indent=2)
     for told in node_notes(found, names):
         lines += paragraph(told, width, first="  ", indent=4)

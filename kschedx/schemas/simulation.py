@@ -272,7 +272,7 @@ _FILLING = json_object(
     },
     closed=False,
 )
-_PLACED_ANEW = json_object({"placedAnew": INTEGER, "now": _FILLING, "before": _FILLING, "after": _FILLING})
+_REPACKING = json_object({"placedAnew": INTEGER, "now": _FILLING, "before": _FILLING, "after": _FILLING})
 _GROUP = json_object({"effect": STRING, "causes": STRINGS, "count": INTEGER, "pods": array(_POD)})
 
 PROFILE_DIFFERENCE: Json = document(
@@ -291,7 +291,7 @@ PROFILE_DIFFERENCE: Json = document(
                     "undecided": by_name(STRING),
                     "leftOut": COUNTS,
                     "groups": array(_GROUP),
-                    "nodes": nullable(_PLACED_ANEW),
+                    "nodes": nullable(_REPACKING),
                 },
                 closed=False,
             )

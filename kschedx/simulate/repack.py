@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kschedx.controllers.workloads import evict
-from kschedx.explain.difference import Filling, PlacedAnew
+from kschedx.explain.difference import Filling, Repacking
 from kschedx.explain.setup import Setup
 from kschedx.simulate.simulation import PODS
 from kschedx.simulate.simulator import SimulationOptions, Simulator
@@ -30,38 +31,47 @@ class Repacked(Struct, frozen=True, kw_only=True):
     filling: Filling
     nodes: tuple[str, ...]
     """Of each pod; empty where it found none."""
-    table: NodeTable
+    fragmentation: float
+    """Percent of the free capacity that stands on nodes on which a pod like one of these does not fit, of the
+    resources that it requests; constraints do not count."""
+    spread: float
+    """Standard deviation of what the nodes are requested, in percentage points, of cpu or memory."""
 
     @classmethod
     def of_now(cls, snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
         """The nodes as they are, and those of the pods."""
-        table = setup.scheduler_on(snapshot).nodes
-        return cls(filling=filling(table), nodes=tuple(snapshot.pods.node_names[row] for row in rows), table=table)
+        return cls.of(setup.scheduler_on(snapshot).nodes, rows, tuple(snapshot.pods.node_names[row] for row in rows))
 
-    def fragmentation(self, rows: Sequence[int]) -> float:
-        """Percent of the free capacity that stands on nodes on which a pod like one of these does not fit, of the
-        resources that it requests; constraints do not count."""
-        nodes = self.table
-        kinds, counts = np.unique(nodes.requests.matrix[np.array(rows, dtype=np.int64)], axis=0, return_counts=True)
-        free = np.maximum(nodes.allocatable - nodes.requested, 0)
-        total = np.maximum(free.sum(axis=0), 1)
-        has_slot = nodes.allowed_pods > nodes.pod_count
-        shares, weights = [0.0], [0]
-        for index in np.argsort(-counts, kind="stable")[:MOST_KINDS].tolist():
-            asked = kinds[index] > 0
-            if asked.any():
-                lacks = ~((free[:, asked] >= kinds[index][asked]).all(axis=1) & has_slot)
-                shares.append(float((free[lacks][:, asked].sum(axis=0) / total[asked]).mean()))
-                weights.append(int(counts[index]))
-        return 100 * float(np.average(shares, weights=weights)) if any(weights) else 0.0
+    @classmethod
+    def of(cls, table: NodeTable, rows: Sequence[int], nodes: tuple[str, ...], pending: tuple[str, ...] = ()) -> Self:
+        # numbers and names alone: a worker sends it to the process that asked
+        return cls(
+            filling=filling(table, pending),
+            nodes=nodes,
+            fragmentation=_fragmentation(table, rows),
+            spread=_spread(table),
+        )
 
-    @property
-    def spread(self) -> float:
-        """Standard deviation of what the nodes are requested, in percentage points, of cpu or memory."""
-        nodes = self.table
-        at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
-        percent = 100 * nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)
-        return float(percent.std(axis=0).max(initial=0.0)) if len(nodes) else 0.0
+
+def _fragmentation(nodes: NodeTable, rows: Sequence[int]) -> float:
+    kinds, counts = np.unique(nodes.requests.matrix[np.array(rows, dtype=np.int64)], axis=0, return_counts=True)
+    free = np.maximum(nodes.allocatable - nodes.requested, 0)
+    total = np.maximum(free.sum(axis=0), 1)
+    has_slot = nodes.allowed_pods > nodes.pod_count
+    shares, weights = [0.0], [0]
+    for index in np.argsort(-counts, kind="stable")[:MOST_KINDS].tolist():
+        asked = kinds[index] > 0
+        if asked.any():
+            lacks = ~((free[:, asked] >= kinds[index][asked]).all(axis=1) & has_slot)
+            shares.append(float((free[lacks][:, asked].sum(axis=0) / total[asked]).mean()))
+            weights.append(int(counts[index]))
+    return 100 * float(np.average(shares, weights=weights)) if any(weights) else 0.0
+
+
+def _spread(nodes: NodeTable) -> float:
+    at = [nodes.resources.index[name] for name in RESOURCES if name != PODS]
+    percent = 100 * nodes.requested[:, at] / np.maximum(nodes.allocatable[:, at], 1)
+    return float(percent.std(axis=0).max(initial=0.0)) if len(nodes) else 0.0
 
 
 def movable(snapshot: Snapshot) -> list[int]:
@@ -83,15 +93,12 @@ def repack(snapshot: Snapshot, setup: Setup, rows: Sequence[int]) -> Repacked:
     simulator.queue.run(simulator.queue.order(rows))
     pending = tuple(pods.key(row) for row in rows if pods.node[row] < 0)
     names = snapshot.cluster.names
-    return Repacked(
-        filling=filling(simulator.run.scheduler.nodes, pending),
-        nodes=tuple(names[row] if row >= 0 else "" for row in pods.node[rows].tolist()),
-        table=simulator.run.scheduler.nodes,
-    )
+    nodes = tuple(names[row] if row >= 0 else "" for row in pods.node[rows].tolist())
+    return Repacked.of(simulator.run.scheduler.nodes, rows, nodes, pending)
 
 
-def placed_anew(now: Filling, before: Repacked, after: Repacked) -> PlacedAnew:
-    return PlacedAnew(
+def repacking(now: Filling, before: Repacked, after: Repacked) -> Repacking:
+    return Repacking(
         pods=len(before.nodes),
         now=now,
         before=before.filling,

@@ -41,7 +41,7 @@ RESOURCE_WEIGHTS = (None, (1, 1), (3, 1), (1, 3))
 """Of cpu and memory in the scoring strategy; None leaves them."""
 FILLS_TO = 90
 """Percent up to which the third strategy fills a node."""
-RUNGS = ((10, 5, 0.35), (3, 4, 0.6), (1, 1, 0.9))
+RUNGS = ((10, 5, 0.5), (3, 4, 0.75), (1, 1, 0.95))
 """The part of the nodes, the part of the candidates that goes on, and the part of the time by which it is over."""
 SMALLEST = 10
 """Nodes of a part."""
@@ -344,7 +344,7 @@ class _Search:
         return Trial(
             candidate=candidate,
             nodes=found.filling.in_use,
-            fragmentation=found.fragmentation(rows),
+            fragmentation=found.fragmentation,
             spread=found.spread,
             moves=(before - after).total(),
             unplaced=len(found.filling.pending),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from kschedx.render.page.reports import simulation_page
 from tests.browser.chromium import Page, chromium
 from tests.command import ROOT
 from tests.command import kschedx as kschedx_command
-from tests.conftest import Golden
+from tests.test_docs import build_module
 
 pytestmark = pytest.mark.browser
 
@@ -200,15 +201,15 @@ POOLS = {"general": "8", "batch": "16", "gpu": "48"}
 SIZES = ("250m", "500m", "1", "2", "4")
 
 
-def generated(count: int) -> list[dict[str, object]]:
-    """Nodes of three pools in three zones with four pods each, and a pending pod for every tenth node."""
+def generated(count: int, pods: int = 4) -> list[dict[str, object]]:
+    """Nodes of three pools in three zones with `pods` pods each, and a pending pod for every tenth node."""
     names = list(POOLS)
     objects: list[dict[str, object]] = []
     for at in range(count):
         pool = names[at % 7 % 3]
         labels = {"karpenter.sh/nodepool": pool, "topology.kubernetes.io/zone": f"eu-west-1{'abc'[at % 3]}"}
         objects.append(node(f"{pool}-{at:04}", POOLS[pool], labels))
-        for number in range(4):
+        for number in range(pods):
             size = SIZES[(at * 4 + number) * 7 % 5] if pool != "general" else SIZES[(at + number) % 3]
             objects.append(owned(pod(f"app-{at:04}-{number}", size, nodeName=f"{pool}-{at:04}")))
         if at % 10 == 0:
@@ -263,27 +264,16 @@ def test_utilization_is_counted_before_and_after(page: Page, tmp_path: Path, clu
     assert page.text(".legend")[0].split("\n") == ["nodes before", "nodes after"]
 
 
-PICTURES = {
-    "why": ("why", "fixtures/zone-full/pod.yaml", "-s", "fixtures/zone-full/cluster"),
-    "flow": ("diff-profiles", "default", "binpack", "--all", "-s", "CLUSTER"),
-    "nodes": ("nodes", "-s", "CLUSTER"),
-}
+DOCUMENTED: dict[str, tuple[str, int]] = build_module().HTML_PAGES
 
 
-@pytest.mark.parametrize(("name", "asked"), PICTURES.items(), ids=PICTURES)
-def test_pictures_of_the_documentation(
-    page: Page, tmp_path: Path, cluster: Path, golden: Golden, name: str, asked: tuple[str, ...]
-) -> None:
-    page.resize(1200, 800)
-    page.open(answered(tmp_path, *(str(cluster) if word == "CLUSTER" else word for word in asked)))
-    page.run("document.querySelector('.flow, figure')?.closest('section').scrollIntoView()")
-    picture = ROOT / f"docs/pages/assets/page-{name}.png"
-    page.screenshot(tmp_path / "picture.png", whole=False)
-    if golden.updating:
-        picture.write_bytes((tmp_path / "picture.png").read_bytes())
-    size = slice(16, 24)  # width and height in a PNG's header
-    assert picture.read_bytes()[size] == (tmp_path / "picture.png").read_bytes()[size]
+@pytest.mark.parametrize("command", [command for command, _ in DOCUMENTED.values()], ids=DOCUMENTED)
+def test_the_pages_in_frames_of_the_documentation(page: Page, tmp_path: Path, command: str) -> None:
+    page.resize(760, 640)
+    page.open(answered(tmp_path, *shlex.split(command)))
+    assert page.text("h1")[0]
     assert page.complaints == []
+    assert page.run("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than its frame"
 
 
 def test_a_phone_shows_rows_as_cards(page: Page, tmp_path: Path) -> None:

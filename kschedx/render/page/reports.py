@@ -11,7 +11,7 @@ from rich.text import Text
 from kschedx.doctor.diagnosis import Diagnosis
 from kschedx.doctor.findings import MissingKind
 from kschedx.explain.causes import CauseGroup, PodAnswer, groups
-from kschedx.explain.difference import Difference, DifferenceGroup, PlacedAnew, Summary
+from kschedx.explain.difference import Difference, DifferenceGroup, Repacking, Summary
 from kschedx.explain.profile_changes import Change
 from kschedx.explain.setup import Setup
 from kschedx.fixes.stalled_drain import DrainFix
@@ -88,9 +88,9 @@ from kschedx.render.words.comparison import (
     left_out,
     node_notes,
     node_rows,
-    not_placed_anew,
-    placed_anew_title,
+    not_repacked,
     pod_lines,
+    repacking_title,
     side_titles,
 )
 from kschedx.simulate.drain import DrainOutcome, DrainResult
@@ -438,8 +438,8 @@ def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summ
         [] if summary is None else [_difference(group, one) for group in summary.groups for one in group.differences]
     )
     told = () if summary is None else (compared(summary), *effect_counts(summary), *left_out(summary))
-    if summary is not None and summary.not_placed_anew:
-        told = (*told, not_placed_anew(summary))
+    if summary is not None and summary.not_repacked:
+        told = (*told, not_repacked(summary))
     return View(
         command="kschedx diff-profiles",
         headline=comparison_headline(before, after, changes, summary),
@@ -471,10 +471,10 @@ def _comparison_sections(
     rows = tuple(tuple(map(visible, row)) for row in change_rows(changes, before, after))
     columns = tuple(Column(label=label) for label in ("where", "what", "change"))
     yield Table(title="Configuration", columns=columns, rows=rows)
-    if summary is not None and summary.placed_anew is not None:
-        found, names = summary.placed_anew, side_titles(before, after)
+    if summary is not None and summary.repacking is not None:
+        found, names = summary.repacking, side_titles(before, after)
         heading, *cells = node_rows(found, names)
-        title = placed_anew_title(found)
+        title = repacking_title(found)
         yield Table(
             title=visible(title[0].upper() + title[1:]),
             columns=tuple(Column(label=visible(label)) for label in heading),
@@ -487,7 +487,7 @@ def _comparison_sections(
 
 def _flow(summary: Summary, snapshot: Snapshot, sides: tuple[str, str]) -> Flow | None:
     """Between node pools; between zones or nodes where the nodes have no pools. None where no pod has a node."""
-    found = summary.placed_anew
+    found = summary.repacking
     if found is not None:
         moves, title = found.moves, f"Where {count(found.pods, 'pod')} go if they are rescheduled one by one"
     else:
@@ -521,7 +521,7 @@ def _has_label(snapshot: Snapshot, key: str) -> bool:
     return any(key in node.metadata.labels for node in snapshot.cluster.nodes)
 
 
-def _in_use(found: PlacedAnew, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
+def _in_use(found: Repacking, pool_of: Mapping[str, str], pool: str) -> tuple[str, str]:
     """`3 of 4 nodes in use` with either profile; empty for pods that stay pending."""
     if pool == pool_of[""]:
         return "", ""

@@ -10,8 +10,8 @@ from kschedx.explain.difference import (
     DifferenceGroup,
     Effect,
     LeftOut,
-    PlacedAnew,
     Preemption,
+    Repacking,
     Side,
     Summary,
 )
@@ -244,7 +244,7 @@ def _messages(difference: Difference) -> tuple[str, ...]:
     return (f"before: {before.message or before.outcome}", f"after: {after.message or after.outcome}")
 
 
-def node_rows(found: PlacedAnew, names: tuple[str, str]) -> list[tuple[str, ...]]:
+def node_rows(found: Repacking, names: tuple[str, str]) -> list[tuple[str, ...]]:
     """How full nodes are now and as each profile fills them: a heading, then a row for each number."""
     sides = (found.now, found.before, found.after)
     rows: list[tuple[str, ...]] = [
@@ -259,7 +259,7 @@ def node_rows(found: PlacedAnew, names: tuple[str, str]) -> list[tuple[str, ...]
     return rows
 
 
-def node_notes(found: PlacedAnew, names: tuple[str, str]) -> list[str]:
+def node_notes(found: Repacking, names: tuple[str, str]) -> list[str]:
     """The nodes that only one of the profiles leaves to be emptied, and who finds no place."""
     told = []
     for unused, name in ((found.emptied, names[1]), (found.filled, names[0])):
@@ -271,7 +271,7 @@ def node_notes(found: PlacedAnew, names: tuple[str, str]) -> list[str]:
     return told
 
 
-def placed_anew_title(found: PlacedAnew) -> str:
+def repacking_title(found: Repacking) -> str:
     """What is simulated."""
     if found.before == found.after:
         return "both fill the nodes equally if the running pods are rescheduled one by one"
@@ -280,9 +280,9 @@ def placed_anew_title(found: PlacedAnew) -> str:
     return f"nodes if the {found.pods:,} running pods are rescheduled one by one, in queue order"
 
 
-def not_placed_anew(summary: Summary) -> str:
+def not_repacked(summary: Summary) -> str:
     """Says that nodes are not shown."""
-    pods = count(summary.not_placed_anew, "running pod")
+    pods = count(summary.not_repacked, "running pod")
     return f"node usage is not compared; --nodes reschedules the {pods} one by one"
 
 

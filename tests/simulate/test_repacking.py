@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 from kschedx.cli.named_profiles import configuration
 from kschedx.explain.setup import Setup
 from kschedx.releases import resolve
-from kschedx.simulate.repack import filling, placed_anew, repack
+from kschedx.simulate.repack import filling, repack, repacking
 from kschedx.snapshot.snapshot import Snapshot
 from tests.builders import Manifest, node, pod
 
@@ -28,10 +30,11 @@ def test_packing_leaves_nodes_that_spreading_uses() -> None:
     snapshot = cluster(*(asking(f"web-{number}", "1", f"node-{number % 3}") for number in range(4)))
     rows = range(4)
     both = [repack(snapshot, setup(profile), rows) for profile in ("default", "binpack")]
+    assert pickle.loads(pickle.dumps(both)) == both  # a worker process sends them
     spread, packed = (one.filling for one in both)
     assert spread.in_use == 3
     assert (packed.in_use, packed.unused, packed.percent("cpu")) == (1, ("node-1", "node-2"), 100)
-    moves = placed_anew(spread, *both).moves
+    moves = repacking(spread, *both).moves
     assert sum(moves.values()) == 4
     assert {new for _, new in moves} == {"node-0"}
 
