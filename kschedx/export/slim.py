@@ -22,6 +22,7 @@ from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.autoscalers import (
     DELETION_COST,
     DO_NOT_DISRUPT,
+    GROUP_SIZE,
     MIRROR,
     NODE_POOL_ID,
     OTHER_SCHEDULERS,
@@ -57,7 +58,7 @@ ANNOTATIONS = frozenset({
     *optional_admission.PLUGIN_OF_ANNOTATION,
     scheduler_plugins.MINIMUM_PREEMPTABLE_PRIORITY,
     scheduler_plugins.TOLERATION_SECONDS,
-    *(MIRROR, DELETION_COST, *descheduling.ANNOTATIONS),
+    *(MIRROR, DELETION_COST, GROUP_SIZE, *descheduling.ANNOTATIONS),
 })  # fmt: skip
 """The annotations that count; any other may hold anything."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from kschedx.explain.cycle_notes import notes as notes_of_cycle
 from kschedx.explain.notes import RecordedEvent
 from kschedx.framework.cycle import Cycle, Outcome
 from kschedx.framework.scheduler import Scheduler
+from kschedx.kube.autoscalers import GROUP_LABELS, GROUP_SIZE
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.states import ExitCode, Lifecycle, StateRow, decision_name, row_named, row_of, state_document
 from kschedx.render.words.notes import note_facts, note_text
@@ -284,12 +286,39 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if is_stored and (recreated := self._newer_revision(pod)) is not None:
             return (recreated,)
         tried = find_fixes(self.scheduler, self.cycle, self._cluster_test(owner, is_stored=is_stored))
-        found = tuple(Fix.of(one, owner, pod, is_stored=is_stored) for one in tried)
+        found = tuple(self._for_group(Fix.of(one, owner, pod, is_stored=is_stored)) for one in tried)
         by_hand = all(one.adds_node for one in found)
         room = self._room() or (self._room(with_changes_of_pod=True) if by_hand else ())
         if room:  # a node by hand is what an autoscaler is there for
             found = tuple(one for one in found if not one.adds_node)
         return (*self._pods_before(), *room, *found)
+
+    def _for_group(self, fix: Fix) -> Fix:
+        """A new node for one pod of a LeaderWorkerSet's group says how many the pods without a node need, if all of
+        them request as much."""
+        pod, pods = self.cycle.pod, self.cycle.snapshot.pods
+        written = pod.metadata.annotations.get(GROUP_SIZE, "")
+        if not (fix.adds_node and re.fullmatch(r"[0-9]{1,6}", written)):
+            return fix
+        from kschedx.fixes.pod_edits import amount_of
+        from kschedx.fixes.steps import AddNode
+        from kschedx.kube.resources import pod_request
+
+        shared = {key: pod.metadata.labels.get(key, "") for key in GROUP_LABELS}
+        is_member = pods.labels.where(lambda labels: all(labels.get(key) == value for key, value in shared.items()))
+        is_member &= pods.namespaces.where(lambda name: name == pod.metadata.namespace) & (pods.node >= 0)
+        left = int(written) - int(is_member.sum())
+        (step,) = fix.steps
+        if left < 2 or not isinstance(step, AddNode):
+            return fix
+        offered = {name: amount_of(name, text) for name, text in step.node.status.allocatable.items()}
+        for one in step.taken:
+            offered[one.resource] = offered.get(one.resource, 0) - one.amount
+        asked = pod_request(pod.spec, pod.status, self.scheduler.nodes.options).amounts
+        each = max(1, min((offered.get(name, 0) // amount for name, amount in asked.items() if amount), default=left))
+        number = -(-left // each)
+        told = f"for the whole group: {number:,} nodes, if its pods request as much"
+        return replace(fix, costs=(*fix.costs, told)) if number > 1 else fix
 
     def _newer_revision(self, pod: Pod) -> Fix | None:
         """To delete a pod whose StatefulSet has another template by now; None where that does not help."""

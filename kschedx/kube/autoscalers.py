@@ -55,8 +55,14 @@ OTHER_SCHEDULERS = (
     *POD_ANNOTATIONS,
 )
 
+GROUP_SIZE, GROUP_LABELS = (
+    "leaderworkerset.sigs.k8s.io/size",
+    ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+)
+"""How many pods a LeaderWorkerSet's group has, an annotation of each, and the labels that they share."""
+
 ANNOTATION_MARKS = (
-    *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode()),
+    *(AUTOSCALER.encode(), MIRROR.encode(), DELETION_COST.encode(), KARPENTER.encode(), GROUP_SIZE.encode()),
     *(name.encode() for name in (*OTHER_SCHEDULERS, *descheduling.ANNOTATIONS)),
 )
 """Texts of which JSON holds one wherever it holds an annotation that is read, a slash written as such."""
@@ -64,7 +70,7 @@ ANNOTATION_MARKS = (
 
 def is_read(key: str) -> bool:
     return (
-        key in (MIRROR, DELETION_COST, *descheduling.ANNOTATIONS)
+        key in (MIRROR, DELETION_COST, GROUP_SIZE, *descheduling.ANNOTATIONS)
         or key in OTHER_SCHEDULERS
         or key.startswith((AUTOSCALER, KARPENTER))
     )

@@ -155,6 +155,23 @@ def test_a_label_that_nobody_has_put_on_any_node() -> None:
 
 
 @pytest.mark.parametrize(
+    ("size", "cpu", "costs"),
+    [
+        ("4", "2", ["for the whole group: 4 nodes, if its pods request as much"]),
+        ("5", "1", ["for the whole group: 3 nodes, if its pods request as much"]),
+        ("1", "2", []),
+    ],
+)
+def test_a_node_for_the_leader_of_a_group_says_how_many_the_group_needs(size: str, cpu: str, costs: list[str]) -> None:
+    me = wanting(cpu=cpu)
+    me = {**me, "metadata": {**at(me, "metadata"), "annotations": {"leaderworkerset.sigs.k8s.io/size": size}}}
+    objects = [node("n", allocatable=SMALL), running("other", "n", "1500m"), me]
+    fixes = kschedx.explain(kschedx.Snapshot.from_objects(objects), "default/me").fixes
+    (added,) = (fix for fix in fixes if fix.title.startswith("add a node"))
+    assert [*added.costs] == costs
+
+
+@pytest.mark.parametrize(
     ("stated", "first"),
     [
         ({}, "set requests.cpu of container main to 2 (LimitRange defaults sets 4)"),
@@ -171,8 +188,9 @@ def test_a_default_that_no_node_has_is_replaced_before_a_node_is_added(stated: M
     owned = {"name": "db", "uid": "1"}
     spec = {"selector": {"matchLabels": {"app": "db"}}, "template": template}
     database: Manifest = {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": spec}
+    owners = [{"apiVersion": "apps/v1", "kind": "StatefulSet", **owned, "controller": True}]
     me = wanting(cpu="4")
-    me["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "StatefulSet", **owned, "controller": True}]
+    me = {**me, "metadata": {**at(me, "metadata"), "ownerReferences": owners}}
     stored = {**database, "metadata": {**owned, "namespace": "default"}}
     assert told(node("n", allocatable=SMALL), limits, stored, me)[0].startswith(first)
 
