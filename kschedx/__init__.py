@@ -287,6 +287,8 @@ def diff_profiles(
     side, without it the cluster's. `pods` is `"running"`, each decided as if it did not run, or `"pending"`.
     `feature_gates` as in `explain`. Raises `errors.InputError` for input that cannot be used.
     """
+    from msgspec.structs import replace
+
     from kschedx.errors import InputError
     from kschedx.explain.missing_kinds import require_nodes_and_pods
     from kschedx.explain.profile_changes import Pair, changes
@@ -300,8 +302,11 @@ def diff_profiles(
     versions = kube_versions or (None, None)
     require_nodes_and_pods(cluster)
     first, second = (
-        Setup.for_cluster(cluster, **_setup(config, version, feature_gates))
-        for config, version in zip((before, after), versions, strict=True)
+        replace(
+            Setup.for_cluster(cluster, **_setup(config, version, feature_gates)),
+            name="default" if config is None else name,
+        )
+        for name, config, version in zip(("before", "after"), (before, after), versions, strict=True)
     )
     pair = Pair(cluster, first, second)
     rows, left_out = pair.choose(pending=pods == "pending", running=pods == "running")
