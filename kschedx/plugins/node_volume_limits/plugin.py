@@ -80,10 +80,18 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if any(isinstance(volumes, Status) for volumes in found):
             return pod.key
         attached, pods = self._attached, self.handle.snapshot.pods
+        nominated = {
+            one.name
+            for row in pods.nominated
+            if pods.specs[row].mounts_storage
+            for migrated in self._migrated.values
+            for one in self._attachable(pods[row], migrated)
+        }
 
         def name(one: Attachable) -> str:
-            """Empty for a volume that no node has yet: it is as good as any other of its driver."""
-            return one.name if attached.is_held(one, pods) or attached.number(one) in self._of_attachments else ""
+            """Empty for a volume that no node has or is about to have: it is as good as any other of its driver."""
+            is_held = one.name in nominated or attached.is_held(one, pods)
+            return one.name if is_held or attached.number(one) in self._of_attachments else ""
 
         return tuple(
             tuple((one.driver, one.plugin, name(one)) for one in volumes)
@@ -199,6 +207,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.ERROR
             return Status(code=code, reasons=(str(wrong),), findings=(missing,))
         return tuple({volume.name: volume for volume in found}.values())
+
+    def _attachable(self, pod: Pod, migrated: frozenset[str]) -> tuple[Attachable, ...]:
+        """The same; none where that cannot be told."""
+        found = self._wanted(pod, migrated)
+        return () if isinstance(found, Status) else found
 
     def _reject_without_driver(
         self, answers: _Answers, mask: BoolArray, volumes: Sequence[Attachable], nodes: NodeTable
