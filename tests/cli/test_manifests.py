@@ -301,7 +301,7 @@ def test_a_refused_update_is_an_answer(
     stored: Manifest, written: Manifest, told: str, deletion: str, tmp_path: Path
 ) -> None:
     path, cluster = write(tmp_path, written, name="app.yaml"), write(tmp_path, NODE, stored)
-    ran = kschedx("why", path, "-s", cluster)
+    ran = kschedx("why", path, "-s", cluster, columns=300)  # the command holds a path of any length
     named = {"Deployment": "deploy", "StatefulSet": "sts", "Job": "job"}[str(stored["kind"])]
     headline = f"✗ default/{named}/web is not changed: the API server refuses the update"
     assert (ran.code, ran.out.splitlines()[0]) == (1, headline)
