@@ -22,8 +22,8 @@ from kschedx.explain.notes import (
     KarpenterUnreadable,
     Note,
     PodSecurityWarning,
-    RunsAlready,
 )
+from kschedx.explain.ranking import runs_already
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, stored, unassigned
 from kschedx.framework.config import Profile
@@ -260,11 +260,11 @@ def _explained(
         notes = tuple(replace(one, first_attempt=before) if isinstance(one, ClaimsMade) else one for one in notes)
     scheduler = setup.scheduler_on(subject.snapshot)
     snapshot, pod = unassigned(scheduler.snapshot, subject.pod)
-    if snapshot is not scheduler.snapshot:
-        pods = scheduler.snapshot.pods
-        notes = (RunsAlready(node=pods.node_names[pods.rows[pod.key]]), *notes)
-        scheduler = scheduler.on(snapshot)
+    pods = scheduler.snapshot.pods
+    node = pods.node_names[pods.rows[pod.key]] if snapshot is not scheduler.snapshot else ""
+    scheduler = scheduler.on(snapshot) if node else scheduler
     cycle = cycle_of(scheduler, pod, profile)
+    notes = (runs_already(cycle, node), *notes) if node else notes
     autoscaler, said = _autoscaler(cycle, subject.snapshot, autoscaling, scheduler)
     karpenter, more = _karpenter(cycle, subject.snapshot, provisioning)
     return Explanation(

@@ -1,9 +1,20 @@
-"""The words for what lies behind a rejection."""
+"""The words for what lies behind a rejection, and for what does not decide."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
+from kschedx.explain.ranking import (
+    CountsOthers,
+    FilterDisabled,
+    Indecisive,
+    OnlyTolerates,
+    OtherProfiles,
+    RuleSelectsNothing,
+    SoftTaint,
+    UnreservedHardware,
+    WithoutRequests,
+)
 from kschedx.explain.root_causes import (
     Cause,
     DaemonSetsFillPodSlots,
@@ -76,3 +87,30 @@ def root_cause_text(cause: Cause) -> str:
             return f"{by} reports: {message}"
         case _:
             assert_never(cause)
+
+
+def indecisive_text(one: Indecisive) -> str:
+    """One sentence."""
+    match one:
+        case RuleSelectsNothing(rule=rule, selector=selector):
+            return f"{rule} ({selector}) matches no pod, this pod included: it has no effect"
+        case CountsOthers(topology_key=key):
+            return f"the spread constraint over {key} does not match the pod itself: it counts other pods"
+        case OnlyTolerates(taint=taint, node=node):
+            return (
+                f"the toleration of {taint} allows {node} and does not prefer it: "
+                "the pod has no nodeSelector and no node affinity"
+            )
+        case SoftTaint(taint=taint, node=node):
+            return f"the taint {taint} of {node} only lowers its score; effect NoSchedule would reject the pod"
+        case UnreservedHardware(node=node, resource=resource):
+            return f"{node} has {resource}, which the pod does not request; no taint keeps such pods off the node"
+        case WithoutRequests(node=node, bare=bare, pods=pods):
+            told = f"{bare:,} of {count(pods, 'pod')} on {node} request no CPU and no memory"
+            return f"{told}: kube-scheduler counts requests, not usage"
+        case FilterDisabled(profile=profile, plugins=plugins):
+            return f"profile {profile} disables a filter of the default profile: {listed(plugins, 4)}"
+        case OtherProfiles(used=used, others=others):
+            return f"the pod's schedulerName is {used}, so that profile {listed(others, 3)} is not used"
+        case _:
+            assert_never(one)
