@@ -99,7 +99,6 @@ _CONFIGURATION_REASONS = frozenset(
 )
 """pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 PULLS = (
-    (r"no match for platform|exec format error", "use an image that is built for {node}'s architecture"),
     (r"toomanyrequests|rate limit", "wait, or pull {image} with credentials: its registry limits pulls"),
     (r"may require", "correct the image {image}, or give the pod an imagePullSecret that may pull it"),
     (r"unauthorized|authoriz|authenticat|denied|forbidden|40[13]", "give the pod an imagePullSecret for {image}"),
@@ -386,6 +385,17 @@ def scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
     return _component_down(snapshot, pod.key, SCHEDULER)
 
 
+def other_scheduler_down(snapshot: Snapshot, pod: Pod) -> ComponentDown | None:
+    """Of a pending pod of another scheduler, which has said nothing about it."""
+    name = pod.spec.scheduler_name
+    if pod.spec.node_name or pod.status.conditions or name == DEFAULT_SCHEDULER:
+        return None
+    component = name if "scheduler" in name else f"{name}-scheduler"
+    pods = snapshot.pods
+    rows = [row for row in range(len(pods)) if pods.names[row].startswith(f"{component}-") and pods.owners[row]]
+    return _down(snapshot, pod.key, component, rows)
+
+
 def _component_down(
     snapshot: Snapshot, subject: str, component: str, *, is_workload: bool = False
 ) -> ComponentDown | None:
@@ -395,22 +405,23 @@ def _component_down(
     rows = [
         row for row in inside.nonzero()[0].tolist() if pods.names[row].startswith(names) and is_mirror_pod(pods, row)
     ]
-    states: list[Lifecycle] = []
+    return _down(snapshot, subject, component, rows, is_workload=is_workload)
+
+
+def _down(
+    snapshot: Snapshot, subject: str, component: str, rows: Sequence[int], *, is_workload: bool = False
+) -> ComponentDown | None:
+    """`rows` are the component's pods."""
+    pods, told = snapshot.pods, ""
     for row in rows:
         state = pod_lifecycle(snapshot, pods[row])
-        if state is None and (is_ready(pods[row]) or not pods.node_names[row]):
+        if state is None and (is_ready(pods[row]) or (not pods.node_names[row] and is_mirror_pod(pods, row))):
             return None
-        states += [state] if state is not None else []
+        told = told or ("" if state is None else headline(state).removeprefix(f"{state.subject} "))
     if not rows:
         return None
-    first = "" if not states else headline(states[0]).removeprefix(f"{states[0].subject} ")
-    return ComponentDown(
-        subject=subject,
-        component=component,
-        pods=tuple(map(pods.key, rows)),
-        state=first,
-        is_workload=is_workload,
-    )
+    keys = tuple(map(pods.key, rows))
+    return ComponentDown(subject=subject, component=component, pods=keys, state=told, is_workload=is_workload)
 
 
 # --- workloads

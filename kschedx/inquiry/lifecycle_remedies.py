@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import starmap
@@ -18,6 +19,7 @@ from kschedx.apiserver.pod_security import PREFIX
 from kschedx.controllers.daemon_set import agents_down
 from kschedx.controllers.workloads import Owners, fields_at, manifest_of, wanted_replicas, workload_of
 from kschedx.errors import InputError, UndecidableError, nearest
+from kschedx.explain.cycle_notes import ARCH_LABEL, OS_LABEL
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes import Change, FixCertainty
@@ -84,6 +86,7 @@ _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
+_OTHER_PLATFORM = re.compile(r"no match for platform|no matching manifest for|exec format error")
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 
 
@@ -268,6 +271,8 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             yield _advice(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
             yield from self._attached_elsewhere()
+        elif _OTHER_PLATFORM.search(f"{told} {state.last}"):
+            yield from self._on_its_platform(state.node)
         elif found := _NO_OBJECT.search(told):
             kind = {"secret": "Secret", "configmap": "ConfigMap"}[found["kind"]]
             yield _advice(
@@ -286,6 +291,23 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
             yield _advice(f"find out from its logs why container {state.container} ends", commands=(command,))
+
+    def _on_its_platform(self, node: str) -> Iterator[Fix | None]:
+        """Nodes of the platform that the image may be built for, or another image."""
+        nodes, own = self.snapshot.cluster.nodes, self.snapshot.cluster.nodes[self.snapshot.cluster.index[node]]
+        for key in (OS_LABEL, ARCH_LABEL):
+            here = own.metadata.labels.get(key, "")
+            others = Counter(one.metadata.labels.get(key, here) for one in nodes)
+            if wanted := next((value for value, _ in others.most_common() if value != here), ""):
+                before, after = self.manifest.get("spec"), {key: wanted}
+                if isinstance(before, Mapping):
+                    unbound = {name: value for name, value in before.items() if name != "nodeName"}
+                    selector = {**unbound.get("nodeSelector", {}), **after}
+                    stopped = replace(self, manifest={**self.manifest, "spec": unbound})
+                    title = f"require {key}={wanted}: the image is not built for {here}"
+                    yield stopped._patched(title, [_set("/spec/nodeSelector", selector)])
+                break
+        yield _advice(f"use an image that is built for the platform of {node}")
 
     @property
     def _deletion(self) -> Change:

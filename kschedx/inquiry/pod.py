@@ -34,6 +34,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import (
     contradiction,
     no_scheduler,
+    other_scheduler_down,
     pod_lifecycle,
     refused,
     stalled_rollout,
@@ -103,9 +104,13 @@ def explain(
     `autoscaling` is what a user says about the cluster's autoscaler, or the autoscaler itself, `provisioning` the same
     of Karpenter. Raises `UndecidableError` where it could have ended otherwise with a kind that may not be listed.
     """
-    if is_of_another(subject, setup):
+    is_anothers = is_of_another(subject, setup)
+    unknown = None if is_anothers else no_scheduler(subject.snapshot, subject.pod, setup)
+    if (is_anothers or unknown is not None) and (down := other_scheduler_down(subject.snapshot, subject.pod)):
+        return unscheduled(subject, setup, down, _remedies(subject, setup, down))
+    if is_anothers:
         return _of_another(subject, setup)
-    if (unknown := no_scheduler(subject.snapshot, subject.pod, setup)) is not None:
+    if unknown is not None:
         return unscheduled(subject, setup, unknown, _remedies(subject, setup, unknown))
     lifecycle = None if subject.is_new else pod_lifecycle(subject.snapshot, subject.pod)
     if lifecycle is not None and not subject.pod.spec.node_name:

@@ -392,7 +392,7 @@ PULLED = {
     "401 Unauthorized": "give the pod an imagePullSecret for app:1",
     "pull access denied, repository does not exist or may require authorization": "correct the image app:1, or give",
     "toomanyrequests: rate limit": "wait, or pull app:1 with credentials",
-    "no match for platform in manifest": "use an image that is built for n's architecture",
+    "no match for platform in manifest": "use an image that is built for the platform of n",
     "dial tcp: lookup registry: no such host": "let n reach the registry of app:1",
 }
 OOM_KILLED = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}

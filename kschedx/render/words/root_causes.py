@@ -18,6 +18,7 @@ from kschedx.explain.ranking import (
 from kschedx.explain.root_causes import (
     Cause,
     DaemonSetsFillPodSlots,
+    DevicePluginDown,
     MatchingPodPending,
     MembersNotCreated,
     NeverPreempts,
@@ -64,6 +65,11 @@ def root_cause_text(cause: Cause) -> str:
             more = f" (and {count(others, 'more node')})" if others else ""
             amounts = f"capacity {capacity} {resource}, allocatable {left}"
             return f"{node}{more}: {amounts}; its device plugin reports unhealthy devices, or does not run"
+        case DevicePluginDown(pod=pod, daemon_set=daemon_set, node=node):
+            if pod:
+                return f"its device plugin {pod} on {node} does not run: {cause.state}"
+            why = f"it does not tolerate {cause.taint}" if cause.taint else "it does not select the node"
+            return f"DaemonSet {daemon_set} creates no device plugin pod for {node}: {why}"
         case SelectorMissesPod():
             if cause.anti:
                 rule = f"podAntiAffinity term {cause.index + 1} ({cause.selector})"
