@@ -417,7 +417,7 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         by_autoscaler = () if self.scaling is None else autoscaler_fixes(self.scaling, of_groups, event)
         by_karpenter: Iterable[Fix] = ()
         if self.karpenter is not None and self.provisioning is not None:
-            by_karpenter = karpenter_fixes(self.karpenter, self.provisioning, of_pools)
+            by_karpenter = karpenter_fixes(self.karpenter, self.provisioning, of_pools, self.cycle.pod)
         return (*by_autoscaler, *by_karpenter)
 
     def _cluster_test(self, owner: Owner | None, *, is_stored: bool) -> ClusterTest:
@@ -452,10 +452,11 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         from kschedx.fixes.steps import AddNode
         from kschedx.inquiry.fix import Fix
         from kschedx.render.words.fixes import with_nodes
-        from kschedx.snapshot.edits import with_bound_pods
+        from kschedx.snapshot.edits import with_bound_pods, with_pods
 
-        placed = {one.pod: one.node for one in gang.waiting if one.node}
-        snapshot = with_bound_pods(self.cycle.snapshot, placed)
+        placed, snapshot = {one.pod: one.node for one in gang.waiting if one.node}, self.cycle.snapshot
+        snapshot = snapshot if self.cycle.pod.key in snapshot.pods.rows else with_pods(snapshot, [self.cycle.pod])
+        snapshot = with_bound_pods(snapshot, placed)
         pod = snapshot.pods[snapshot.pods.rows[lacking[0]]]
         scheduler = self.scheduler.on(snapshot)
         owner, found = template_owner(snapshot, pod), find_fixes(scheduler, scheduler.schedule(pod, self.cycle.profile))

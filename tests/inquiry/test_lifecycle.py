@@ -151,6 +151,15 @@ CASES: list[tuple[str, list[Manifest], str, int]] = [
     ),
     ("pod/x", [static("kube-scheduler"), pod("x")], "default/x is not scheduled: kube-scheduler does not run", 1),
     (
+        "pod/x",
+        [
+            replica("volcano-scheduler-1", "ReplicaSet", "volcano-scheduler", ready=False),
+            pod("x", schedulerName="volcano"),
+        ],
+        "default/x is not scheduled: volcano-scheduler does not run",
+        1,
+    ),
+    (
         "deploy/web",
         [static("kube-controller-manager"), workload("Deployment")],
         "default/deploy/web gets no new pods: kube-controller-manager does not run",
