@@ -113,7 +113,8 @@ def scale_down(
     going = [f"node/{item.title}" for item in view.items if item.tone is Tone.GOOD]
     report = Report(screen=screen, document=document, names=lambda: going, page=page)
     done = bool(going) if not nodes else len(going) == len(names)
-    return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE)
+    stays = any(item.tone is Tone.BAD for item in view.items) if nodes else view.tone is Tone.BAD
+    return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE if stays else ExitCode.UNDECIDED)
 
 
 def _together(snapshot: Snapshot, setup: Setup, question: Question, names: list[str]) -> EmptiedTogether | None:

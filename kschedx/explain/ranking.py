@@ -16,9 +16,9 @@ from kschedx.explain.notes import RunsAlready
 from kschedx.framework.cycle import Cycle, Scores
 from kschedx.framework.preemption import RULES
 from kschedx.framework.status import Candidate
-from kschedx.kube.selectors import compile_selector
+from kschedx.kube.selectors import compile_node_selector, compile_selector
 from kschedx.kube.tolerations import DO_NOT_SCHEDULE, PREFER_NO_SCHEDULE, tolerates
-from kschedx.kube.types import Affinity, Pod, PodAffinity, PodAffinityTerm
+from kschedx.kube.types import Affinity, Node, Pod, PodAffinity, PodAffinityTerm
 from kschedx.snapshot.columns import ClusterRow, TableRow, TableRows, each_row
 from kschedx.snapshot.pods import PodTable
 
@@ -199,6 +199,24 @@ class FilterDisabled(Struct, frozen=True, kw_only=True):
     plugins: tuple[str, ...]
 
 
+class EitherTerm(Struct, frozen=True, kw_only=True):
+    """Of the terms of a required node affinity one is enough, and the winner matches no other."""
+
+    node: str
+    matched: tuple[int, ...]
+    terms: int
+
+
+class LooseSpread(Struct, frozen=True, kw_only=True):
+    """A spread constraint that allows the pod in a domain that has more pods than another."""
+
+    topology_key: str
+    max_skew: int
+    domain: str
+    pods: int
+    least: int
+
+
 class OtherProfiles(Struct, frozen=True, kw_only=True):
     """Profiles of the configuration that a pod without a schedulerName of its own does not use."""
 
@@ -214,6 +232,8 @@ Indecisive: TypeAlias = (
     | UnreservedHardware
     | WithoutRequests
     | FilterDisabled
+    | EitherTerm
+    | LooseSpread
     | OtherProfiles
 )
 
@@ -237,7 +257,9 @@ def indecisive(cycle: Cycle, profiles: Sequence[str] = ()) -> Iterator[Indecisiv
             tolerates(one, taint, comparison=comparison) for one in spec.tolerations
         ):
             yield SoftTaint(taint=str(taint), node=node.name)
+    yield from _either_term(cycle, node)
     if len(winners) == 1:
+        yield from _loose_spread(cycle, node)
         yield from _unreserved(cycle, cycle.choice[0])
         yield from _bare_pods(cycle, cycle.choice[0])
 
@@ -291,6 +313,38 @@ def _tolerated_elsewhere(cycle: Cycle, taken: set[str]) -> Iterator[OnlyTolerate
                 return
 
 
+def _either_term(cycle: Cycle, node: Node) -> Iterator[EitherTerm]:
+    affinity = (cycle.pod.spec.affinity or Affinity()).node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    if required is None or len(required.node_selector_terms) < 2:
+        return
+    terms = compile_node_selector(required).terms
+    matched = tuple(number for number, one in enumerate(terms, start=1) if one.matches(node.metadata.labels, node.name))
+    if len(matched) < len(terms):
+        yield EitherTerm(node=node.name, matched=matched, terms=len(terms))
+
+
+def _loose_spread(cycle: Cycle, node: Node) -> Iterator[LooseSpread]:
+    pod, pods, cluster = cycle.pod, cycle.snapshot.pods, cycle.all_nodes.cluster
+    for one in pod.spec.topology_spread_constraints:
+        domain = node.metadata.labels.get(one.topology_key)
+        if one.when_unsatisfiable != "DoNotSchedule" or one.max_skew < 2 or domain is None:
+            continue
+        selector = compile_selector(one.label_selector)
+        inside = pods.labels.where(selector.matches) & (pods.node >= 0)
+        inside &= pods.namespaces.where(lambda name: name == pod.metadata.namespace)
+        counts = dict.fromkeys((value for value in cluster.label(one.topology_key).values if value is not None), 0)
+        for row in np.flatnonzero(inside).tolist():
+            value = cluster.nodes[int(pods.node[row])].metadata.labels.get(one.topology_key)
+            if value is not None:
+                counts[value] += 1
+        least = min(counts.values())
+        if counts[domain] > least:
+            yield LooseSpread(
+                topology_key=one.topology_key, max_skew=one.max_skew, domain=domain, pods=counts[domain], least=least
+            )
+
+
 def _unreserved(cycle: Cycle, row: ClusterRow) -> Iterator[UnreservedHardware]:
     cluster = cycle.all_nodes.cluster
     node = cluster.nodes[row]
@@ -327,7 +381,7 @@ def runs_already(cycle: Cycle, node: str) -> RunsAlready:
     row = cluster.index[node]
     assigned = pod.status.start_time or pod.metadata.creation_timestamp or ""
     at = None if cycle.nodes is None else cycle.nodes.row_of(row)
-    if row in cycle.choice or at is None or cycle.filter is None:
+    if row in (*cycle.choice, *cycle.best) or at is None or cycle.filter is None:
         return RunsAlready(node=node)
     findings = account(cycle, at).findings
     behind = None

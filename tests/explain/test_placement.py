@@ -18,6 +18,18 @@ TOLERATES: Manifest = {"tolerations": [{"key": "dedicated", "operator": "Exists"
 REQUESTS = [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ZONE_X, SSD = (
+    {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    for key, value in (("zone", "x"), ("disk", "ssd"))
+)
+SPREAD: Manifest = {
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "x"}},
+}
+
+
 def apart(app: str, **term: object) -> Manifest:
     rule = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname", **term}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
@@ -54,6 +66,20 @@ def apart(app: str, **term: object) -> Manifest:
             ],
             pod("me", containers=REQUESTS),
             "3 of 3 pods on a request no CPU and no memory: kube-scheduler counts requests, not usage",
+        ),
+        (
+            [node("a", labels={"zone": "x"})],
+            pod("me", affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [ZONE_X, SSD]}}}),
+            "one of the 2 nodeSelectorTerms is enough: a matches term 1, not all of them",
+        ),
+        (
+            [
+                node("a", labels={"zone": "x"}),
+                node("b", labels={"zone": "y"}, allocatable=ROOM),
+                pod("one", on="a", labels={"app": "x"}),
+            ],
+            pod("me", labels={"app": "x"}, containers=REQUESTS, topologySpreadConstraints=[{**SPREAD, "maxSkew": 2}]),
+            "maxSkew 2 over zone allows one more in x: x has 1 matching pod, the least of all domains is 0",
         ),
     ],
 )

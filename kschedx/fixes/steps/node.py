@@ -273,6 +273,8 @@ class AddNode(Step, frozen=True, kw_only=True):
     like: str = ""
     slices: tuple[ResourceSlice, ...] = ()
     """The devices that come with it."""
+    attributes: tuple[str, ...] = ()
+    """Of those devices, `name=value`, as claims select them and no other device has them."""
     csi_node: CSINode | None = None
     taken: tuple[ResourceAmount, ...] = ()
     """What DaemonSets take of it before the pod runs there; `pods` is how many they are."""
@@ -329,7 +331,8 @@ class AddNode(Step, frozen=True, kw_only=True):
     def _devices(self) -> Iterator[str]:
         if number := sum(len(one.spec.devices) for one in self.slices):
             drivers = listed(sorted({one.spec.driver for one in self.slices}), SHOWN_LABELS)
-            yield f"{count(number, 'device')} of {drivers}"
+            selected = f" ({listed(list(self.attributes), SHOWN_LABELS)})" if self.attributes else ""
+            yield f"{count(number, 'device')} of {drivers}{selected}"
 
     def _daemons(self) -> str:
         """`; 3 DaemonSets take another 150m CPU and 200Mi memory`."""

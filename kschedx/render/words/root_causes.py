@@ -6,8 +6,10 @@ from typing import assert_never
 
 from kschedx.explain.ranking import (
     CountsOthers,
+    EitherTerm,
     FilterDisabled,
     Indecisive,
+    LooseSpread,
     OnlyTolerates,
     OtherProfiles,
     RuleSelectsNothing,
@@ -116,6 +118,12 @@ def indecisive_text(one: Indecisive) -> str:
             return f"{told}: kube-scheduler counts requests, not usage"
         case FilterDisabled(profile=profile, plugins=plugins):
             return f"profile {profile} disables a filter of the default profile: {listed(plugins, 4)}"
+        case EitherTerm(node=node, matched=matched, terms=terms):
+            which = listed(map(str, matched), 3)
+            return f"one of the {terms} nodeSelectorTerms is enough: {node} matches term {which}, not all of them"
+        case LooseSpread(topology_key=key, max_skew=skew, domain=domain, pods=pods, least=least):
+            told = f"{domain} has {count(pods, 'matching pod')}, the least of all domains is {least:,}"
+            return f"maxSkew {skew} over {key} allows one more in {domain}: {told}"
         case OtherProfiles(used=used, others=others):
             return f"the pod's schedulerName is {used}, so that profile {listed(others, 3)} is not used"
         case _:
