@@ -487,7 +487,7 @@ def _container_state(pod: Pod) -> str:
             message = (ended.message if ended is not None else "") or waiting.message
             return f"{waiting.reason}: {message}" if message else waiting.reason
     unready = any(one.type == "Ready" and one.status != "True" for one in pod.status.conditions)
-    return (pod.status.phase or "Pending") if not pod.spec.node_name else "not ready" if unready else ""
+    return (pod.status.phase or "Pending") if not pod.spec.node_name else "NotReady" if unready else ""
 
 
 def partitioned(snapshot: Snapshot, finding: InsufficientResource) -> Iterator[PartitionedResource]:

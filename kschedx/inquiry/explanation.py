@@ -362,7 +362,6 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         """The pods that a group waits for, where nothing says why its controller does not create them."""
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import MembersNotCreated, root_causes
-        from kschedx.fixes import FixCertainty
         from kschedx.inquiry.fix import Fix
         from kschedx.render.wording import count
 
@@ -375,33 +374,20 @@ class Explanation(Shown, Struct, frozen=True, dict=True):
         if lacking and not any(isinstance(one, MembersNotCreated) for one in root_causes(Diagnosis(self.cycle))):
             owner = self.cycle.pod.metadata.controller
             by = f": {owner.kind} {owner.name} creates too few" if owner is not None else ""
-            yield Fix(
-                title=f"create {count(lacking, 'more pod')} of group {name}{by}",
-                certainty=FixCertainty.UNTRIED,
-                changes=(),
-                feasible_nodes=(),
-                steps=(),
-            )
+            yield Fix.untried(f"create {count(lacking, 'more pod')} of group {name}{by}")
 
     def _pods_before(self) -> Iterator[Fix]:
         """The question about a pod that has to have a node first."""
         from kschedx.explain.diagnosis import Diagnosis
         from kschedx.explain.root_causes import MatchingPodPending, root_causes
-        from kschedx.fixes import FixCertainty
         from kschedx.inquiry.fix import Fix
         from kschedx.kube.escaping import shell_command
 
         for cause in root_causes(Diagnosis(self.cycle)):
             if isinstance(cause, MatchingPodPending):
                 namespace, _, name = cause.pod.partition("/")
-                yield Fix(
-                    title=f"make room for {cause.pod} first, which this pod follows",
-                    certainty=FixCertainty.UNTRIED,
-                    changes=(),
-                    feasible_nodes=(),
-                    steps=(),
-                    commands=(shell_command("kschedx why pod/{} -n {}", name, namespace),),
-                )
+                command = shell_command("kschedx why pod/{} -n {}", name, namespace)
+                yield Fix.untried(f"make room for {cause.pod} first, which this pod follows", commands=(command,))
 
     def _room(self, *, with_changes_of_pod: bool = False) -> tuple[Fix, ...]:
         """What an autoscaler does, or would do with other settings; with changes of the pod, for another pod too."""

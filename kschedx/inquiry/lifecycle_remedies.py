@@ -127,7 +127,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 patch = [_set("/spec/paused", False)]
                 yield self._tried("resume the Deployment", (self._maker_change(patch),), commands=(command,))
             case BeingDeleted(node=node, is_node_lost=True, barrier=barrier) if barrier:
-                yield from (_advice(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
+                yield from (Fix.untried(title, (change,), commands=(told,)) for title, change, told in self._lost(node))
             case BeingDeleted(node=node, is_node_lost=True) if node:
                 yield from starmap(self._moved, self._lost(node))
             case WaitingForOrdinal(predecessor=name, node=node, is_node_lost=True):
@@ -146,13 +146,13 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield from self._refused(message)
             case NotBound(claim=claim, provisioner=provisioner) if claim:
                 driver = provisioner or "the storage driver"
-                yield _advice(f"repair {driver}, so that it provisions the volume for claim {claim}")
+                yield Fix.untried(f"repair {driver}, so that it provisions the volume for claim {claim}")
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods):
                 namespace, _, name = pods[0].partition("/")
                 command = f"kubectl logs {quote(name)} -n {quote(namespace)} --previous"
-                yield _advice(f"repair {component}: its logs say why it does not run", commands=(command,))
+                yield Fix.untried(f"repair {component}: its logs say why it does not run", commands=(command,))
             case StillActive(job=job):
                 command = f"kubectl delete job {quote(job)} {self._in_namespace}"
                 yield self._tried(
@@ -160,7 +160,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 )
             case Failed(node=node, reason=reason, message=message):
                 advice = next((one for words, one in FAILURES if re.search(words, f"{reason} {message}")), "")
-                yield _advice(advice.format(node=node)) if advice else None
+                yield Fix.untried(advice.format(node=node)) if advice else None
             case _:
                 return
 
@@ -227,7 +227,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         """To the template before, if a ReplicaSet still has it."""
         if self.maker is not None and len([*replica_sets_of(self.snapshot, workload_of(self.maker))]) > 1:
             command = f"kubectl rollout undo deployment/{quote(self._maker_name)} {self._in_namespace}"
-            yield _advice("go back to the former pod template, if the new one is at fault", commands=(command,))
+            yield Fix.untried("go back to the former pod template, if the new one is at fault", commands=(command,))
 
     def _of_maker(self, title: str, patch: Patch, spec: Mapping[str, object]) -> Fix | None:
         if self.maker is None:
@@ -262,35 +262,35 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         if state.outdated:
             command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete {self.pod.key}, which {state.outdated} creates with its newer revision"
-            yield _advice(title, (self._deletion,), commands=(command,))
+            yield Fix.untried(title, (self._deletion,), commands=(command,))
         if state.is_node_gone:
             command = f"kubectl delete pod {name} {self._in_namespace}"
             title = f"delete the pod, and create it without spec.nodeName {state.node}"
-            yield _advice(title, (self._deletion,), commands=(command,))
+            yield Fix.untried(title, (self._deletion,), commands=(command,))
         elif state.is_node_lost:
-            yield _advice(f"repair {state.node}: no kubelet answers there")
+            yield Fix.untried(f"repair {state.node}: no kubelet answers there")
         elif state.waits is Waits.VOLUMES and _ATTACHED.search(told):
             yield from self._attached_elsewhere()
         elif _OTHER_PLATFORM.search(f"{told} {state.last}"):
             yield from self._on_its_platform(state.node)
         elif found := _NO_OBJECT.search(told):
             kind = {"secret": "Secret", "configmap": "ConfigMap"}[found["kind"]]
-            yield _advice(
+            yield Fix.untried(
                 f"create {kind} {self.pod.metadata.namespace}/{found['name']}, or correct its name in the pod"
             )
         elif state.waits is Waits.IMAGE:
             advice = next((advice for words, advice in PULLS if re.search(words, told, re.IGNORECASE)), "")
-            yield _advice(advice.format(image=image or "the image", node=state.node)) if advice else None
+            yield Fix.untried(advice.format(image=image or "the image", node=state.node)) if advice else None
         elif state.last.startswith("OOMKilled"):
-            yield _advice(f"raise limits.memory of container {state.container}: it was OOMKilled")
+            yield Fix.untried(f"raise limits.memory of container {state.container}: it was OOMKilled")
         elif advice := next((one for words, one in STARTS if re.search(words, told)), ""):
             driver = found["name"] if (found := NO_DRIVER.search(told)) else "its driver"
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
-            yield _advice(advice.format(node=state.node, driver=driver, agents=down))
+            yield Fix.untried(advice.format(node=state.node, driver=driver, agents=down))
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
-            yield _advice(f"find out from its logs why container {state.container} ends", commands=(command,))
+            yield Fix.untried(f"find out from its logs why container {state.container} ends", commands=(command,))
 
     def _on_its_platform(self, node: str) -> Iterator[Fix | None]:
         """Nodes of the platform that the image may be built for, or another image."""
@@ -307,7 +307,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                     title = f"require {key}={wanted}: the image is not built for {here}"
                     yield stopped._patched(title, [_set("/spec/nodeSelector", selector)])
                 break
-        yield _advice(f"use an image that is built for the platform of {node}")
+        yield Fix.untried(f"use an image that is built for the platform of {node}")
 
     @property
     def _deletion(self) -> Change:
@@ -330,12 +330,12 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             node, name = holder.spec.node_name, holder.metadata.name
             if is_node_lost(self.snapshot, node):
                 ways = reversed([*replace(self, pod=holder)._lost(node)])  # the taint detaches the volume too
-                yield from (_advice(title, (change,), commands=(command,)) for title, change, command in ways)
+                yield from (Fix.untried(title, (change,), commands=(command,)) for title, change, command in ways)
             elif holder.metadata.deletion_timestamp:
-                yield _advice(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
+                yield Fix.untried(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
                 command = f"kubectl delete pod {quote(name)} {self._in_namespace}"
-                yield _advice(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
+                yield Fix.untried(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
         if not rows:
             yield self._stale_attachment(claims)
 
@@ -349,16 +349,16 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 continue
             name, named = quote(one.metadata.name), f"VolumeAttachment {one.metadata.name} of volume {volume} to {node}"
             if node in self.snapshot.cluster.index:
-                return _advice(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
+                return Fix.untried(f"wait until {named} is gone, or find out from {one.spec.attacher} why it is not")
             if one.metadata.deletion_timestamp:
                 merge = quote(json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":")))
                 command = f"kubectl patch volumeattachment {name} --type merge -p {merge}"
                 title = f"remove the finalizer of {named}, which does not exist, once the volume is detached there"
-                return _advice(title, commands=(command,))
-            return _advice(
+                return Fix.untried(title, commands=(command,))
+            return Fix.untried(
                 f"delete {named}, which does not exist", commands=(f"kubectl delete volumeattachment {name}",)
             )
-        return _advice("delete the VolumeAttachment of the volume to its former node, if that node is gone")
+        return Fix.untried("delete the VolumeAttachment of the volume to its former node, if that node is gone")
 
     def _unheld(self, finalizers: Sequence[str]) -> Fix:
         """The last resort: what the finalizer's controller wanted to do first is not done then."""
@@ -366,7 +366,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         metadata = self.pod.metadata
         target = Target(api_version="v1", kind="Pod", namespace=metadata.namespace, name=metadata.name)
         merge = json.dumps({"metadata": {"finalizers": None}}, separators=(",", ":"))
-        return _advice(
+        return Fix.untried(
             f"remove {which} {', '.join(finalizers)}, if the controller behind is gone",
             (Change(target=target, patch=({"op": "remove", "path": "/metadata/finalizers"},)),),
             commands=(f"kubectl patch pod {quote(metadata.name)} {self._in_namespace} --type merge -p {quote(merge)}",),
@@ -439,7 +439,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
     def _without_runtime_class(self, name: str) -> Iterator[Fix | None]:
         if close := self._near(self.snapshot.runtime_classes):
             yield self._patched(f"set runtimeClassName to {close}", [_set("/spec/runtimeClassName", close)])
-        yield _advice(f"create RuntimeClass {name} where its runtime is installed")
+        yield Fix.untried(f"create RuntimeClass {name} where its runtime is installed")
         yield self._patched(f"remove runtimeClassName {name}", [{"op": "remove", "path": "/spec/runtimeClassName"}])
 
     def _within_ratio(self, resource: str, ratio: str) -> Iterator[Fix | None]:
@@ -503,8 +503,8 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         )
         if fixes is None:
             namespace = quote(self.pod.metadata.namespace)
-            yield _advice("meet the Pod Security Standard of the namespace in the pod template")
-            yield _advice(
+            yield Fix.untried("meet the Pod Security Standard of the namespace in the pod template")
+            yield Fix.untried(
                 f"enforce a lower Pod Security level in namespace {namespace}, for all its pods",
                 commands=(f"kubectl label namespace {namespace} {PREFIX}enforce=privileged --overwrite",),
             )
@@ -512,7 +512,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         for one in fixes:
             made = _fix(one.title, one.changes, one.then, commands=one.commands)
             if one.then is None:
-                made = _advice(one.title, one.changes, commands=one.commands)
+                made = Fix.untried(one.title, one.changes, commands=one.commands)
             yield replace(made, costs=one.costs)
 
     def _near(self, known: Mapping[str, object]) -> str:
@@ -605,7 +605,7 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             merge = json.dumps({"spec": {"strategy": rolling}}, separators=(",", ":"))
             command = f"kubectl patch deployment/{quote(self._maker_name)} {self._in_namespace} -p {quote(merge)}"
             title = "set maxSurge: 0, so that an old pod goes before a new one is created"
-            yield _advice(title, (self._maker_change([_set("/spec/strategy", rolling)]),), commands=(command,))
+            yield Fix.untried(title, (self._maker_change([_set("/spec/strategy", rolling)]),), commands=(command,))
 
     @property
     def _has_all_replicas(self) -> bool:
@@ -757,14 +757,14 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
         service = f": service {found['namespace']}/{found['service']}" if found["service"] else ""
         down = _not_ready(snapshot, found["namespace"]) if found["service"] else ()
         behind = f"; {listed(down, 2)} {'is' if len(down) == 1 else 'are'} not ready" if down else ""
-        yield _advice(f"repair what answers for webhook {found['name']}{service}{behind}")
-        yield _advice(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
+        yield Fix.untried(f"repair what answers for webhook {found['name']}{service}{behind}")
+        yield Fix.untried(f"set failurePolicy Ignore of webhook {found['name']}, if pods may go without it")
     elif found := _DENIED.search(message):
-        yield _advice(f"change the pod template as webhook {found['name']} requires")
+        yield Fix.untried(f"change the pod template as webhook {found['name']} requires")
     elif found := _POLICY.search(message):
-        yield _advice(f"change the pod template as ValidatingAdmissionPolicy {found['name']} requires")
+        yield Fix.untried(f"change the pod template as ValidatingAdmissionPolicy {found['name']} requires")
     elif "security context constraint" in message:
-        yield _advice(
+        yield Fix.untried(
             "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
         )
 
@@ -783,19 +783,6 @@ _MILLI = -3
 
 def _like(sample: Quantity, thousandths: int) -> str:
     return str(dataclasses.replace(parse_quantity(f"{thousandths}m"), format=sample.format, canonical=""))
-
-
-def _advice(title: str, changes: tuple[Change, ...] = (), *, commands: tuple[str, ...] = ()) -> Fix:
-    """What an operator would do that no trial can show."""
-    return Fix(
-        title=title,
-        certainty=FixCertainty.UNTRIED,
-        changes=changes,
-        feasible_nodes=(),
-        steps=(),
-        commands=commands,
-        apply=changes,
-    )
 
 
 def _set(path: str, value: object) -> dict[str, object]:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from kschedx.autoscaler.remedies import AutoscalerRemedy, RaiseMaximum, RequestAtMost, TolerateTaints
 from kschedx.autoscaler.sizes import AT_MAXIMUM, BACKED_OFF
-from kschedx.fixes import FixCertainty
 from kschedx.fixes.steps import Group
 from kschedx.inquiry.fix import Fix
 from kschedx.karpenter.cluster import AllowValues, KarpenterRemedy, LabelPool, RaiseLimits
@@ -122,4 +121,4 @@ def reported_fixes(event: ScaleUpEvent) -> Iterator[Fix]:
 
 def _fix(title: str, *, group: Group | None = Group.CAPACITY) -> Fix:
     """The cluster has no such node yet on which the pod could be tried."""
-    return Fix(title=title, certainty=FixCertainty.UNTRIED, changes=(), feasible_nodes=(), steps=(), of_group=group)
+    return Fix.untried(title, of_group=group)
