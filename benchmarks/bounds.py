@@ -60,6 +60,53 @@ profiles:
     balance: {enabled: [LowNodeUtilization, RemoveDuplicates]}
     deschedule: {enabled: [RemovePodsViolatingNodeTaints]}
 """
+QUEUES = 10
+KUEUE: list[dict[str, object]] = [
+    {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}, "spec": {}},
+    *(
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": kind,
+            "metadata": {"name": f"queue-{number}", **metadata},
+            "spec": spec,
+        }
+        for number in range(QUEUES)
+        for kind, metadata, spec in (
+            (
+                "ClusterQueue",
+                {},
+                {
+                    "namespaceSelector": {},
+                    "cohortName": "all",
+                    "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+                    "resourceGroups": [
+                        {
+                            "coveredResources": ["cpu"],
+                            "flavors": [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": "100"}]}],
+                        }
+                    ],
+                },
+            ),
+            ("LocalQueue", {"namespace": "ml"}, {"clusterQueue": f"queue-{number}"}),
+        )
+    ),
+    *(
+        {
+            "apiVersion": "kueue.x-k8s.io/v1beta2",
+            "kind": "Workload",
+            "metadata": {"name": f"job-{number}", "namespace": "ml", "creationTimestamp": "2026-06-01T00:00:00Z"},
+            "spec": {
+                "queueName": f"queue-{number % QUEUES}",
+                "priority": number % 3,
+                "podSets": [{"name": "main", "count": 1, "template": TEMPLATE}],
+            },
+        }
+        for number in range(2_000)
+    ),
+]
+"""Ten ClusterQueues of a cohort, with 2,000 pending Workloads."""
+MORE = {"--scale": "web.json", "kueue": "kueue.json"}
+"""What else is in the cluster for a command line that has this word."""
 COMMANDS = (
     ("why", "POD"),
     *(("why", "POD", "-o", form) for form in ("wide", "json", "yaml", "html", "markdown", "svg", "sarif", "junit")),
@@ -84,13 +131,19 @@ COMMANDS = (
     ("survive", "--each", "zone"),
     ("survive", "--each", "zone", "-o", "json"),
     ("survive", "--each", "zone", "-o", "html"),
+    ("diff-profiles", "default", "binpack", "--all-pending"),
     ("diff-profiles", "default", "binpack", "--all"),
     ("diff-profiles", "default", "binpack", "--all", "-o", "json"),
     ("diff-profiles", "default", "binpack", "--all", "-o", "html"),
     ("deschedule", "--policy", "POLICY"),
     ("deschedule", "--policy", "POLICY", "-o", "json"),
     ("deschedule", "--policy", "POLICY", "-o", "html"),
+    ("descheduler-policy", "advise"),
+    ("descheduler-policy", "advise", "-o", "html"),
+    ("profiles", "tune"),
+    ("profiles", "tune", "-o", "html"),
     ("kueue",),
+    ("kueue", "-o", "json"),
     ("kueue", "-o", "html"),
     ("scale-down",),
     ("scale-down", "NODE"),
@@ -122,6 +175,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> None:
     """Commands and tools, or those that are named."""
     (folder / "pod.yaml").write_text(POD)
     (folder / "web.json").write_text(json.dumps(DEPLOYMENT))
+    (folder / "kueue.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": KUEUE}))
     (folder / "status.json").write_text(json.dumps(STATUS))
     whole = str(folder / "cluster.json")
     saved = ("snapshot", "-s", cluster, "-s", str(folder / "status.json"), "-o", whole)
@@ -136,7 +190,7 @@ def main(cluster: str, node: str, folder: Path, only: tuple[str, ...]) -> None:
         arguments = [str(folder / word) if word.startswith("x.") else words.get(word, word) for word in asked]
         out = folder / "out"
         with out.open("wb") as written:
-            more = ("-s", str(folder / "web.json")) if "--scale" in asked else ()
+            more = [word for key, file in MORE.items() if key in asked for word in ("-s", str(folder / file))]
             command = [sys.executable, "-m", "kschedx", *arguments, "-s", cluster, *more]
             child = subprocess.Popen(command, stdout=written, stderr=subprocess.DEVNULL)
             _, status, used = os.wait4(child.pid, 0)
