@@ -10,7 +10,7 @@ import typer
 from kschedx.cli import completion, connection
 from kschedx.cli.help import Command
 from kschedx.cli.options import DECIDES, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import SHARED, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question, asks
 
 if TYPE_CHECKING:
@@ -222,9 +222,8 @@ def tune(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every trial of the front; json the whole document; yaml the configuration; html, "
-            "markdown and svg to share it.",
+            *(Format.WIDE, Format.JSON, Format.YAML, *SHARED),
+            text="wide shows every trial of the front; json the whole document; yaml the configuration",
         ),
     ] = None,
     *,
@@ -245,8 +244,7 @@ def tune(
         raise InputError(f'--goal: found "{goal}", allowed are {allowed}', hint=nearest(goal, tuple(Goal)))
     reached = question.read_to_decide(whole=True)
     snapshot, setup = reached.snapshot, question.setup(reached.snapshot)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     base = question.configuration
     if base is None:
         full = expanded(None, setup.release).configuration
@@ -274,4 +272,4 @@ def tune(
         return tuning_page(found, differences, snapshot)
 
     report = Report(screen=screen, document=found.to_dict, yaml=lambda: to_yaml(found.configuration), page=page)
-    return Answer(report, ExitCode.SCHEDULABLE if found.is_better else ExitCode.UNSCHEDULABLE)
+    return Answer.of(report, found.is_better)
