@@ -36,73 +36,73 @@ class Part(Enum):
     CONNECTION = auto()
 
 
-def _text(*names: str, metavar: str, help: str, complete: Callable[..., list[str]] | None = None) -> object:  # noqa: A002 - as typer has it
-    return Annotated[str | None, typer.Option(*names, metavar=metavar, help=help, autocompletion=complete)]
+def _value(*names: str, metavar: str, text: str, complete: Callable[..., list[str]] | None = None) -> object:
+    return Annotated[str | None, typer.Option(*names, metavar=metavar, help=text, autocompletion=complete)]
 
 
-def _texts(*names: str, metavar: str, help: str) -> object:  # noqa: A002
+def _values(*names: str, metavar: str, text: str) -> object:
     """An option that can be repeated."""
-    return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=help, show_default=False)]
+    return Annotated[list[str] | None, typer.Option(*names, metavar=metavar, help=text, show_default=False)]
 
 
-def _flag(name: str, *, help: str) -> object:  # noqa: A002
-    return Annotated[bool | None, typer.Option(name, help=help, show_default=False)]
+def _flag(name: str, *, text: str) -> object:
+    return Annotated[bool | None, typer.Option(name, help=text, show_default=False)]
 
 
 _APPLIED = "Apply manifests, with all replicas of their workloads."
 CHANGES: Mapping[str, object] = {
-    "apply": _texts("--apply", "--filename", "-f", metavar="FILE", help=_APPLIED),
-    "scale": _texts("--scale", metavar="KIND/NAME=N", help="Set the number of replicas: deploy/web=10."),
-    "drain": _texts("--drain", metavar="NODE", help="Evict the pods that `kubectl drain` evicts, within budgets."),
-    "cordon": _texts("--cordon", metavar="NODE", help="Make a node unschedulable."),
-    "uncordon": _texts("--uncordon", metavar="NODE", help="Make a node schedulable."),
-    "delete": _texts("--delete", metavar="KIND/NAME", help="Delete an object; a pod with a controller is recreated."),
-    "add_nodes": _texts("--add-nodes", metavar="N=NODE|FILE", help="Add N nodes like a node, or like a manifest."),
-    "remove_node": _texts("--remove-node", metavar="NODE", help="Remove a node; controllers recreate its pods."),
-    "taint": _texts("--taint", metavar="NODE:KEY=VALUE:EFFECT", help="Add a taint; NODE:KEY- removes it."),
-    "label": _texts("--label", metavar="NODE:KEY=VALUE", help="Set a label; NODE:KEY- removes it."),
-    "set": _texts(
+    "apply": _values("--apply", "--filename", "-f", metavar="FILE", text=_APPLIED),
+    "scale": _values("--scale", metavar="KIND/NAME=N", text="Set the number of replicas: deploy/web=10."),
+    "drain": _values("--drain", metavar="NODE", text="Evict the pods that `kubectl drain` evicts, within budgets."),
+    "cordon": _values("--cordon", metavar="NODE", text="Make a node unschedulable."),
+    "uncordon": _values("--uncordon", metavar="NODE", text="Make a node schedulable."),
+    "delete": _values("--delete", metavar="KIND/NAME", text="Delete an object; a pod with a controller is recreated."),
+    "add_nodes": _values("--add-nodes", metavar="N=NODE|FILE", text="Add N nodes like a node, or like a manifest."),
+    "remove_node": _values("--remove-node", metavar="NODE", text="Remove a node; controllers recreate its pods."),
+    "taint": _values("--taint", metavar="NODE:KEY=VALUE:EFFECT", text="Add a taint; NODE:KEY- removes it."),
+    "label": _values("--label", metavar="NODE:KEY=VALUE", text="Set a label; NODE:KEY- removes it."),
+    "set": _values(
         "--set",
         metavar="KIND/NAME:PATH=VALUE",
-        help="Set one field: deploy/web:spec.template.spec.priorityClassName=high.",
+        text="Set one field: deploy/web:spec.template.spec.priorityClassName=high.",
     ),
-    "changes": _texts("--changes", metavar="FILE", help="Read a YAML list of changes: `- scale: deploy/web=10`."),
+    "changes": _values("--changes", metavar="FILE", text="Read a YAML list of changes: `- scale: deploy/web=10`."),
 }
 """Options to verbs, as `simulate.changes.Verb` has them with dashes; all can be repeated."""
 CONNECTION: Mapping[str, object] = {
-    "kubeconfig": _text(
-        "--kubeconfig", metavar="FILE", help="The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"
+    "kubeconfig": _value(
+        "--kubeconfig", metavar="FILE", text="The kubeconfig file.  [default: KUBECONFIG, else ~/.kube/config]"
     ),
-    "context": _text("--context", metavar="NAME", help="The kubeconfig's context."),
-    "cluster": _text("--cluster", metavar="NAME", help="The kubeconfig's cluster."),
-    "user": _text("--user", metavar="NAME", help="The kubeconfig's user."),
-    "as_user": _text("--as", metavar="NAME", help="Impersonate this user."),
-    "as_groups": _texts("--as-group", metavar="NAME", help="Impersonate this group. Repeatable."),
-    "request_timeout": _text(
+    "context": _value("--context", metavar="NAME", text="The kubeconfig's context."),
+    "cluster": _value("--cluster", metavar="NAME", text="The kubeconfig's cluster."),
+    "user": _value("--user", metavar="NAME", text="The kubeconfig's user."),
+    "as_user": _value("--as", metavar="NAME", text="Impersonate this user."),
+    "as_groups": _values("--as-group", metavar="NAME", text="Impersonate this group. Repeatable."),
+    "request_timeout": _value(
         "--request-timeout",
         metavar="TIME",
-        help=f"The timeout of a request, for example 30s or 1m30s; 0 means none.  [default: {DEFAULT_TIMEOUT}s]",
+        text=f"The timeout of a request, for example 30s or 1m30s; 0 means none.  [default: {DEFAULT_TIMEOUT}s]",
     ),
-    "insecure": _flag("--insecure-skip-tls-verify", help="Do not verify the server's certificate."),
+    "insecure": _flag("--insecure-skip-tls-verify", text="Do not verify the server's certificate."),
 }
 """kubectl's options: a field of `Connection` to what is typed."""
 
 OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.CLUSTER: {
-        "snapshot": _texts(
+        "snapshot": _values(
             "--snapshot",
             "-s",
             metavar="PATH",
-            help="A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another "
+            text="A file, folder, or archive written by `kschedx snapshot`, `kubectl get ... -A -o json`, or another "
             "tool; - is standard input. Repeatable.  [default: the cluster that kubectl uses]",
         )
     },
     Part.NAMESPACE: {
-        "namespace": _text(
+        "namespace": _value(
             "--namespace",
             "-n",
             metavar="NAMESPACE",
-            help="The namespace of TARGET or of the selected pods.  [default: the context's; all for --all, "
+            text="The namespace of TARGET or of the selected pods.  [default: the context's; all for --all, "
             "--all-pending]",
             complete=completion.namespaces,
         )
@@ -110,112 +110,112 @@ OPTIONS: Mapping[Part, Mapping[str, object]] = {
     Part.ORPHANS: {
         "ignore_orphans": _flag(
             "--ignore-orphans/--refuse-orphans",
-            help="Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
+            text="Ignore, or refuse, pods on nodes that the input lacks.  [default: refuse, except in a dump]",
         )
     },
     Part.PROFILES: {
-        "config": _text(
+        "config": _value(
             "--config",
             metavar="FILE|NAME",
-            help="The scheduler's KubeSchedulerConfiguration, or a name that `kschedx profiles` lists.",
+            text="The scheduler's KubeSchedulerConfiguration, or a name that `kschedx profiles` lists.",
             complete=completion.profiles,
         ),
-        "profile": _text(
+        "profile": _value(
             "--profile",
             metavar="NAME",
-            help="The profile to use instead of the one that spec.schedulerName names.",
+            text="The profile to use instead of the one that spec.schedulerName names.",
             complete=completion.scheduler_names,
         ),
     },
     Part.UNKNOWN: {
         "without_unknown_plugins": _flag(
-            "--without-unknown-plugins", help="Assume that plugins that kschedx does not have reject no node."
+            "--without-unknown-plugins", text="Assume that plugins that kschedx does not have reject no node."
         )
     },
     Part.RELEASE: {
-        "kube_version": _text(
+        "kube_version": _value(
             "--kube-version",
             metavar="VERSION",
-            help="The Kubernetes version to emulate.  [default: the cluster's, else the newest]",
+            text="The Kubernetes version to emulate.  [default: the cluster's, else the newest]",
             complete=completion.releases,
         )
     },
     Part.GATES: {
-        "feature_gate": _texts(
-            "--feature-gate", metavar="NAME=true", help="A feature gate of kube-scheduler. Repeatable."
+        "feature_gate": _values(
+            "--feature-gate", metavar="NAME=true", text="A feature gate of kube-scheduler. Repeatable."
         )
     },
     Part.ADMISSION: {
-        "enable_admission_plugins": _texts(
+        "enable_admission_plugins": _values(
             "--enable-admission-plugins",
             metavar="NAMES",
-            help="Admission plugins that the API server runs beyond the default ones: PodNodeSelector, "
+            text="Admission plugins that the API server runs beyond the default ones: PodNodeSelector, "
             "PodTolerationRestriction, ExtendedResourceToleration.",
         )
     },
     Part.AUTOSCALER: {
-        "node_group_label": _text(
+        "node_group_label": _value(
             "--node-group-label",
             metavar="KEY",
-            help="The node label whose value is the name of the node's group.  [default: derived from the cloud's "
+            text="The node label whose value is the name of the node's group.  [default: derived from the cloud's "
             "labels and names]",
         ),
-        "autoscaler_flag": _texts(
+        "autoscaler_flag": _values(
             "--autoscaler-flag",
             metavar="NAME=VALUE",
-            help="A flag of cluster-autoscaler. Repeatable.  [default: those of its Deployment]",
+            text="A flag of cluster-autoscaler. Repeatable.  [default: those of its Deployment]",
         ),
-        "node_groups": _text(
+        "node_groups": _value(
             "--node-groups",
             metavar="FILE",
-            help="Node groups with their templates: the output of the autoscaler's /snapshotz, or a file of the "
+            text="Node groups with their templates: the output of the autoscaler's /snapshotz, or a file of the "
             "schema NodeGroups (kschedx schema NodeGroups).",
         ),
-        "instance_types": _text(
+        "instance_types": _value(
             "--instance-types",
             metavar="FILE",
-            help="Instance types for Karpenter: a catalog (kschedx schema InstanceTypes), or the output of `aws ec2 "
+            text="Instance types for Karpenter: a catalog (kschedx schema InstanceTypes), or the output of `aws ec2 "
             "describe-instance-types`.  [default: those seen in the cluster]",
         ),
-        "karpenter_flag": _texts(
+        "karpenter_flag": _values(
             "--karpenter-flag",
             metavar="NAME=VALUE",
-            help="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests, feature-gates; or "
+            text="A flag of Karpenter: preference-policy, min-values-policy, ignore-dra-requests, feature-gates; or "
             "version=1.13 or 1.14. Repeatable.",
         ),
     },
     Part.KUEUE: {
-        "kueue_config": _text(
+        "kueue_config": _value(
             "--kueue-config",
             metavar="FILE",
-            help="Kueue's Configuration.  [default: the cluster's ConfigMap kueue-manager-config, else Kueue's "
+            text="Kueue's Configuration.  [default: the cluster's ConfigMap kueue-manager-config, else Kueue's "
             "defaults]",
         ),
-        "kueue_feature_gate": _texts(
-            "--kueue-feature-gate", metavar="NAME=true", help="A feature gate of Kueue. Repeatable."
+        "kueue_feature_gate": _values(
+            "--kueue-feature-gate", metavar="NAME=true", text="A feature gate of Kueue. Repeatable."
         ),
     },
     Part.EXTENDERS: {
-        "extenders": _text(
+        "extenders": _value(
             "--extenders",
             metavar="call|record=FILE|FILE",
-            help="HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
+            text="HTTP extenders: `call` calls them from this machine (filter, prioritize, preempt; never bind); "
             "record=FILE also keeps their answers; FILE answers for them.  [default: they are not called]",
         )
     },
     Part.CONNECTION: CONNECTION,
     Part.CHANGES: CHANGES,
-    Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _texts("--apply", metavar="FILE", help=_APPLIED)},
+    Part.CHANGES_BESIDE_FILES: {**CHANGES, "apply": _values("--apply", metavar="FILE", text=_APPLIED)},
     Part.CHANGES_BESIDE_DRAIN: {name: change for name, change in CHANGES.items() if name != "drain"},
     Part.DRAINING: {
-        "force": _flag("--force", help="Let a drain delete pods without a controller."),
-        "delete_emptydir_data": _flag("--delete-emptydir-data", help="Let a drain evict pods with an emptyDir."),
+        "force": _flag("--force", text="Let a drain delete pods without a controller."),
+        "delete_emptydir_data": _flag("--delete-emptydir-data", text="Let a drain evict pods with an emptyDir."),
     },
     Part.BASELINE: {
-        "baseline": _text(
+        "baseline": _value(
             "--baseline",
             metavar="FILE",
-            help="What -o sarif wrote before: its findings do not count for the exit code.",
+            text="What -o sarif wrote before: its findings do not count for the exit code.",
         )
     },
 }
