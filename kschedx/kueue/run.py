@@ -376,9 +376,11 @@ class Run:
         for key in list(self._evicted):
             self._controllers.settle(self.jobs[key], self.now)
         if self._ledger is not None:
-            for local in self._local_queues:
-                if self._ledger.is_pending(local):
-                    self._ledger.sample(local, self._used_by(local), self.now)
+            for local_key, local in self._local_queues.items():
+                if self._ledger.is_pending(local_key):
+                    self._ledger.sample(local_key, self._used_by(local_key), self.now)
+                    if (queue := self.queues.get(local.spec.cluster_queue)) is not None:
+                        queue.rebuild(local.metadata.name)
         found = {
             entry.job.key: self._head(entry, modes[entry.job.key])
             for entry in entries
