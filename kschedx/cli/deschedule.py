@@ -110,7 +110,7 @@ def deschedule(
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
         print_note(f"{lacks}; `kschedx snapshot` keeps them")
-    report = _report(found, snapshot)
+    report = _report(found)
     if found.is_undecided:
         return Answer(report, ExitCode.UNDECIDED)
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
@@ -165,7 +165,7 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     )
 
 
-def _report(found: Descheduling, snapshot: Snapshot) -> Report:
+def _report(found: Descheduling) -> Report:
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.descheduling import descheduling_lines
 
@@ -177,7 +177,7 @@ def _report(found: Descheduling, snapshot: Snapshot) -> Report:
     def page(_: bool) -> Page:
         from kschedx.render.descheduling import descheduling_page
 
-        return descheduling_page(found, snapshot)
+        return descheduling_page(found)
 
     return Report(
         screen=screen,
