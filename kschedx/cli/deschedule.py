@@ -107,7 +107,7 @@ def deschedule(
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
         print_note(f"{lacks}; `kschedx snapshot` keeps them")
-    report = _report(found, snapshot)
+    report = _report(found)
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
     return Answer.of(report, not (is_pending or found.repeats), is_undecided=found.is_undecided)
 
@@ -160,7 +160,7 @@ def _require_metrics(snapshot: Snapshot, found: Descheduling) -> None:
     )
 
 
-def _report(found: Descheduling, snapshot: Snapshot) -> Report:
+def _report(found: Descheduling) -> Report:
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.descheduling import descheduling_lines
 
@@ -172,7 +172,7 @@ def _report(found: Descheduling, snapshot: Snapshot) -> Report:
     def page(_: bool) -> Page:
         from kschedx.render.descheduling import descheduling_page
 
-        return descheduling_page(found, snapshot)
+        return descheduling_page(found)
 
     return Report(
         screen=screen,

@@ -53,18 +53,15 @@ def kueue(
 ) -> Answer:
     """The command; its help is HELP."""
     from kschedx.kueue.overview import overview
-    from kschedx.kueue.run import start_of
     from kschedx.kueue.settings import settings_of
-    from kschedx.kueue.workloads import timestamp
 
     snapshot = question.read().snapshot
-    started = start_of(snapshot, now)
-    found = overview(snapshot, settings_of(snapshot), now=timestamp(started), written_now=started)
+    found = overview(snapshot, settings_of(snapshot), now=now)
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.kueue import overview_lines
 
         return overview_lines(found, width, wide=wide)
 
-    report = Report(screen=screen, document=found.admissions.to_dict)
+    report = Report(screen=screen, document=found.to_dict)
     return Answer.of(report, not found.waiting)
