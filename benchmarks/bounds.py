@@ -142,19 +142,35 @@ COMMANDS = {
     **_each(
         Bound(50, 15, 500),
         *("why POD", *(f"why POD -o {form}" for form in ("markdown", "svg", "sarif", "junit"))),
-        *("why --all-pending", "why --all-pending -o html", "fit POD -o json", "fit POD -o html"),
+        *("why --all-pending", "why --all-pending -o html", "fit POD", "fit POD -o json", "fit POD -o html"),
         *("simulate", "drain NODE", "nodes", "diff-profiles default binpack --all-pending"),
-        *("kueue", "doctor", "doctor -o html"),
+        *("doctor", "doctor -o html"),
     ),
     **_each(
         Bound(10_000, 15, 500),
         *(f"why POD -o {form}" for form in ("wide", "json", "yaml", "html")),
         *(f"{command} -o {form}" for command in ("simulate", "drain NODE", "nodes") for form in ("json", "html")),
-        "kueue -o json",
     ),
-    **_each(Bound(1_000, 30, 700), "scale-down NODE", "scale-down NODE -o html"),
-    **_each(Bound(50, 40, 1_300), "snapshot -o x.json.zst", "snapshot --anonymize -o x.json.zst"),
-    **_each(Bound(50, 40, 1_300), "fit POD --replicas 1000000"),
+    **_each(Bound(10_000, 60, 700), "kueue", "kueue -o json"),
+    **_each(Bound(1_000, 30, 800), "scale-down NODE", "scale-down NODE -o html"),
+    **_each(
+        Bound(50, 40, 1_300),
+        *("snapshot -o x.json.zst", "snapshot --anonymize -o x.json.zst", "fit POD --replicas 1000000"),
+    ),
+    **_each(Bound(50, 150, 500), "diff-profiles default binpack --all"),
+    **_each(
+        Bound(100_000, 150, 1_000),
+        *("survive --each zone", "survive --each zone -o json", "survive --each zone -o html"),
+    ),
+    **_each(
+        Bound(40_000, 150, 1_500),
+        *("deschedule --policy POLICY", "deschedule --policy POLICY -o json", "deschedule --policy POLICY -o html"),
+        *("descheduler-policy advise", "descheduler-policy advise -o html", "profiles tune"),
+    ),
+    **_each(
+        Bound(150_000, 500, 1_000),
+        *("drain --each", "drain --each -o json", "drain --each -o html"),
+    ),
 }
 TOOLS: Mapping[str, dict[str, object]] = {
     "pod_explain": {"manifest": POD},
@@ -175,6 +191,7 @@ TOOL_BOUNDS = {
     "capacity_check": Bound(60, 30, 1_300),
     "dump_check": Bound(60, 15, 900),
     "scale_down_explain": Bound(60, 15, 700),
+    "failure_simulate": Bound(60, 120, 1_000),
 }
 """Those that differ from the others'."""
 LONG = TOOLS.keys() - {"clusters_list"}
