@@ -168,8 +168,10 @@ def test_what_is_said_about_devices(text: str, reason: str) -> None:
         ),
         ("pod triggered scale-up: [{pool-a 1->2 (max: 9)}]", [(None, "cluster-autoscaler", "scale-up")]),
         (
-            'Failed to schedule pod, incompatible with nodepool "gpu", daemonset overhead={"pods":"4"}, '
-            "did not tolerate taint nvidia.com/gpu:NoSchedule",
+            (
+                'Failed to schedule pod, incompatible with nodepool "gpu", daemonset overhead={"pods":"4"}, '
+                "did not tolerate taint nvidia.com/gpu:NoSchedule"
+            ),
             [(None, "Karpenter", "no-node-pool")],
         ),
         ("Pod should schedule on: nodeclaim/default-x7b", [(None, "Karpenter", "scale-up")]),
