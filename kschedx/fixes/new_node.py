@@ -351,7 +351,8 @@ def _with_devices(situation: Situation, keys: tuple[str, ...]) -> Iterator[s.Add
     for kinds_and_counts in (dict.fromkeys(kinds, count), described):
         for step in islice(_plain(situation, keys), 3) if kinds_and_counts else ():
             slices = tuple(slices_with(kinds_and_counts, step.node.name))
-            attributes = tuple(_new_attributes(situation)) if kinds_and_counts is described else ()
+            is_one = kinds_and_counts is described and len([*_asked(situation)]) == 1
+            attributes = tuple(_new_attributes(situation)) if is_one else ()
             yield replace(step, like="", slices=slices, attributes=attributes)
 
 
