@@ -256,6 +256,23 @@ def test_victims_of_another_preemptor_are_no_candidates_of_a_second_attempt() ->
     }
 
 
+@pytest.mark.parametrize(
+    ("is_observed", "condition"),
+    [
+        (False, ("Pending", "resources validation failed: ")),
+        (True, ("PendingEvaluation", "Workload is pending evaluation in the scheduling queue")),
+    ],
+)
+def test_the_controller_validates_without_limit_range_defaults(is_observed: bool, condition: tuple[str, str]) -> None:
+    limits = [{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}]
+    meta = {"name": "defaults", "namespace": "ml"}
+    defaults = {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": limits}}
+    gates = {"UnadmittedWorkloadsObservability": is_observed}
+    found = admit(*QUEUE, defaults, workload("a", cpu="2"), feature_gates=gates).workloads["ml/a"].quota_reserved
+    assert found is not None
+    assert (found.reason, found.message.startswith(condition[1])) == (condition[0], True)
+
+
 def test_pods_that_must_be_together_need_one_rack_with_room() -> None:
     levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
     topology = {"apiVersion": KUEUE, "kind": "Topology", "metadata": {"name": "t"}, "spec": {"levels": levels}}
