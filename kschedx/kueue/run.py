@@ -120,7 +120,7 @@ class Run:
             name: compile_selector(one.spec.namespace_selector) for name, one in queues.items()
         }
         usage_based = settings.usage_based
-        self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), now)
+        self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)
         self.queues = {
             name: Queue(queue=one, ledger=self._ledger if is_usage_based(one) else None)
             for name, one in sorted(queues.items())
