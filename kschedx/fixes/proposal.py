@@ -9,10 +9,11 @@ from typing import ClassVar, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kschedx.fixes.changes import Change, Json, Target, add_operation, node_patch, pod_patch, pod_status_patch, pointer
+from kschedx.fixes.changes import Change, add_operation, node_patch, pod_patch, pod_status_patch, pointer
 from kschedx.fixes.phrases import amount_text
 from kschedx.kube.decoding import manifest
 from kschedx.kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kschedx.kube.documents import Json, Target
 from kschedx.kube.resources import RequestOptions
 from kschedx.kube.storage import BIND_COMPLETED, CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kschedx.kube.types import Node, Pod, Taint

@@ -312,7 +312,7 @@ def verdict(drained: DrainResult) -> str:
 
 def _stopped(budget: str, drained: DrainResult) -> str:
     """What a budget has to do with it: the numbers are those that the API server's error has."""
-    found, first = drained.held[budget], dict(drained.budgets)[budget]
+    found, first = drained.held[budget], drained.budgets[budget]
     now = "allows no disruption"
     if found.needed >= found.healthy:
         missing = listed(found.unready, 2)
@@ -328,7 +328,7 @@ def _several(budgets: str) -> str:
 
 
 def _budgets(drained: DrainResult) -> str:
-    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets if number)
+    return ", ".join(f"{name} {number:,} at a time" for name, number in drained.budgets.items() if number)
 
 
 def _moved(moved: list[DrainedPod], width: int, most: int | None) -> list[Text]:
