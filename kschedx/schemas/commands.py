@@ -19,6 +19,7 @@ from kschedx.karpenter.consolidation import ConsolidationDocument
 from kschedx.karpenter.disruption import DisruptionDocument
 from kschedx.karpenter.growth import KarpenterGrowthDocument, ProvisioningDocument
 from kschedx.kube.documents import Document, Json
+from kschedx.render.drain import BudgetFixDocument
 from kschedx.render.states import StateDocument
 from kschedx.simulate.compaction import EmptiedDocument
 from kschedx.simulate.simulation import SimulationDocument
@@ -71,13 +72,6 @@ class DifferenceOutput(ProfileDifferenceDocument, frozen=True, omit_defaults=Tru
 
 class GrowthOutput(AutoscalerGrowthDocument, frozen=True, omit_defaults=True):
     karpenter: KarpenterGrowthDocument | None = None
-
-
-class BudgetFixDocument(Document, frozen=True):
-    title: str
-    commands: tuple[str, ...]
-    drained: int
-    of: int
 
 
 class SimulationOutput(SimulationDocument, frozen=True, kw_only=True, omit_defaults=True):
