@@ -57,7 +57,11 @@ def printed_kinds() -> set[str]:
     found = set()
     for path in (ROOT / "kschedx").rglob("*.py"):
         for written in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(written, ast.Call) and ast.unparse(written.func) == "document" and written.args:
+            if (
+                isinstance(written, ast.Call)
+                and ast.unparse(written.func) in ("document", "documents.document")
+                and written.args
+            ):
                 found.add(ast.unparse(written.args[0]).strip("'"))
             if isinstance(written, ast.Dict):
                 pairs = zip(written.keys, written.values, strict=True)
