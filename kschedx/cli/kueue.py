@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli.options import READS, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
@@ -64,4 +64,4 @@ def kueue(
         return overview_lines(found, width, wide=wide)
 
     report = Report(screen=screen, document=found.to_dict)
-    return Answer(report, ExitCode.UNSCHEDULABLE if found.waiting else ExitCode.SCHEDULABLE)
+    return Answer.of(report, not found.waiting)
