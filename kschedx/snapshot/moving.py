@@ -107,11 +107,20 @@ class _OnNodes(Struct):
         self.touched.update((row, order[start[row] : start[row + 1]]) for row in each_cluster_row(ClusterRows(nodes)))
 
 
-class _Tallied(Struct):
-    """A tally's sums, as they were after the first `seen` steps."""
+class _Numbered(Struct):
+    """A number for each node, as it was after the first `seen` steps."""
 
     sums: IntArray
     seen: int
+
+
+class _Tallied(_Numbered):
+    """A tally's sums."""
+
+    pods: IntArray
+    """Rows of the pods that weigh something, running or not."""
+    weights: IntArray
+    """Theirs."""
 
 
 class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
@@ -122,7 +131,7 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
     nominations: dict[int, str]
     """Rows of pods without a node to the node that they are nominated for."""
     tallied: dict[Tally, _Tallied] = field(default_factory=dict)
-    numbered: dict[NodeRule, _Tallied] = field(default_factory=dict)
+    numbered: dict[NodeRule, _Numbered] = field(default_factory=dict)
 
     @classmethod
     def moving(cls, pods: PodTable, node_names: Column[str]) -> MovingPods:
@@ -167,11 +176,13 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         """As of a table that stands still, for the price of what has moved since it was asked for last."""
         known = self.tallied.get(tally)
         if known is None:
-            weights = tally.weights(self, np.arange(len(self)))
-            rows = np.flatnonzero(weights)  # few pods, for most tallies
-            rows = rows[self.node[rows] >= 0]
-            sums = np.bincount(self.node[rows], weights=weights[rows], minlength=self.node_count)
-            known = self.tallied[tally] = _Tallied(sums=sums.astype(np.int64), seen=len(self.steps))
+            rows = tally.candidates(self)
+            weights = tally.weights(self, rows)
+            some = np.flatnonzero(weights)  # few pods, for most tallies
+            rows, weights = rows[some], weights[some]
+            known = self.tallied[tally] = _Tallied(self._summed(rows, weights), len(self.steps), rows, weights)
+        elif len(known.pods) <= len(self.steps) - known.seen:
+            known.sums, known.seen = self._summed(known.pods, known.weights), len(self.steps)
         elif known.seen < len(self.steps):
             pods, nodes, signs = self.steps.since(known.seen)
             if (signs == 0).any():
@@ -185,12 +196,17 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
             known.seen = len(self.steps)
         return known.sums
 
+    def _summed(self, rows: IntArray, weights: IntArray) -> IntArray:
+        places = self.node[rows]
+        running = places >= 0
+        return np.bincount(places[running], weights=weights[running], minlength=self.node_count).astype(np.int64)
+
     def numbers(self, rule: NodeRule, number: Callable[[ClusterRow], int], rows: ClusterRows) -> IntArray:
         """As of a table that stands still, for the price of the nodes that have changed since it was asked for last."""
         known = self.numbered.get(rule)
         if known is None:
             every = super().numbers(rule, number, ClusterRows(np.arange(self.node_count)))
-            known = self.numbered[rule] = _Tallied(sums=every, seen=len(self.steps))
+            known = self.numbered[rule] = _Numbered(sums=every, seen=len(self.steps))
         _, changed, _ = self.steps.since(known.seen)
         for row in each_cluster_row(ClusterRows(distinct(changed))):
             if row < self.node_count:
@@ -205,8 +221,8 @@ class MovingPods(PodTable, frozen=True, kw_only=True, dict=True):
         start = np.concatenate([on.start, np.full(more, on.start[-1])])
         # every tally is brought up to date first: the old nodes and the new ones share what happens from now on
         tallied = {
-            tally: _Tallied(np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]), len(self.steps))
-            for tally in self.tallied
+            tally: replace(known, sums=np.concatenate([self.tally(tally), np.zeros(more, dtype=np.int64)]))
+            for tally, known in self.tallied.items()
         }
         on_nodes = _OnNodes(order=on.order, start=start, touched=on.touched)
         return replace(self, node_count=count, on_nodes=on_nodes, tallied=tallied, numbered={})
@@ -577,7 +593,7 @@ class MovingCluster:
 
     def _moved(self, pod: int, node: ClusterRow, kind: MoveKind) -> None:
         pods = self.pods
-        if kind is MoveKind.PLACE:
+        if kind > 0:
             pods.node[pod] = node
             pods.on_nodes.add(pod, node)
         else:
