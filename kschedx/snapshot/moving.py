@@ -39,6 +39,7 @@ class MoveKind(IntEnum):
     REMOVE = -1
 
 
+_PLACE, _REMOVE = MoveKind  # to look a member up takes longer than all else that a move does with it
 MANY = 256
 """From so many moves on, they are undone at once."""
 NOBODY = -1
@@ -341,20 +342,20 @@ class MovingCluster:
 
     def place(self, pod: int, node: ClusterRow) -> None:
         """A pod that runs nowhere runs on a node from now on; a nomination that it had is over."""
-        self._remember(MoveKind.PLACE, pod, node)
+        self._remember(_PLACE, pod, node)
         self.pods.node_names.codes[pod] = self._code_of_name[self.node_names[node]]
         self._set_nominated(pod, "")
-        self._moved(pod, node, MoveKind.PLACE)
+        self._moved(pod, node, _PLACE)
 
     def remove(self, pod: int, *, waits: bool = False) -> None:
         """A pod that runs is gone from its node. `waits`: its controller makes another one like it, which goes by the
         same name here, has not started, and waits for a node."""
         node = ClusterRow(int(self.pods.node[pod]))
-        self._remember(MoveKind.REMOVE, pod, node)
+        self._remember(_REMOVE, pod, node)
         if waits:
             self.pods.node_names.codes[pod] = self._code_of_name[""]
             self._set_started(pod, None, LATEST)
-        self._moved(pod, node, MoveKind.REMOVE)
+        self._moved(pod, node, _REMOVE)
 
     def nominate(self, pod: int, node: ClusterRow | None) -> None:
         """A pod without a node is nominated for one, or for none any more."""
@@ -600,9 +601,13 @@ class MovingCluster:
             pods.node[pod] = -1
             pods.on_nodes.remove(pod, node)
         self._note(pod, node, int(kind))
+        change = np.add if kind > 0 else np.subtract
         for table in self._tables():
-            table.requested[node] += kind * table.requests.matrix[pod]
-            table.nonzero_requested[node] += kind * table.requests.nonzero[pod]
+            for sums, each in (
+                (table.requested[node], table.requests.matrix[pod]),
+                (table.nonzero_requested[node], table.requests.nonzero[pod]),
+            ):
+                change(sums, each, out=sums)
             table.pod_count[node] += kind
 
     def _note(self, pod: int, node: ClusterRow, sign: int) -> None:

@@ -31,6 +31,9 @@ MOST_ROWS = 600_000
 first."""
 
 
+_SCHEDULED = Outcome.SCHEDULED
+
+
 class _Series(Struct):
     """Identical pods that are placed one after the other."""
 
@@ -129,7 +132,7 @@ class Run:
         if best is None:
             self._unknown = asked
             return None
-        return Decision(outcome=Outcome.SCHEDULED, best=best)
+        return Decision(outcome=_SCHEDULED, best=best)
 
     def _next_series(self, row: int) -> _Series | None:
         """The pods that begin with this one, from what is known of pods like it; None where that is nothing."""
