@@ -157,7 +157,7 @@ def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
         requests = {"cpu": dice.choice(("250m", "500m")), "memory": dice.choice(("1Gi", "2Gi"))}
         image = dice.choice(("held", "unknown"))
         spec: dict[str, Any] = {"containers": [{"name": app, "image": image, "resources": {"requests": requests}}]}
-        rules = [
+        rules: list[dict[str, Any]] = [
             {},
             {},
             {"topologySpreadConstraints": [spread(app, "zone", "DoNotSchedule")]},
@@ -181,12 +181,12 @@ def kinds(dice: random.Random) -> list[tuple[dict[str, str], dict[str, Any]]]:
 def test_kinds_that_take_turns_are_decided_as_if_built_that_way(seed: int) -> None:
     dice = random.Random(seed)
     images = [{"names": ["held:latest"], "sizeBytes": 500_000_000}]
-    objects = []
+    objects: list[Any] = []
     for number in range(7):
         labels = {"host": f"node-{number}", "zone": "abc"[number % 3]}
         offers = {"cpu": dice.choice("24"), "memory": "12Gi", "pods": dice.choice(("4", "9"))}
         taints = ["spot:PreferNoSchedule"] if dice.randrange(3) == 0 else []
-        one = builders.node(f"node-{number}", labels=labels, taints=taints, allocatable=offers)
+        one: Any = builders.node(f"node-{number}", labels=labels, taints=taints, allocatable=offers)
         one["status"]["images"] = images if dice.randrange(2) else []
         objects.append(one)
     every = kinds(dice)
