@@ -19,7 +19,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.moving.pod_groups import (
-    GROUP_UNSCHEDULABLE,
     Trial,
     choose_placement,
     preempt_for_group,
@@ -161,6 +160,11 @@ class QueueStep(Struct, frozen=True, kw_only=True):
     """Device claims that were taken back from the pod, as they are left."""
 
     @property
+    def preempts(self) -> bool:
+        """Room was made for the pod, or for its group, whose pods need not all be nominated."""
+        return self.nominated is not None or bool(self.victims)
+
+    @property
     def message(self) -> str:
         """kube-scheduler's text; what it would need to, where kschedx cannot decide."""
         return self.undecided if self.decision is None else self.decision.message
@@ -181,13 +185,12 @@ class QueueStep(Struct, frozen=True, kw_only=True):
             best = sorted(self.names(each_cluster_row(decision.best)))
             return told | {"bestNodes": best, "node": self.names([self.node])[0]}
         told |= {"message": decision.message}
-        if self.nominated is None:
-            return told
-        return told | {
-            "nominatedNode": self.names([self.nominated])[0],
-            "tiedCandidates": sorted(self.names(self.tied)),
-            "victims": sorted(self.victim_keys),
-        }
+        if self.nominated is not None:
+            told["nominatedNode"] = self.names([self.nominated])[0]
+            told["tiedCandidates"] = sorted(self.names(self.tied))
+        if self.preempts:
+            told["victims"] = sorted(self.victim_keys)
+        return told
 
 
 class Departure(Struct, frozen=True, kw_only=True):
@@ -513,7 +516,7 @@ class Queue:
             return None
         keys = tuple(map(self._key, found.victims))
         again = self._evict(found.victims)
-        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=GROUP_UNSCHEDULABLE)
+        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=found.message)
         for number, step in enumerate(steps):
             self.steps.append(
                 replace(
