@@ -31,9 +31,7 @@ from kschedx.kueue.amounts import FlavorResource, Requests, Usage, added, minus,
 from kschedx.kueue.cache import Cache
 from kschedx.kueue.controllers import PREEMPTED, Controllers, Readiness, readiness
 from kschedx.kueue.document import (
-    Admissions,
     Amount,
-    Begin,
     ClusterQueueDocument,
     ConditionDocument,
     Cycle,
@@ -51,7 +49,7 @@ from kschedx.kueue.queues import Ledger, LocalQueueKey, Queue, Requeue, is_usage
 from kschedx.kueue.quota import QueueNode, Tree
 from kschedx.kueue.requests import invalid_resources, outside_limit_ranges, pod_requests
 from kschedx.kueue.scheduler import NAMESPACE_MISMATCH, CycleScheduler, Entry, Nominations
-from kschedx.kueue.settings import VERSION, Settings
+from kschedx.kueue.settings import Settings
 from kschedx.kueue.topology import FlavorTopology
 from kschedx.kueue.workloads import (
     Job,
@@ -122,7 +120,7 @@ class Run:
             name: compile_selector(one.spec.namespace_selector) for name, one in queues.items()
         }
         usage_based = settings.usage_based
-        self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), now)
+        self._ledger = None if usage_based is None else Ledger(usage_based, self._local_queues.values(), active, now)
         self.queues = {
             name: Queue(queue=one, ledger=self._ledger if is_usage_based(one) else None)
             for name, one in sorted(queues.items())
@@ -225,13 +223,15 @@ class Run:
         if queue is not None and not self.cache.topologies and not self.not_ready:
             self.watched = self._trees[self._root(self.cache.tree.queues[queue.queue.metadata.name])]
 
-    def inadmissibility(self, job: Job, queue: ClusterQueue) -> str:
-        """Why a Workload is refused before any flavor is evaluated."""
-        if not self._is_selected(queue.metadata.name, job.namespace):
+    def inadmissibility(self, workload: Workload, queue: ClusterQueue) -> str:
+        """Why a Workload is refused before any flavor is evaluated: by the scheduler as it is adjusted, by the
+        controller as it was submitted."""
+        namespace = workload.metadata.namespace
+        if not self._is_selected(queue.metadata.name, namespace):
             return NAMESPACE_MISMATCH
-        if error := invalid_resources(job.workload):
+        if error := invalid_resources(workload):
             return f"resources validation failed: {error}"
-        if error := outside_limit_ranges(job.workload, self._snapshot.limit_ranges.get(job.namespace, ())):
+        if error := outside_limit_ranges(workload, self._snapshot.limit_ranges.get(namespace, ())):
             return f"resources didn't satisfy LimitRange constraints: {error}"
         return ""
 
@@ -376,9 +376,11 @@ class Run:
         for key in list(self._evicted):
             self._controllers.settle(self.jobs[key], self.now)
         if self._ledger is not None:
-            for local in self._local_queues:
-                if self._ledger.is_pending(local):
-                    self._ledger.sample(local, self._used_by(local), self.now)
+            for local_key, local in self._local_queues.items():
+                if self._ledger.is_pending(local_key):
+                    self._ledger.sample(local_key, self._used_by(local_key), self.now)
+                    if (queue := self.queues.get(local.spec.cluster_queue)) is not None:
+                        queue.rebuild(local.metadata.name)
         found = {
             entry.job.key: self._head(entry, modes[entry.job.key])
             for entry in entries
@@ -645,23 +647,3 @@ def start_of(snapshot: Snapshot, now: str | None) -> str:
     if not timestamp(started):
         raise InputError(f"now: {started!r} is not a time such as 2026-06-01T12:00:00Z")
     return started
-
-
-def admit(snapshot: Snapshot, settings: Settings, *, version: str = VERSION, now: str | None = None) -> Admissions:
-    """Run Kueue on a snapshot."""
-    started = start_of(snapshot, now)
-    run = Run(snapshot, settings, timestamp(started))
-    return admissions(run, settle(run), version=version, now=started)
-
-
-def admissions(run: Run, cycles: Sequence[Cycle], *, version: str, now: str) -> Admissions:
-    """The document of a run."""
-    return Admissions(
-        kueue_version=version,
-        now=now,
-        begin=Begin(evicted=run.begin) if run.begin else None,
-        cycles=tuple(cycles),
-        cluster_queues={name: run.cluster_queue_document(name) for name in sorted(run.queues)},
-        workloads={key: run.workload_document(job) for key, job in sorted(run.jobs.items())},
-        is_settled=run.is_settled,
-    )

@@ -13,7 +13,9 @@ from rich.text import Text
 
 from kschedx.explain.diagnosis import Diagnosis
 from kschedx.framework.cycle import Outcome
-from kschedx.inquiry.explanation import Covered, Explanation
+from kschedx.inquiry.document import Covered
+from kschedx.inquiry.explanation import Explanation
+from kschedx.kube.documents import to_json
 from kschedx.render.holding import gang_text
 from kschedx.render.terminal import DIM, LABEL, SEPARATOR, labelled, paragraph, text
 from kschedx.render.view import Fix as FixView
@@ -39,7 +41,7 @@ def fix_views(explanation: Explanation) -> tuple[FixView, ...]:
     for fix in explanation.fixes:
         covered = explanation.covered(fix)
         title, for_whom = (fix.title, for_one) if covered is None else (covered.title, _for(covered))
-        applied = [change.to_dict() for change in fix.apply]
+        applied = [to_json(change.document) for change in fix.apply]
         made.append(
             FixView(
                 title=title,
@@ -135,7 +137,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
     """kubectl's own, which can be copied: one that is longer than the window goes on after a backslash. What holds a
     longer word, or what a terminal would obey, is left out: -o patch has it."""
     room = width - _INDENT - 2
-    broken = [_broken(one, room) for one in commands]
+    broken = [continued(one, room) for one in commands]
     if any(cell_len(row) > room or visible(row) != row for rows in broken for row in rows):
         return []
     marks = chain.from_iterable(zip(chain("$", repeat(" ")), rows, strict=False) for rows in broken)
@@ -145,7 +147,7 @@ def command_lines(commands: Iterable[str], width: int) -> list[Text]:
 _SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+""")
 
 
-def _broken(command: str, room: int) -> list[str]:
+def continued(command: str, room: int) -> list[str]:
     """In lines of at most `room` cells, as a shell reads them; a word that is longer has a longer line."""
     rows: list[str] = []
     for word in _SHELL_WORD.findall(command):
@@ -165,7 +167,7 @@ def shell_rows(command: str, width: int) -> list[str]:
         is_list = cell_len(word) > width - _INDENT - 2 and not set(word) & set("'\"")
         for number, piece in enumerate(re.findall(r"[^,]+,?|,", word) if is_list else [word]):
             gap = "" if number else " "
-            if row.strip() and cell_len(f"{row}{gap}{piece}{gap}\\") > width:
+            if row.strip() and cell_len(f"{row}{gap}{piece} \\") > width:
                 rows.append(f"{row}{gap}\\")
                 row = piece if number else f"    {piece}"
             else:

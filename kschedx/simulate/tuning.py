@@ -14,19 +14,21 @@ from copy import deepcopy
 from enum import StrEnum
 from typing import TypeAlias
 
-import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kschedx.errors import ConfigError
 from kschedx.explain.setup import Setup
 from kschedx.framework.args import PodTopologySpreadArgs
 from kschedx.framework.config.document import DEFAULT_SCHEDULER_NAME, Profile
+from kschedx.framework.config.origins import expanded
 from kschedx.framework.interface import ScorePlugin
 from kschedx.framework.registry import plugin_class
+from kschedx.kube.documents import Document, document, part_of
 from kschedx.kube.names import CPU, MEMORY
 from kschedx.progress import Phase, counted
+from kschedx.results import Shown
 from kschedx.simulate.repack import Repacked, movable, repack
 from kschedx.snapshot.edits import without_nodes
 from kschedx.snapshot.snapshot import Snapshot
@@ -158,9 +160,14 @@ class Trial(Struct, frozen=True, kw_only=True):
         )
 
 
-class Tuning(Struct, frozen=True, kw_only=True):
+class Tuning(Shown, Struct, frozen=True, kw_only=True):
     """What was tried, and the best of it."""
 
+    snapshot: Snapshot
+    before: Setup
+    """Today's."""
+    after: Setup
+    """With the best profile."""
     goal: Goal
     seed: int
     candidates: int
@@ -188,6 +195,27 @@ class Tuning(Struct, frozen=True, kw_only=True):
         """Than today's profile, for the goal."""
         return self.best.rank(self.goal)[:2] < self.today.rank(self.goal)[:2]
 
+    def __repr__(self) -> str:
+        return (
+            f"<Tuning: {self.goal.value}, {self.candidates:,} profiles tried, the best is {self.best.candidate.title}>"
+        )
+
+    def records(self) -> list[dict[str, object]]:
+        """A row per profile of the front, after today's."""
+        trials = (self.today, *(one for one in self.front if one is not self.today))
+        return [
+            {
+                "profile": one.candidate.title,
+                "nodes": one.nodes,
+                "fragmentation": one.fragmentation,
+                "spread": one.spread,
+                "moves": one.moves,
+                "unplaced": one.unplaced,
+                "cost": one.cost,
+            }
+            for one in trials
+        ]
+
     @property
     def assumptions(self) -> tuple[str, ...]:
         return (
@@ -197,24 +225,15 @@ class Tuning(Struct, frozen=True, kw_only=True):
         )
 
     def to_dict(self) -> dict[str, object]:
-        document = TuningDocument(
-            api_version="kschedx/v1",
-            kind=TUNING,
-            goal=self.goal.value,
-            better=self.is_better,
-            seed=self.seed,
-            candidates=self.candidates,
-            left_out=self.left_out,
-            pods=self.pods,
+        return document(
+            TUNING,
+            TuningDocument,
+            self,
             nodes=self.all_nodes,
-            now=_document(self.now),
-            today=_document(self.today),
-            front=tuple(map(_document, self.front)),
-            configuration=dict(self.configuration),
-            assumptions=self.assumptions,
+            now=_trial(self.now),
+            today=_trial(self.today),
+            front=tuple(map(_trial, self.front)),
         )
-        plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(document))
-        return plain
 
 
 def tune(
@@ -263,7 +282,11 @@ def tune(
         if min(one.rank(goal)[:2] for one in fewer) > best.rank(goal)[:2]:
             break
     front = _front(sorted(trials, key=lambda one: one.rank(goal)), goal)
+    configuration = front[0].candidate.applied(base, profile.scheduler_name)
     return Tuning(
+        snapshot=snapshot,
+        before=setup,
+        after=setup.configured(configuration, snapshot),
         goal=goal,
         seed=seed,
         candidates=tried,
@@ -273,8 +296,16 @@ def tune(
         now=search.now,
         today=trials[0],
         front=tuple(front),
-        configuration=front[0].candidate.applied(base, profile.scheduler_name),
+        configuration=configuration,
     )
+
+
+def base_of(config: Json | None, setup: Setup) -> Json:
+    """The configuration that is tuned: the one that is given, else an empty one of the release's API version."""
+    if config is not None:
+        return config
+    full = expanded(None, setup.release).configuration
+    return {key: full[key] for key in ("apiVersion", "kind")}
 
 
 def _tried(
@@ -433,7 +464,7 @@ def _list(value: object) -> list[dict[str, object]]:
 # --- the document
 
 
-class TrialDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TrialDocument(Document, frozen=True, omit_defaults=True):
     profile: str
     """What is changed, in words."""
     nodes: int
@@ -448,14 +479,11 @@ class TrialDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Of the nodes in use, per hour; absent where a price is not known."""
 
 
-class TuningDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TuningDocument(Document, frozen=True):
     """Profiles that were tried on a cluster, and the best of them."""
 
-    api_version: str
-    kind: str
-    goal: str
-    """`fewest-nodes`, `least-fragmentation`, `spread` or `cost`."""
-    better: bool
+    goal: Goal
+    is_better: bool = field(name="better")
     """A profile reaches the goal better than today's."""
     seed: int
     candidates: int
@@ -479,13 +507,12 @@ class TuningDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_def
 TUNING = "ProfileTuning"
 
 
-def _document(trial: Trial) -> TrialDocument:
-    return TrialDocument(
+def _trial(trial: Trial) -> TrialDocument:
+    return part_of(
+        TrialDocument,
+        trial,
         profile=trial.candidate.title,
-        nodes=trial.nodes,
         fragmentation=f"{trial.fragmentation:.1f}",
         spread=f"{trial.spread:.1f}",
-        moves=trial.moves,
-        unplaced=trial.unplaced,
         cost="" if trial.cost is None else f"{trial.cost:.4f}",
     )

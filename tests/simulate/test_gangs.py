@@ -141,7 +141,7 @@ def test_what_a_member_says_while_pods_are_preempted(is_placed: bool, message: s
 def test_victims_are_named_where_no_member_fits_yet() -> None:
     gang = [group("big", 1, priority=9), *members("big", 1, priority=9)]
     found = simulated(pod("low", on="a", containers=[asking("1")]), *gang, gates=WHOLE, cpu="1")
-    assert found.steps[0].to_dict()["victims"] == ["default/low"]
+    assert found.steps[0].document.victims == ("default/low",)
     assert decision_text(found.steps[0]) == "✗ default/big-0 preempts default/low for its pod group"
 
 
