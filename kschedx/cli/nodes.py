@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli.options import READS, Part
+from kschedx.cli.options import INTERVAL, READS, Part
 from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
@@ -56,9 +56,7 @@ def nodes(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Read the cluster again and again, until Ctrl-C.")
     ] = False,
-    interval: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")
-    ] = 10,
+    interval: INTERVAL = 10,
     output: Annotated[
         Format | None,
         option(*ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"),
@@ -140,7 +138,7 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
 
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
-    from kschedx.inquiry.nodes import document
+    from kschedx.inquiry.nodes import nodes_document
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.nodes import nodes_lines
@@ -155,7 +153,7 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
 
     return Report(
         screen=screen,
-        document=lambda: document(rows),
+        document=lambda: nodes_document(rows),
         names=lambda: [f"node/{row.name}" for row in rows],
         page=page,
     )

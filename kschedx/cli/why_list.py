@@ -24,8 +24,9 @@ from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.ask import Clusters, Inquiry, gather, gather_beside
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import pod_lifecycle, scheduler_down
-from kschedx.inquiry.node import NodeAnswer, Verdict, document
+from kschedx.inquiry.node import NodeAnswer, Verdict, report_document
 from kschedx.inquiry.target import node_names
+from kschedx.kube.documents import API_VERSION
 from kschedx.kube.escaping import shell_command
 from kschedx.kube.other_schedulers import POD_GROUP_LABEL
 from kschedx.render.lifecycle import causes
@@ -295,7 +296,7 @@ class Asked:
                     told = undecided if answer.outcome is None else refused
                     told.append({"pod": answer.pod, "reason": answer.message})
 
-        yield "apiVersion", "kschedx/v1"
+        yield "apiVersion", API_VERSION
         yield "kind", "ExplanationList"
         yield "items", items()
         self._answers = answers
@@ -793,7 +794,7 @@ def why_node(snapshot: Snapshot, setup: Setup, name: str) -> Answer:
 
     report = Report(
         screen=screen,
-        document=lambda: document(answer, verdicts),
+        document=lambda: report_document(answer, verdicts),
         names=lambda: [one.pod for one in verdicts if one.fits],
     )
     return Answer(report, ExitCode.SCHEDULABLE)

@@ -47,13 +47,12 @@ from kschedx.render.view import Tone
 from kschedx.render.wording import Fact, count, listed
 from kschedx.render.words.notes import question_note_text as note_text
 from kschedx.render.words.pod import could_reject
-from kschedx.simulate.admission import KueueResult
 from kschedx.simulate.changes import ChangeVerb
 from kschedx.simulate.drain import DrainResult
 from kschedx.simulate.fit import Fit
 from kschedx.simulate.goal import GoalResult
 from kschedx.simulate.queue import QueueStep
-from kschedx.simulate.simulation import PODS, NodeUse, Simulation, WorkloadResult
+from kschedx.simulate.simulation import PODS, KueueResult, NodeUse, Simulation, WorkloadResult
 from kschedx.simulate.ties import OtherOutcomes
 
 _BY_NAME = frozenset({ChangeVerb.DELETE, ChangeVerb.SCALE})
@@ -519,9 +518,10 @@ def decision_text(step: QueueStep) -> str:
         return f"✓ {step.key} → {step.names([step.node])[0]}" + (
             f", one of {others + 1:,} tied nodes" if others else ""
         )
-    if step.nominated is not None:
-        victims = listed(step.victim_keys, 4)
-        return f"✗ {step.key} preempts {victims or 'no pod'} on {step.names([step.nominated])[0]}"
+    if step.preempts:
+        victims = listed(step.victim_keys, 4) or "no pod"
+        place = "for its pod group" if step.nominated is None else f"on {step.names([step.nominated])[0]}"
+        return f"✗ {step.key} preempts {victims} {place}"
     return f"✗ {step.key} stays pending: {step.message}"
 
 

@@ -19,7 +19,6 @@ from kschedx.framework.cycle import Outcome
 from kschedx.framework.interface import PostFilterResult
 from kschedx.framework.moving import Decision, Run
 from kschedx.framework.moving.pod_groups import (
-    GROUP_UNSCHEDULABLE,
     Trial,
     choose_placement,
     preempt_for_group,
@@ -30,6 +29,7 @@ from kschedx.framework.status import Candidate
 from kschedx.inquiry.pod import decided
 from kschedx.kube import other_schedulers as scheduler_plugins
 from kschedx.kube.devices import ResourceClaim
+from kschedx.kube.documents import Document
 from kschedx.kube.types import Pod, PodGroup
 from kschedx.plugins.coscheduling import SENT_AWAY
 from kschedx.progress import Phase, say
@@ -138,6 +138,19 @@ _LAST = "~"
 """Sorts after every timestamp."""
 
 
+class StepDocument(Document, frozen=True, omit_defaults=True):
+    """One decision."""
+
+    pod: str
+    outcome: Outcome
+    best_nodes: tuple[str, ...] = ()
+    node: str = ""
+    message: str | None = None
+    nominated_node: str | None = None
+    tied_candidates: tuple[str, ...] | None = None
+    victims: tuple[str, ...] | None = None
+
+
 class QueueStep(Struct, frozen=True, kw_only=True):
     """One decision. Nodes and pods are rows of the run's."""
 
@@ -161,6 +174,11 @@ class QueueStep(Struct, frozen=True, kw_only=True):
     """Device claims that were taken back from the pod, as they are left."""
 
     @property
+    def preempts(self) -> bool:
+        """Room was made for the pod, or for its group, whose pods need not all be nominated."""
+        return self.nominated is not None or bool(self.victims)
+
+    @property
     def message(self) -> str:
         """kube-scheduler's text; what it would need to, where kschedx cannot decide."""
         return self.undecided if self.decision is None else self.decision.message
@@ -170,24 +188,24 @@ class QueueStep(Struct, frozen=True, kw_only=True):
         names = self.run.cluster.node_names
         return [names[row] for row in nodes]
 
-    def to_dict(self) -> dict[str, object]:
-        told: dict[str, object] = {"pod": self.key}
-        decision = self.decision
-        if decision is None:
-            return told | {"outcome": "Undecided", "message": self.undecided}
-        told |= {"outcome": decision.outcome.value}
-        if decision.outcome is Outcome.SCHEDULED:
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.UNDECIDED if self.decision is None else self.decision.outcome
+
+    @property
+    def document(self) -> StepDocument:
+        if self.decision is not None and self.outcome is Outcome.SCHEDULED:
             assert self.node is not None, "a scheduled pod has a node"
-            best = sorted(self.names(each_cluster_row(decision.best)))
-            return told | {"bestNodes": best, "node": self.names([self.node])[0]}
-        told |= {"message": decision.message}
-        if self.nominated is None:
-            return told
-        return told | {
-            "nominatedNode": self.names([self.nominated])[0],
-            "tiedCandidates": sorted(self.names(self.tied)),
-            "victims": sorted(self.victim_keys),
-        }
+            best = tuple(sorted(self.names(each_cluster_row(self.decision.best))))
+            return StepDocument(self.key, self.outcome, best_nodes=best, node=self.names([self.node])[0])
+        return StepDocument(
+            self.key,
+            self.outcome,
+            message=self.message,
+            nominated_node=None if self.nominated is None else self.names([self.nominated])[0],
+            tied_candidates=tuple(sorted(self.names(self.tied))) if self.nominated is not None else None,
+            victims=tuple(sorted(self.victim_keys)) if self.preempts else None,
+        )
 
 
 class Departure(Struct, frozen=True, kw_only=True):
@@ -513,7 +531,7 @@ class Queue:
             return None
         keys = tuple(map(self._key, found.victims))
         again = self._evict(found.victims)
-        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=GROUP_UNSCHEDULABLE)
+        told = Decision(outcome=Outcome.UNSCHEDULABLE, message=found.message)
         for number, step in enumerate(steps):
             self.steps.append(
                 replace(
