@@ -189,7 +189,7 @@ TOOLS: Mapping[str, dict[str, object]] = {
 }
 TOOL_BOUND = Bound(60, 15, 600)
 TOOL_BOUNDS = {
-    "capacity_check": Bound(60, 30, 1_300),
+    "capacity_check": Bound(60, 60, 1_300),
     "dump_check": Bound(60, 60, 1_300),
     "scale_down_explain": Bound(60, 15, 700),
     "failure_simulate": Bound(60, 120, 1_000),
