@@ -79,6 +79,7 @@ from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, visible
 from kschedx.render.words.comparison import (
+    ARROW,
     change_rows,
     compared,
     comparison_headline,
@@ -448,16 +449,17 @@ def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summ
         items=tuple(items),
         list_title="Pods",
         list_noun="pod",
-        list_columns=(("change", False),),
+        list_columns=(("before", False), ("after", False)),
     )
 
 
 def _difference(group: DifferenceGroup, one: Difference) -> Item:
     told, facts = pod_lines(one)
+    old, _, new = told.partition(f" {ARROW} ")
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
     return Item(
-        title=one.pod, kind=kind, values=(told,), facts=tuple(Fact(label="because", items=(fact,)) for fact in facts)
+        title=one.pod, kind=kind, values=(old, new), facts=tuple(Fact(label="because", items=(fact,)) for fact in facts)
     )
 
 
