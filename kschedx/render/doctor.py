@@ -15,8 +15,8 @@ from kschedx.doctor.diagnosis import Completion, Diagnosis, Inventory, Way
 from kschedx.errors import InputError, Place
 from kschedx.kube.escaping import shell_command
 from kschedx.render.fixes import shell_rows
-from kschedx.render.terminal import BAD, BLANK, BOLD, DIM, GOOD, ended, fact_lines, line, paragraph
-from kschedx.render.view import Fix
+from kschedx.render.terminal import BLANK, BOLD, DIM, ended, fact_lines, line, paragraph, title_lines
+from kschedx.render.view import Fix, Tone
 from kschedx.render.wording import Fact, Words, count, listed
 from kschedx.render.words.notes import with_article
 
@@ -330,7 +330,8 @@ class _Block(Struct, frozen=True, kw_only=True):
 
 def diagnosis_lines(diagnosis: Diagnosis, *, width: int, wide: bool = False) -> list[Text]:
     """At most 40 lines, unless `wide`: the first findings in full, of the others the headlines."""
-    top = [*_title(diagnosis, width), *_inventory(diagnosis.inventory, width, wide=wide)]
+    title = title_lines(diagnosis_headline(diagnosis), diagnosis_tone(diagnosis), width)
+    top = [*title, *_inventory(diagnosis.inventory, width, wide=wide)]
     end = _completion(diagnosis.completion, width) if diagnosis.completion else []
     blocks = list(_blocks(diagnosis.findings, width, wide=wide))
     room = MOST_LINES - len(top) - _height(end, width)
@@ -353,13 +354,16 @@ def _stacked(blocks: Sequence[_Block], opened: int) -> list[Text]:
     return [*lines, BLANK, *closed, *note] if closed else lines
 
 
-def _title(diagnosis: Diagnosis, width: int) -> list[Text]:
+def diagnosis_tone(diagnosis: Diagnosis) -> Tone:
+    return Tone.BAD if diagnosis.weakening else Tone.GOOD
+
+
+def diagnosis_headline(diagnosis: Diagnosis) -> str:
+    """How many gaps there are, and what they affect."""
     number, source = len(diagnosis.weakening), diagnosis.inventory.source
     source = "standard input" if source == "-" else source
-    if not number:
-        return paragraph(f"{source}: complete, no gaps found", width, first="✓ ", style=GOOD)
-    told = count(number, "gap makes", "gaps make")
-    return paragraph(f"{source}: {told} answers less reliable", width, first="✗ ", style=BAD)
+    gaps_text = f"{count(number, 'gap makes', 'gaps make')} answers less reliable"
+    return f"{source}: {gaps_text if number else 'complete, no gaps found'}"
 
 
 def _inventory(found: Inventory, width: int, *, wide: bool) -> list[Text]:
