@@ -78,7 +78,6 @@ from kschedx.render.terminal import SEPARATOR
 from kschedx.render.view import Fix, Item, Tone, View
 from kschedx.render.wording import Fact, amount, count, visible
 from kschedx.render.words.comparison import (
-    ARROW,
     change_rows,
     compared,
     comparison_headline,
@@ -91,6 +90,7 @@ from kschedx.render.words.comparison import (
     not_repacked,
     pod_lines,
     repacking_title,
+    side_texts,
     side_titles,
 )
 from kschedx.simulate.drain import DrainOutcome, DrainResult
@@ -445,12 +445,14 @@ def comparison_view(before: Setup, after: Setup, changes: Sequence[Change], summ
 
 
 def _difference(group: DifferenceGroup, one: Difference) -> Item:
-    told, facts = pod_lines(one)
-    old, _, new = told.partition(f" {ARROW} ")
+    _, facts = pod_lines(one)
     title = difference_title(group).partition(": ")
     kind = effect_words(group.effect, 2) + (f": {title[2]}" if title[2] else "")
     return Item(
-        title=one.pod, kind=kind, values=(old, new), facts=tuple(Fact(label="because", items=(fact,)) for fact in facts)
+        title=one.pod,
+        kind=kind,
+        values=side_texts(one),
+        facts=tuple(Fact(label="because", items=(fact,)) for fact in facts),
     )
 
 
