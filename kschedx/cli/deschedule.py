@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import connection
-from kschedx.cli.options import DECIDES
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.options import DECIDES, EVICTIONS, NOW
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
@@ -60,26 +60,12 @@ def deschedule(
     rounds: Annotated[
         int, typer.Option("--rounds", min=1, max=50, metavar="N", help="The maximum number of loops.")
     ] = 1,
-    evictions: Annotated[
-        str,
-        typer.Option(
-            "--evictions",
-            metavar="api|dry-run",
-            help="dry-run: no PodDisruptionBudget forbids an eviction, as with the descheduler's --dry-run.",
-        ),
-    ] = "api",
-    now: Annotated[
-        str | None,
-        typer.Option(
-            "--now", metavar="TIME", help="When the loop runs.  [default: when the snapshot was taken, else now]"
-        ),
-    ] = None,
+    evictions: EVICTIONS = "api",
+    now: NOW = None,
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order; "
-            "html, markdown and svg to share it.",
+            *ALL, text="wide shows every pod and node; json and yaml the whole document; name the evicted pods in order"
         ),
     ] = None,
     *,
@@ -103,18 +89,15 @@ def deschedule(
         place = _place_of(found.error_field, written, policy, text)
         raise InputError(found.error, place=Place() if is_named and place.line is None else place)
     _require_metrics(snapshot, found)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     for ignored in found.policy.ignored:
         print_note(f"{_place_of(ignored.partition(': ')[0], written, policy, text)}: {ignored}")
     if snapshot.source.taken and lacks_details(found.pods):
         lacks = "this snapshot has no restart counts and container states"
         print_note(f"{lacks}; `kschedx snapshot` keeps them")
     report = _report(found)
-    if found.is_undecided:
-        return Answer(report, ExitCode.UNDECIDED)
     is_pending = any(one.is_pending for landed in found.landings for one in landed)
-    return Answer(report, ExitCode.UNSCHEDULABLE if is_pending or found.repeats else ExitCode.SCHEDULABLE)
+    return Answer.of(report, not (is_pending or found.repeats), is_undecided=found.is_undecided)
 
 
 def _place_of(field: str, written: WrittenPolicy, policy: str, text: bytes) -> Place:

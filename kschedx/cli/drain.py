@@ -9,7 +9,7 @@ import typer
 
 from kschedx.cli import completion, connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
@@ -64,11 +64,7 @@ def drain(
     out: OUT = None,
     output: Annotated[
         Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained; "
-            "html, markdown, and svg to share it.",
-        ),
+        option(*ALL, text="wide shows every pod; json and yaml the whole document; name the nodes that can be drained"),
     ] = None,
     *,
     question: Question,
@@ -96,8 +92,7 @@ def drain(
         shown = node_names(snapshot, shown)
     options = SimulationOptions(force=is_forced, delete_emptydir_data=loses_data)
     namespace = question.namespace or reached.namespace
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
 
     def in_turn(more: Sequence[Change] = (), flags: SimulationOptions = options) -> Simulation:
         changes = (*question.changes, *more)
@@ -122,10 +117,8 @@ def drain(
     if out is not None:
         write_snapshot(out, simulation.after)
     report = _report(simulation, lets_go, forced, each=each)
-    if simulation.undecided:
-        return Answer(report, ExitCode.UNDECIDED)
     done = all(drained.is_done for drained in simulation.drained)
-    return Answer(report, ExitCode.SCHEDULABLE if done else ExitCode.UNSCHEDULABLE)
+    return Answer.of(report, done, is_undecided=bool(simulation.undecided))
 
 
 def _report(
@@ -137,11 +130,12 @@ def _report(
         return drains_lines(simulation, width=width, each=each, lets_go=lets_go, forced=forced, wide=wide)
 
     def document() -> Mapping[str, object]:
+        from kschedx.kube.documents import to_json
         from kschedx.render.drain import drain_remedy_document
 
         return {
             **simulation.to_dict(),
-            **({"budgetFixes": [drain_remedy_document(one) for one in lets_go]} if lets_go else {}),
+            **({"budgetFixes": [to_json(drain_remedy_document(one)) for one in lets_go]} if lets_go else {}),
         }
 
     def names() -> list[str]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from kschedx.cli.options import READS, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.options import NOW, READS, Part
+from kschedx.cli.output import Answer, Format, Report, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
@@ -35,12 +33,7 @@ PARTS = (*READS, Part.KUEUE)
 
 
 def kueue(
-    now: Annotated[
-        str | None,
-        typer.Option(
-            "--now", metavar="TIME", help="When the run starts.  [default: when the snapshot was taken, else now]"
-        ),
-    ] = None,
+    now: NOW = None,
     output: Annotated[
         Format | None,
         option(
@@ -64,4 +57,4 @@ def kueue(
         return overview_lines(found, width, wide=wide)
 
     report = Report(screen=screen, document=found.to_dict)
-    return Answer(report, ExitCode.UNSCHEDULABLE if found.waiting else ExitCode.SCHEDULABLE)
+    return Answer.of(report, not found.waiting)

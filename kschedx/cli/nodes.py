@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kschedx.cli.options import READS, Part
-from kschedx.cli.output import Answer, ExitCode, Format, Report, option
+from kschedx.cli.options import INTERVAL, READS, Part
+from kschedx.cli.output import ALL, Answer, ExitCode, Format, Report, option
 from kschedx.cli.question import Question
 from kschedx.cli.streams import print_note
 
@@ -56,16 +56,10 @@ def nodes(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Read the cluster again and again, until Ctrl-C.")
     ] = False,
-    interval: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")
-    ] = 10,
+    interval: INTERVAL = 10,
     output: Annotated[
         Format | None,
-        option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every node and column; json and yaml the whole document; name the nodes; "
-            "html, markdown and svg to share it.",
-        ),
+        option(*ALL, text="wide shows every node and column; json and yaml the whole document; name the nodes"),
     ] = None,
     *,
     question: Question,
@@ -90,8 +84,7 @@ def nodes(
     snapshot, rows = look()
     if not rows and sort == Sort.NAME and labels is not None and snapshot.cluster.count:
         print_note(f"no node has the labels {selector}")
-    code = ExitCode.SCHEDULABLE if any(row.is_open for row in rows) else ExitCode.UNSCHEDULABLE
-    return Answer(_report(snapshot, rows), code)
+    return Answer.of(_report(snapshot, rows), any(row.is_open for row in rows))
 
 
 def _prices(path: str) -> PriceOf:
@@ -145,7 +138,7 @@ def _watch(look: Callable[[], tuple[Snapshot, tuple[NodeRow, ...]]], interval: i
 
 
 def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
-    from kschedx.inquiry.nodes import document
+    from kschedx.inquiry.nodes import nodes_document
 
     def screen(width: int, wide: bool) -> Sequence[Text]:
         from kschedx.render.nodes import nodes_lines
@@ -159,7 +152,7 @@ def _report(snapshot: Snapshot, rows: tuple[NodeRow, ...]) -> Report:
 
     return Report(
         screen=screen,
-        document=lambda: document(rows),
+        document=lambda: nodes_document(rows),
         names=lambda: [f"node/{row.name}" for row in rows],
         page=page,
     )

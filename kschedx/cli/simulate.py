@@ -9,8 +9,9 @@ import typer
 
 from kschedx.cli import connection
 from kschedx.cli.options import DECIDES, OUT, Part
-from kschedx.cli.output import Answer, Format, Report, option
+from kschedx.cli.output import ALL, Answer, Format, Report, option
 from kschedx.cli.question import Question, tell_open_counts
+from kschedx.kube.documents import part_of, to_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -57,9 +58,8 @@ def simulate(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
-            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node; "
-            "html, markdown, and svg to share it.",
+            *ALL,
+            text="wide shows every pod, workload and node; json and yaml the whole document; name every pod's node",
         ),
     ] = None,
     steps: Annotated[bool, typer.Option("--steps", help="List every decision in order.")] = False,
@@ -139,8 +139,7 @@ def simulate(
         return simulated(snapshot, setup, question.changes, options=options, namespace=namespace, goal=wanted)
 
     simulation = run(options)
-    connection.tell_missing(snapshot)
-    connection.tell_left_out(setup)
+    connection.tell(snapshot, setup)
     connection.tell_ignored_groups(snapshot, setup)
     tell_open_counts(simulation)
     other = other_outcomes(simulation, options, run) if ties else None
@@ -189,12 +188,12 @@ def report(
         from kschedx.autoscaler.growth import autoscaler_growth_document
         from kschedx.inquiry.pending_pods import SharedFixes
 
-        grown = None if growth is None else autoscaler_growth_document(growth)
+        grown = None if growth is None else to_json(autoscaler_growth_document(growth))
         if provisioned is not None:
             from kschedx.inquiry.explanation import KARPENTER
-            from kschedx.karpenter.growth import karpenter_growth_document as provisioned_document
+            from kschedx.karpenter.growth import KarpenterGrowthDocument
 
-            of_karpenter = provisioned_document(provisioned)
+            of_karpenter = to_json(part_of(KarpenterGrowthDocument, provisioned))
             grown = of_karpenter if grown is None else {**grown, KARPENTER: of_karpenter}
         fixes = {"fixes": SharedFixes(simulation).to_list(MOST_FIXED)}
         return (

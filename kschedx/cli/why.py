@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kschedx.cli import completion
-from kschedx.cli.options import ALL_NAMESPACES, DECIDES, SELECTOR, SHARD, Part
-from kschedx.cli.output import Answer, Format, option
+from kschedx.cli.options import ALL_NAMESPACES, DECIDES, INTERVAL, SELECTOR, SHARD, Part
+from kschedx.cli.output import ALL, Answer, Format, option
 from kschedx.cli.question import Question
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def why(
     output: Annotated[
         Format | None,
         option(
-            *(Format.WIDE, Format.JSON, Format.YAML, Format.NAME, Format.HTML, Format.MARKDOWN, Format.SVG),
+            *ALL,
             *(Format.JUNIT, Format.SARIF, Format.PATCH),
             text="wide shows everything; json and yaml the whole document; html, markdown and svg to share it; junit "
             "and sarif for CI; with --fix: patch for kubectl's commands, yaml for the manifests as they would be.",
@@ -114,9 +114,7 @@ def why(
         typer.Option("--interactive", "-i", help="Browse the answer. Needs the extra interactive."),
     ] = False,
     shard: SHARD = None,
-    interval: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="With --watch: the time between two requests.")
-    ] = 10,
+    interval: INTERVAL = 10,
     *,
     question: Question,
 ) -> Answer | int:

@@ -32,6 +32,7 @@ from kschedx.kube.quantity import Unit, format_quantity
 from kschedx.kube.selectors import LabelSelector
 from kschedx.kube.storage import (
     BETA_STORAGE_CLASS,
+    DEFAULT_CLASS,
     WAIT_FOR_FIRST_CONSUMER,
     CSIPersistentVolumeSource,
     ObjectReference,
@@ -339,7 +340,12 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
     if finding.cause in ("class-missing", "no-class") and claim.spec.storage_class_name != "":
         may_set = place.situation.scheduler.release.enabled("RetroactiveDefaultStorageClass")
         for step in _with_classes(claim, storage, is_bindable=found is not None):
-            yield _set_at_once(claim, step) if may_set else step
+            if may_set and claim.spec.storage_class_name is None and isinstance(step, s.RecreateClaim):
+                yield _class_set(claim, step)
+                if default_class(storage.classes.values()) is None:
+                    yield _default_set(storage.classes[step.storage_class], storage)
+            else:
+                yield step
     if not claim.spec.volume_name and found is None:
         for one in released_volumes(claim, snapshot):
             yield replace(one, claim=bound_claim(claim, one.volume.name))
@@ -355,11 +361,23 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         )
 
 
-def _set_at_once(claim: PersistentVolumeClaim, step: s.Step) -> s.Step:
-    """Without deleting the claim, where it names no class yet and its volume comes with the pod."""
-    if claim.spec.storage_class_name is not None or not isinstance(step, s.RecreateClaim) or step.volume is not None:
-        return step
-    return s.SetClass(claim=replace(claim, spec=replace(claim.spec, storage_class_name=step.storage_class)))
+def _class_set(claim: PersistentVolumeClaim, step: s.RecreateClaim) -> s.SetClass:
+    """Without deleting the claim: one that names no class yet may get one."""
+    classed = replace(claim, spec=replace(claim.spec, storage_class_name=step.storage_class))
+    return s.SetClass(claim=classed, volume=step.volume, provisioner=step.provisioner)
+
+
+def _default_set(storage_class: StorageClass, storage: Storage) -> s.SetDefaultClass:
+    metadata = storage_class.metadata
+    annotations = {**metadata.annotations, DEFAULT_CLASS[0]: "true"}
+    return s.SetDefaultClass(
+        storage_class=replace(storage_class, metadata=replace(metadata, annotations=annotations)),
+        claims=tuple(
+            _class_set(claim, _of_class(claim, storage_class))
+            for claim in storage.claims.values()
+            if not (claim.names_class or claim.spec.volume_name or claim.metadata.deletion_timestamp)
+        ),
+    )
 
 
 def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable: bool) -> Iterator[s.Step]:
@@ -384,7 +402,7 @@ def _with_classes(claim: PersistentVolumeClaim, storage: Storage, *, is_bindable
         yield s.CreateStorageClass(storage_class=_new_class(claim.storage_class))
 
 
-def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.Step:
+def _of_class(claim: PersistentVolumeClaim, storage_class: StorageClass, *, is_typo: bool = False) -> s.RecreateClaim:
     """The claim with another class, and with its volume where the class makes that at once."""
     spec = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     metadata = ObjectMeta(name=claim.name, namespace=claim.metadata.namespace, labels=claim.metadata.labels)

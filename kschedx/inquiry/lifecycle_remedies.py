@@ -21,7 +21,7 @@ from kschedx.errors import InputError, UndecidableError, nearest
 from kschedx.explain.setup import Setup
 from kschedx.explain.subject import Subject, admitted
 from kschedx.fixes import Change, FixCertainty
-from kschedx.fixes.changes import Target, apply_patch, pointer
+from kschedx.fixes.changes import apply_patch, pointer
 from kschedx.fixes.node_requirements import OUT_OF_SERVICE
 from kschedx.fixes.owners import owner_change, template_owner
 from kschedx.framework.cycle import Outcome
@@ -29,6 +29,7 @@ from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
 from kschedx.inquiry.lifecycle import FAILURES, NO_DRIVER, PULLS, STARTS, is_node_lost, is_ready, replica_sets_of
 from kschedx.kube.autoscalers import PAUSED_REPLICAS
+from kschedx.kube.documents import Target
 from kschedx.kube.quantity import Quantity, parse_quantity
 from kschedx.kube.resources import ResourceQuota
 from kschedx.kube.storage import own_claims

@@ -305,11 +305,12 @@ def _classified(one: Classification, found: Descheduling) -> list[list[str]]:
     """Node, category, and percentages before and after; overutilized nodes first."""
     order = [Category.OVERUTILIZED, Category.UNDERUTILIZED, Category.APPROPRIATE]
     nodes = sorted(one.nodes, key=lambda node: (order.index(node.category), -max(node.percent.values(), default=0.0)))
+    resources = _resources(one)
     return [
         [
             node.node.name,
             _category(node.category, one.plugin),
-            *(_percent(node.percent.get(key), node.node.name, key, found.shares) for key in _resources(one)),
+            *(_percent(node.percent.get(key), node.node.name, key, found.shares) for key in resources),
         ]
         for node in nodes
     ]
