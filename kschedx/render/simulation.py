@@ -513,9 +513,10 @@ def decision_text(step: QueueStep) -> str:
         return f"✓ {step.key} → {step.names([step.node])[0]}" + (
             f", one of {others + 1:,} tied nodes" if others else ""
         )
-    if step.nominated is not None:
-        victims = listed(step.victim_keys, 4)
-        return f"✗ {step.key} preempts {victims or 'no pod'} on {step.names([step.nominated])[0]}"
+    if step.preempts:
+        victims = listed(step.victim_keys, 4) or "no pod"
+        place = "for its pod group" if step.nominated is None else f"on {step.names([step.nominated])[0]}"
+        return f"✗ {step.key} preempts {victims} {place}"
     return f"✗ {step.key} stays pending: {step.message}"
 
 

@@ -300,7 +300,7 @@ def _timeline(simulation: Simulation) -> Timeline:
     for step in simulation.steps:
         if step.node is not None:
             placed, pending = placed + 1, max(pending - 1, 0)
-        elif step.nominated is not None:
+        else:
             evicted += len(step.victim_keys)
         counts.append((pending, placed, evicted))
     return Timeline(
