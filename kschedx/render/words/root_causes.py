@@ -4,43 +4,15 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from kschedx.explain.ranking import (
-    CountsOthers,
-    EitherTerm,
-    FilterDisabled,
-    Indecisive,
-    LooseSpread,
-    OnlyTolerates,
-    OtherProfiles,
-    RuleSelectsNothing,
-    SoftTaint,
-    UnreservedHardware,
-    WithoutRequests,
-)
-from kschedx.explain.root_causes import (
-    Cause,
-    DaemonSetsFillPodSlots,
-    DevicePluginDown,
-    MatchingPodPending,
-    MembersNotCreated,
-    NeverPreempts,
-    NoDevicesPublished,
-    OutdatedRevision,
-    PartitionedResource,
-    ProvisioningFailed,
-    Reported,
-    ResizePending,
-    SelectorMissesPod,
-    UnhealthyDevices,
-)
+from kschedx.explain import ranking, root_causes
 from kschedx.kube.quantity import Unit, format_quantities
 from kschedx.render.wording import count, listed
 
 
-def root_cause_text(cause: Cause) -> str:
+def root_cause_text(cause: root_causes.Cause) -> str:
     """One sentence."""
     match cause:
-        case ResizePending():
+        case root_causes.ResizePending():
             unit = Unit.of(cause.resource)
             requested, allocated = format_quantities((cause.requested, cause.allocated), unit)
             name = "CPU" if cause.resource == "cpu" else cause.resource
@@ -49,82 +21,84 @@ def root_cause_text(cause: Cause) -> str:
                 f"the resize of {cause.pod} on {cause.node} is {cause.reason}: it requests {requested} {name}"
                 f"{counts} and has {allocated} allocated"
             )
-        case DaemonSetsFillPodSlots():
+        case root_causes.DaemonSetsFillPodSlots():
             return (
                 f"{cause.daemon_pods:,} of the {count(cause.pods, 'pod')} on {cause.node} belong to DaemonSets; "
                 f"the node allows {cause.allowed:,}"
             )
-        case NoDevicesPublished():
+        case root_causes.NoDevicesPublished():
             driver = f" of driver {cause.driver}" if cause.driver else ""
             others = f"; drivers with ResourceSlices: {listed(cause.drivers, 3)}" if cause.drivers else ""
             return (
                 f"no ResourceSlice{driver} exists: no driver publishes devices for class {cause.device_class}{others}"
             )
-        case PartitionedResource():
+        case root_causes.PartitionedResource():
             present = [f"{amount:,} {name} on {count(nodes, 'node')}" for name, amount, nodes in cause.others]
             return f"the nodes have {listed(present, 4)} instead of {cause.resource}"
-        case UnhealthyDevices(resource=resource, node=node, capacity=capacity, allocatable=left, others=others):
+        case root_causes.UnhealthyDevices(
+            resource=resource, node=node, capacity=capacity, allocatable=left, others=others
+        ):
             more = f" (and {count(others, 'more node')})" if others else ""
             amounts = f"capacity {capacity} {resource}, allocatable {left}"
             return f"{node}{more}: {amounts}; its device plugin reports unhealthy devices, or does not run"
-        case DevicePluginDown(pod=pod, daemon_set=daemon_set, node=node):
+        case root_causes.DevicePluginDown(pod=pod, daemon_set=daemon_set, node=node):
             if pod:
                 return f"its device plugin {pod} on {node} does not run: {cause.state}"
             why = f"it does not tolerate {cause.taint}" if cause.taint else "it does not select the node"
             return f"DaemonSet {daemon_set} creates no device plugin pod for {node}: {why}"
-        case SelectorMissesPod():
+        case root_causes.SelectorMissesPod():
             if cause.anti:
                 rule = f"podAntiAffinity term {cause.index + 1} ({cause.selector})"
                 return f"the labelSelector of {rule} does not match the pod itself: it avoids other pods"
             rule = f"the spread constraint over {cause.topology_key}"
             return f"the labelSelector of {rule} does not match the pod itself: it counts other pods"
-        case OutdatedRevision(owner=owner):
+        case root_causes.OutdatedRevision(owner=owner):
             return f"{owner} has a newer revision, and replaces this pod only once it is ready (OrderedReady)"
-        case MatchingPodPending(pod=pod, term=term, others=others):
+        case root_causes.MatchingPodPending(pod=pod, term=term, others=others):
             more = f" and {count(others, 'more pod')}" if others else ""
             verb = "have no node themselves" if others else "has no node itself"
             return f"podAffinity term {term + 1} selects {pod}{more}, which {verb}"
-        case NeverPreempts(priority_class=name):
+        case root_causes.NeverPreempts(priority_class=name):
             named = f"PriorityClass {name} has" if name else "the pod has"
             return f"{named} preemptionPolicy Never, so that no pod of a lower priority is evicted"
-        case MembersNotCreated(owner=owner, message=message):
+        case root_causes.MembersNotCreated(owner=owner, message=message):
             return f"{owner} cannot create the others: {message.removeprefix('Error creating: ')}"
-        case ProvisioningFailed():
+        case root_causes.ProvisioningFailed():
             return f"the last event of claim {cause.claim}: {cause.message}"
-        case Reported(by=by, message=message):
+        case root_causes.Reported(by=by, message=message):
             return f"{by} reports: {message}"
         case _:
             assert_never(cause)
 
 
-def indecisive_text(one: Indecisive) -> str:
+def indecisive_text(one: ranking.Indecisive) -> str:
     """One sentence."""
     match one:
-        case RuleSelectsNothing(rule=rule, selector=selector):
+        case ranking.RuleSelectsNothing(rule=rule, selector=selector):
             return f"{rule} ({selector}) matches no pod, this pod included: it has no effect"
-        case CountsOthers(topology_key=key):
+        case ranking.CountsOthers(topology_key=key):
             return f"the spread constraint over {key} does not match the pod itself: it counts other pods"
-        case OnlyTolerates(taint=taint, node=node):
+        case ranking.OnlyTolerates(taint=taint, node=node):
             return (
                 f"the toleration of {taint} allows {node} and does not prefer it: "
                 "the pod has no nodeSelector and no node affinity"
             )
-        case SoftTaint(taint=taint, node=node):
+        case ranking.SoftTaint(taint=taint, node=node):
             return f"the taint {taint} of {node} only lowers its score; effect NoSchedule would reject the pod"
-        case UnreservedHardware(node=node, resource=resource):
+        case ranking.UnreservedHardware(node=node, resource=resource):
             return f"{node} has {resource}, which the pod does not request; no taint keeps such pods off the node"
-        case WithoutRequests(node=node, bare=bare, pods=pods):
+        case ranking.WithoutRequests(node=node, bare=bare, pods=pods):
             told = f"{bare:,} of {count(pods, 'pod')} on {node} request no CPU and no memory"
             return f"{told}: kube-scheduler counts requests, not usage"
-        case FilterDisabled(profile=profile, plugins=plugins):
+        case ranking.FilterDisabled(profile=profile, plugins=plugins):
             return f"profile {profile} disables a filter of the default profile: {listed(plugins, 4)}"
-        case EitherTerm(node=node, matched=matched, terms=terms):
+        case ranking.EitherTerm(node=node, matched=matched, terms=terms):
             which = listed(map(str, matched), 3)
             return f"one of the {terms} nodeSelectorTerms is enough: {node} matches term {which}, not all of them"
-        case LooseSpread(topology_key=key, max_skew=skew, domain=domain, pods=pods, least=least):
+        case ranking.LooseSpread(topology_key=key, max_skew=skew, domain=domain, pods=pods, least=least):
             told = f"{domain} has {count(pods, 'matching pod')}, the least of all domains is {least:,}"
             return f"maxSkew {skew} over {key} allows one more in {domain}: {told}"
-        case OtherProfiles(used=used, others=others):
+        case ranking.OtherProfiles(used=used, others=others):
             return f"the pod's schedulerName is {used}, so that profile {listed(others, 3)} is not used"
         case _:
             assert_never(one)
