@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,8 +14,9 @@ from kschedx.findings import InsufficientResource, TooManyPods
 from kschedx.fixes import steps as s
 from kschedx.fixes.eviction import awaiting, can_evict, deletion, is_terminating, stay_gone
 from kschedx.fixes.owners import template_owner
-from kschedx.fixes.pod_edits import ContainerRequest, amount_of
+from kschedx.fixes.pod_edits import VERTICAL, ContainerRequest, amount_of
 from kschedx.fixes.trial import Candidate, Situation
+from kschedx.kube.autoscalers import LIMIT_RANGER, VERTICAL_UPDATES
 from kschedx.kube.quantity import Unit
 from kschedx.kube.scalars import MAX_INT64, MIN_INT64
 from kschedx.kube.typos import UnlikelyQuantity, far_too_much, meant_by, unlikely_quantities
@@ -159,11 +161,22 @@ def _withdrawn_resizes(short: Sequence[InsufficientResource], place: Candidate) 
 
 
 def _source(request: ContainerRequest, place: Candidate) -> str:
-    """The LimitRange whose default a container requests; empty where the template of its workload says how much, or is
-    not known."""
+    """The VerticalPodAutoscaler or the LimitRange that sets what a container requests; empty where the pod's own
+    manifest says how much."""
+    annotations = place.pod.metadata.annotations
+    if found := re.search(r"updated by (\S+): (.*)", annotations.get(VERTICAL_UPDATES, "")):
+        names = [one.name for one in place.pod.spec.containers]
+        index = names.index(request.container) if request.container in names else -1
+        if re.search(rf"container {index}: [^;]*\b{re.escape(request.resource)} request", found[2]):
+            return f"{VERTICAL} {found[1]}"
     owner = template_owner(place.snapshot, place.pod)
     stated = None if owner is None else owner.resources_of(request.container)
-    if stated is None or any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
+    if stated is None:
+        defaults = annotations.get(LIMIT_RANGER, "").partition("set: ")[2].split("; ")
+        mine = (one for one in defaults if one.endswith(f" request for container {request.container}"))
+        if not any(request.resource in re.split(r", | ", one) for one in mine):
+            return ""
+    elif any(request.resource in (stated.get(side) or ()) for side in ("requests", "limits")):
         return ""
     for one in place.snapshot.limit_ranges.get(place.pod.metadata.namespace, ()):
         for item in one.spec.limits:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
 from msgspec.structs import replace
 
+from kschedx.controllers.daemon_set import is_running
 from kschedx.errors import InputError, is_a_letter_away
 from kschedx.findings import (
     ClaimBeingDeleted,
@@ -344,15 +346,62 @@ def _bind(finding: ClaimUnbound, claim: PersistentVolumeClaim, place: Candidate)
         for one in released_volumes(claim, snapshot):
             yield replace(one, claim=bound_claim(claim, one.volume.name))
     if found is None:
-        name = claim.spec.volume_name or f"{claim.metadata.namespace}-{claim.name}"
+        own = f"{claim.metadata.namespace}-{claim.name}"
+        name = (claim.spec.volume_name or own) if named is None else own
         storage_class = storage.classes.get(claim.storage_class)
+        driver = storage_class.provisioner if storage_class and storage_class.can_provision else ""
+        is_new = any(claim == one for one in place.situation.proposal.objects)
         yield s.CreateVolume(
             volume=volume_for(claim, name, storage_class, bound=True),
             claim_key=claim.key,
             claim=bound_claim(claim, name),
-            provisioner=storage_class.provisioner if storage_class and storage_class.can_provision else "",
-            is_awaited=any(claim == one for one in place.situation.proposal.objects),
+            provisioner=driver,
+            repair="" if is_new or not driver else provisioner_repair(snapshot, claim, driver),
         )
+
+
+_PROVISIONING = (
+    (r"MULTI_NODE|access ?modes?\b.*(?:not supported|unsupported|invalid)|only accessmodes",
+     "recreate claim {claim} with an access mode that {driver} supports, or with a class of another driver"),
+    (r"data ?source|snapshot \S+ (?:is )?not (?:ready|found|bound)", "make the data source of claim {claim} ready"),
+    (r'secrets? "(?P<name>[^"]+)" not found', "create Secret {name}, which {driver} needs"),
+    (r"resource ?exhausted|quota|limit ?exceeded|(?:insufficient|not enough|no) (?:free )?(?:capacity|space|storage)",
+     "raise the storage quota of {driver}, or free capacity there"),
+    (r"access ?denied|unauthorized|not authorized|permission ?denied|forbidden|credentials|authfail|\b40[13]\b",
+     "give {driver} the permission that it lacks"),
+    (r"invalid ?argument|(?:invalid|unknown|unsupported|missing).{0,40}parameter",
+     "delete and recreate StorageClass {storage_class} with correct parameters"),
+)  # fmt: skip
+"""Words of a driver that does not provision a volume, and what helps."""
+_GENERAL = frozenset({
+    "cluster", "com", "controller", "csi", "driver", "external", "io", "k8s", "kubernetes", "local", "org",
+    "provisioner", "storage",
+})  # fmt: skip
+"""Parts of a provisioner's name that say nothing about who it is."""
+
+
+def provisioner_repair(snapshot: Snapshot, claim: PersistentVolumeClaim, driver: str) -> str:
+    """What lets a driver provision the volume of a claim, by its report about the claim and by its own pods."""
+    report = snapshot.failed_creates.get(("PersistentVolumeClaim", claim.metadata.namespace, claim.name))
+    told = report.message if report is not None and report.uid in ("", claim.metadata.uid) else ""
+    volume = f"the volume for claim {claim.key}"
+    for words, advice in _PROVISIONING:
+        if (found := re.search(words, told, re.IGNORECASE)) is not None:
+            name = found.groupdict().get("name", "")
+            advice = advice.format(claim=claim.key, driver=driver, name=name, storage_class=claim.storage_class)
+            return advice if claim.key in advice else f"{advice}, so that {driver} provisions {volume}"
+    down = _provisioners_down(snapshot, driver)
+    behind = f" ({', '.join(down[:2])} {'is' if len(down) == 1 else 'are'} not ready)" if down else ""
+    return f"repair {driver}{behind}, so that it provisions {volume}"
+
+
+def _provisioners_down(snapshot: Snapshot, driver: str) -> list[str]:
+    """Pods that seem to provision for a driver, by their names, and that are not ready."""
+    parts, pods = set(re.split(r"[./-]", driver)) - _GENERAL, snapshot.pods
+    rows = (row for row, name in enumerate(pods.names) if re.search("provisioner|controller", name))
+    mine = (row for row in rows if parts & set(re.split("[.-]", f"{pods.namespaces[row]}-{pods.names[row]}")))
+    ended = ("Succeeded", "Failed")
+    return [pods.key(row) for row in mine if pods.phases[row] not in ended and not is_running(pods, row)]
 
 
 def _set_at_once(claim: PersistentVolumeClaim, step: s.Step) -> s.Step:

@@ -24,6 +24,8 @@ from kschedx.fixes import Change, FixCertainty
 from kschedx.fixes.changes import Target, apply_patch, pointer
 from kschedx.fixes.node_requirements import OUT_OF_SERVICE
 from kschedx.fixes.owners import owner_change, template_owner
+from kschedx.fixes.steps import TakeOldFirst
+from kschedx.fixes.storage_remedies import provisioner_repair
 from kschedx.framework.cycle import Outcome
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.fix import Fix
@@ -39,15 +41,21 @@ from kschedx.render.states import (
     ComponentDown,
     Failed,
     Lifecycle,
+    NamespaceTerminating,
+    NoJobStarted,
     NoScheduler,
     NotBound,
     NotChanged,
+    NotScaled,
+    OnLostNode,
     Paused,
     Refused,
+    ResizeHeld,
     RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
+    UpdateHeld,
     WaitingForKubelet,
     WaitingForOrdinal,
     Waits,
@@ -83,6 +91,9 @@ _DEAD_WEBHOOK = re.compile(
 _DENIED = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request(?:: (?P<why>.*))?', re.DOTALL)
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' .*?denied request: (?P<why>.*)", re.DOTALL)
 _ATTACHED = re.compile(r"Multi-Attach error|already (exclusively )?attached|already used by pod")
+_NO_REQUEST = re.compile(r"missing request for (?P<resource>\S+) in container (?P<container>\S+)")
+_UNDISCOVERED = re.compile(r"(?P<group>[a-z0-9.-]+\.[a-z0-9-]+)/(?P<version>v\d\w*)")
+_HELD_CONTENT = re.compile(r"(?P<finalizer>\S+) in \d+ resource instances")
 _NO_OBJECT = re.compile(r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found')
 _NO_RUNTIME_CLASS = re.compile(r'RuntimeClass\S* "(?P<name>[^"]+)" not found')
 
@@ -109,7 +120,21 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
     def _each(self, lifecycle: Lifecycle) -> Iterator[Fix | None]:
         match lifecycle:
             case ScaledToZero(autoscaler=autoscaler, why=why) if autoscaler:
+                if "not ready" in why:
+                    yield _advice(f"repair {autoscaler}: {why}")
                 yield self._scaled_by(autoscaler, why)
+            case UpdateHeld(pods=pods, why=why):
+                yield self._updated(pods, why)
+            case NotScaled(autoscaler=autoscaler, most=most):
+                yield self._scaled_further(autoscaler, most) if most else self._measured(lifecycle)
+            case OnLostNode(node=node):
+                yield _advice(f"repair {node}, or delete the node if its machine is gone")
+            case ResizeHeld():
+                yield from self._resized(lifecycle)
+            case NoJobStarted(reason=reason):
+                yield self._started(reason)
+            case NamespaceTerminating(remaining=remaining):
+                yield from (_emptied(one) for one in remaining)
             case ScaledToZero(field=field):
                 yield self._scaled(field)
             case RolloutStalled():
@@ -141,9 +166,9 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._recreated()
             case Refused(message=message):
                 yield from self._refused(message)
-            case NotBound(claim=claim, provisioner=provisioner) if claim:
-                driver = provisioner or "the storage driver"
-                yield _advice(f"repair {driver}, so that it provisions the volume for claim {claim}")
+            case NotBound(claim=key, provisioner=driver) if key:
+                driver, claim = driver or "the storage driver", self.snapshot.storage.claims[key]
+                yield _advice(provisioner_repair(self.snapshot, claim, driver))
             case WaitingForKubelet():
                 yield from self._starting(lifecycle)
             case ComponentDown(component=component, pods=pods):
@@ -155,9 +180,8 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
                 yield self._tried(
                     f"delete Job {job}, so that the next run starts", (self._gone(job),), commands=(command,)
                 )
-            case Failed(node=node, reason=reason, message=message):
-                advice = next((one for words, one in FAILURES if re.search(words, f"{reason} {message}")), "")
-                yield _advice(advice.format(node=node)) if advice else None
+            case Failed():
+                yield from self._ended(lifecycle)
             case _:
                 return
 
@@ -219,6 +243,76 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
         target = Target(api_version=version, kind=kind, namespace=self.pod.metadata.namespace, name=name)
         changes = (Change(target=target, patch=tuple(patch)),)
         return self._tried(title, changes, commands=(f"kubectl {command} {self._in_namespace}",))
+
+    def _updated(self, pods: Sequence[str], why: str) -> Fix | None:
+        """By deleting the pods, the highest ordinal first, or by lowering the partition."""
+        if "partition" not in why:
+            commands = (f"kubectl delete pod {quote(one)} {self._in_namespace}" for one in reversed(pods))
+            return _advice(
+                "delete its pods one after the other, each once the one before is ready", commands=(*commands,)
+            )
+        spec = {"updateStrategy": {"rollingUpdate": {"partition": 0}}}
+        patch = [_set("/spec/updateStrategy/rollingUpdate/partition", 0)]
+        return self._of_maker("set partition to 0, so that all pods get the new template", patch, spec)
+
+    def _scaled_further(self, autoscaler: str, most: int) -> Fix | None:
+        kind, _, name = autoscaler.partition(" ")
+        target = Target(api_version="autoscaling/v2", kind=kind, namespace=self.pod.metadata.namespace, name=name)
+        change = Change(target=target, patch=(_set("/spec/maxReplicas", most + 1),))
+        merge = json.dumps({"spec": {"maxReplicas": most + 1}}, separators=(",", ":"))
+        command = f"kubectl patch hpa {quote(name)} {self._in_namespace} --type merge -p {quote(merge)}"
+        return self._tried(f"raise maxReplicas of {autoscaler} from {most}", (change,), commands=(command,))
+
+    def _measured(self, state: NotScaled) -> Fix:
+        if found := _NO_REQUEST.search(state.message):
+            return _advice(
+                f"set requests.{found['resource']} of container {found['container']}: {state.autoscaler} needs it"
+            )
+        return _advice(f"repair what {state.autoscaler} reports")
+
+    def _resized(self, state: ResizeHeld) -> Iterator[Fix]:
+        """A kubelet retries what is deferred; the pod keeps what it has been allocated."""
+        if state.reason == "Deferred":
+            yield _advice(f"free as much as the resize lacks on {state.node}; the kubelet then carries it out")
+        else:
+            yield _advice("change the pod template and let the pod be recreated on a node that is large enough")
+        requests = [
+            {"name": one.name, "resources": {"requests": dict(given)}}
+            for one in self.pod.status.container_statuses
+            if (given := one.allocated_resources or (one.resources.requests if one.resources is not None else {}))
+        ]
+        if requests:
+            body = quote(json.dumps({"spec": {"containers": requests}}, separators=(",", ":")))
+            command = f"kubectl patch pod {quote(self.pod.metadata.name)} {self._in_namespace} --subresource resize"
+            yield _advice("withdraw the resize: request what is allocated", commands=(f"{command} -p {body}",))
+
+    def _started(self, reason: str) -> Fix:
+        if reason == "UnknownTimeZone":
+            return _advice("correct spec.timeZone of the CronJob, or let kube-controller-manager have time zone data")
+        if "Schedule" in reason and reason != "MissSchedule":
+            return _advice("correct spec.schedule of the CronJob")
+        name = quote(self._maker_name)
+        command = f"kubectl create job {name}-1 --from=cronjob/{name} {self._in_namespace}"
+        return _advice("start the missed Job by hand, and raise startingDeadlineSeconds", commands=(command,))
+
+    def _ended(self, state: Failed) -> Iterator[Fix]:
+        """Of a pod or Job that has failed for good."""
+        advice = next((one for words, one in FAILURES if re.search(words, f"{state.reason} {state.message}")), "")
+        delete = f"kubectl delete pod {quote(self.pod.metadata.name)} {self._in_namespace}"
+        if state.container:
+            title = f"find out from its logs why container {state.container} ended"
+            command = f"kubectl logs {quote(self.pod.metadata.name)} {self._in_namespace} -c {quote(state.container)}"
+            yield _advice(title, commands=(command,))
+        elif state.owner and advice.startswith("delete the pod"):
+            yield _advice(f"delete the pod: {state.owner} replaces it", (self._deletion,), commands=(delete,))
+        elif not state.node:
+            last = state.pods[-1:]
+            title = advice or ("find out from their logs why its pods fail" if last else "find out why its pods fail")
+            of_pods = tuple(f"kubectl logs {quote(one)} {self._in_namespace}" for one in last)
+            again = f"delete Job {self._maker_name} and create it again: a Job that has failed creates no pods"
+            yield _advice(f"{title}; then {again}", commands=of_pods)
+        elif advice:
+            yield _advice(advice.format(node=state.node))
 
     def _rolled_back(self) -> Iterator[Fix | None]:
         """To the template before, if a ReplicaSet still has it."""
@@ -283,6 +377,11 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             agents = agents_down(self.snapshot, state.node)
             down = f": {', '.join(agents[:3])} {'is' if len(agents) == 1 else 'are'} not ready there" if agents else ""
             yield _advice(advice.format(node=state.node, driver=driver, agents=down))
+        elif state.waits is Waits.INIT and state.container and not state.reason:
+            command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)}"
+            yield _advice(
+                f"find out from its logs what init container {state.container} waits for", commands=(command,)
+            )
         elif state.container and (state.waits is Waits.CRASH or state.reason == "CrashLoopBackOff"):
             command = f"kubectl logs {name} {self._in_namespace} -c {quote(state.container)} --previous"
             yield _advice(f"find out from its logs why container {state.container} ends", commands=(command,))
@@ -312,10 +411,25 @@ class Stopped(Struct, frozen=True, kw_only=True, dict=True):
             elif holder.metadata.deletion_timestamp:
                 yield _advice(f"wait until {holder.key} on {node} has terminated, and its volume is detached")
             else:
+                if (recreate := self._recreate_strategy(holder)) is not None:
+                    yield recreate
                 command = f"kubectl delete pod {quote(name)} {self._in_namespace}"
                 yield _advice(f"delete {holder.key} on {node}, which uses the volume", commands=(command,))
         if not rows:
             yield self._stale_attachment(claims)
+
+    def _recreate_strategy(self, holder: Pod) -> Fix | None:
+        """For a Deployment whose old pod keeps the volume from the new one."""
+        owners = [template_owner(self.snapshot, one) for one in (self.pod, holder)]
+        if any(one is None or one.kind != "Deployment" for one in owners) or owners[0] != owners[1]:
+            return None
+        name = "" if owners[0] is None else owners[0].name
+        step = TakeOldFirst(victims=(), owner=name, is_single=True)
+        merge = json.dumps({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": None}}}, separators=(",", ":"))
+        command = f"kubectl patch deployment {quote(name)} {self._in_namespace} -p {quote(merge)}"
+        changes = tuple(step.changes(self.pod.metadata.namespace))
+        title = f"set strategy Recreate on Deployment {name}, so that {holder.key} goes before a new pod is created"
+        return _advice(title, changes, commands=(command,))
 
     def _stale_attachment(self, claims: Iterable[str]) -> Fix:
         """What keeps a volume at the node where its last pod ran."""
@@ -745,6 +859,18 @@ def _policies(message: str, snapshot: Snapshot) -> Iterator[Fix]:
         yield _advice(
             "change securityContext, or let the service account use a SecurityContextConstraints that allows it"
         )
+
+
+def _emptied(remaining: str) -> Fix | None:
+    """By the words of a namespace's condition."""
+    if "iscovery" in remaining and (found := _UNDISCOVERED.search(remaining)):
+        name = f"{found['version']}.{found['group']}"
+        command = f"kubectl describe apiservice {quote(name)}"
+        return _advice(f"repair what serves APIService {name}, or delete it", commands=(command,))
+    if finalizers := _HELD_CONTENT.findall(remaining):
+        which = "finalizer" if len(finalizers) == 1 else "finalizers"
+        return _advice(f"repair the controller of {which} {', '.join(finalizers)}, or remove the {which}")
+    return None
 
 
 def _not_ready(snapshot: Snapshot, namespace: str) -> tuple[str, ...]:

@@ -33,10 +33,10 @@ from kschedx.holding.schedulers import SCHEDULERS
 from kschedx.inquiry.explanation import Explanation
 from kschedx.inquiry.lifecycle import (
     contradiction,
+    held,
     no_scheduler,
     pod_lifecycle,
     refused,
-    stalled_rollout,
     workload_lifecycle,
 )
 from kschedx.inquiry.manifests import Written
@@ -174,7 +174,7 @@ class WithoutDecision(Struct, frozen=True, kw_only=True):
         workload = self.found.workload
         lifecycle = None if workload is None else workload_lifecycle(self.before, workload)
         if workload is not None and lifecycle is None and self.found.document is None:
-            lifecycle = stalled_rollout(self.before, workload)
+            lifecycle = held(self.before, workload)
         if lifecycle is None:
             return None
         fixes = self.fixes(lifecycle)

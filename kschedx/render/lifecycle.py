@@ -21,15 +21,20 @@ from kschedx.render.states import (
     Finished,
     Lifecycle,
     NamespaceTerminating,
+    NoJobStarted,
     NoScheduler,
     NotBound,
+    NotScaled,
+    OnLostNode,
     Paused,
     Refused,
+    ResizeHeld,
     RolloutStalled,
     ScaledToZero,
     StillActive,
     Suspended,
     UnknownPods,
+    UpdateHeld,
     WaitingForKubelet,
     WaitingForOrdinal,
     headline,
@@ -40,6 +45,12 @@ from kschedx.render.wording import count, listed
 
 _MOST_PODS = 3
 """Of a rollout that stalls, with what each lacks."""
+_WAITING = (WaitingForKubelet, ScaledToZero, RolloutStalled, UpdateHeld, NotScaled, OnLostNode, ResizeHeld)
+"""Not for kube-scheduler to decide, and not as it should be."""
+_HELD = {
+    "OnDelete": "a pod gets the new template only when it is deleted",
+    "partition": "a pod gets the new template only if its ordinal is the partition or higher",
+}
 DEPENDENTS_FIRST = "foregroundDeletion"
 UNTOLD = frozenset({"runs-already", "single-feasible-node", "tie", "not-measured", ROUTINE})
 """Notes about where the pod would go."""
@@ -51,7 +62,7 @@ _TONES = {
 
 
 def state_tone(lifecycle: Lifecycle) -> Tone:
-    if isinstance(lifecycle, WaitingForKubelet | ScaledToZero | RolloutStalled):
+    if isinstance(lifecycle, _WAITING):
         return Tone.HELD
     return _TONES[row_of(lifecycle).exit_code]
 
@@ -110,6 +121,19 @@ def causes(lifecycle: Lifecycle) -> Iterator[str]:
                 yield message
             if owner:
                 yield f"a failed pod does not start again; {owner} creates another"
+        case UpdateHeld(pods=pods, why=why):
+            yield f"{listed(pods, _MOST_PODS)}: {_HELD['partition' if 'partition' in why else 'OnDelete']}"
+        case OnLostNode(message=message, seconds=seconds, owner=owner):
+            if message:
+                yield message
+            if seconds is None:
+                yield "it tolerates that the node is unreachable, so that it is not evicted"
+            else:
+                then = f", and {owner} then creates another" if owner else ""
+                yield f"it is deleted {seconds} s after its node became unreachable{then}"
+        case NotScaled(message=message) | NoJobStarted(message=message) | ResizeHeld(message=message):
+            if message:
+                yield message
         case ScaledToZero() | NoScheduler(others=0, profiles=()):
             return
         case Suspended(kind=kind, queue=queue, message=message):

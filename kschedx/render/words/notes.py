@@ -415,6 +415,11 @@ def question_note_text(note: QuestionNote) -> str:
             else:
                 told = f"{count(note.count, 'pod')} as {note.path} describes them; its operator may add containers"
             return f"{kind} is a custom resource: {told}"
+        case RunsAlready(replicas=replicas, unready=unready) if replicas:
+            which = "its only replica has a node" if replicas == 1 else f"all of its {replicas:,} replicas have nodes"
+            one = ", but is not ready" if replicas == 1 else f", {unready:,} of them not ready"
+            not_ready = one if unready else ""
+            return f"{which}{not_ready}; this shows where one more would go"
         case RunsAlready(node=node):
             return f"it runs on {node}; this shows what scheduling it now would give"
         case ManifestLeftOut(source=source, why=why):
